@@ -1,0 +1,122 @@
+//! One transaction, ready to commit: what must hold, and what changes.
+
+use crate::{ShardId, Space};
+use bytes::Bytes;
+
+/// A transaction of one shard, prepared by the request and only checked and applied by the engine.
+#[derive(Debug, Clone)]
+pub struct WriteBatch {
+    /// The shard whose version the batch receives.
+    pub shard: ShardId,
+    /// The shard's epoch as the preparer saw it. A different one refuses the batch with [`crate::Error::Fenced`].
+    pub epoch: u64,
+    /// Highest number the batch uses from the shard's number space; the engine remembers the maximum.
+    pub high_water: u64,
+    /// Shards whose epoch rises by one when this batch commits.
+    pub fences: Vec<ShardId>,
+    /// What must hold on the state just before this batch.
+    pub expectations: Vec<(Space, Bytes, Expectation)>,
+    /// Applied in order; a later mutation of a key replaces an earlier one.
+    pub mutations: Vec<Mutation>,
+}
+
+/// What a batch relied on. Checked against the state just before it, earlier batches of the same group included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expectation {
+    /// The key has no value.
+    Absent,
+    /// The key has some value.
+    Present,
+    /// The key has a value whose first eight bytes are this version (see [`Stamp`]).
+    Version(u64),
+}
+
+/// One change of one key.
+#[derive(Debug, Clone)]
+pub enum Mutation {
+    /// Writes a value.
+    Put {
+        /// Where.
+        space: Space,
+        /// At most 32 KiB.
+        key: Bytes,
+        /// At most 16 MiB.
+        value: Bytes,
+        /// Where the engine fills in the commit version.
+        stamp: Stamp,
+    },
+    /// Removes a key; no error if it is absent.
+    Delete {
+        /// Where.
+        space: Space,
+        /// The key.
+        key: Bytes,
+    },
+}
+
+/// Places that hold eight bytes, written big-endian with the batch's commit version when it commits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stamp {
+    /// Offset in the key.
+    pub key_offset: Option<u32>,
+    /// Whether the first eight bytes of the value are the version; only such values can meet
+    /// [`Expectation::Version`].
+    pub value: bool,
+}
+
+impl Stamp {
+    /// Nothing is filled in.
+    pub const NONE: Stamp = Stamp { key_offset: None, value: false };
+    /// The value begins with its version.
+    pub const VALUE: Stamp = Stamp { key_offset: None, value: true };
+
+    /// The version stands in the key at this offset.
+    pub const fn key_at(offset: u32) -> Stamp {
+        Stamp { key_offset: Some(offset), value: false }
+    }
+}
+
+impl WriteBatch {
+    /// An empty transaction of a shard, as of an epoch.
+    pub fn new(shard: ShardId, epoch: u64) -> WriteBatch {
+        WriteBatch {
+            shard,
+            epoch,
+            high_water: 0,
+            fences: Vec::new(),
+            expectations: Vec::new(),
+            mutations: Vec::new(),
+        }
+    }
+
+    /// Adds an expectation.
+    pub fn expect(&mut self, space: Space, key: Bytes, expectation: Expectation) {
+        self.expectations.push((space, key, expectation));
+    }
+
+    /// Adds a write.
+    pub fn put(&mut self, space: Space, key: Bytes, value: Bytes, stamp: Stamp) {
+        self.mutations.push(Mutation::Put { space, key, value, stamp });
+    }
+
+    /// Adds a removal.
+    pub fn delete(&mut self, space: Space, key: Bytes) {
+        self.mutations.push(Mutation::Delete { space, key });
+    }
+
+    /// Raises the epoch of a shard with this commit.
+    pub fn fence(&mut self, shard: ShardId) {
+        self.fences.push(shard);
+    }
+
+    /// Bytes of keys and values, for limits and grouping.
+    pub fn byte_count(&self) -> usize {
+        self.mutations
+            .iter()
+            .map(|mutation| match mutation {
+                Mutation::Put { key, value, .. } => key.len() + value.len(),
+                Mutation::Delete { key, .. } => key.len(),
+            })
+            .sum()
+    }
+}

@@ -1,0 +1,71 @@
+//! What an engine can answer instead of a result.
+
+use crate::ShardId;
+
+/// Why a read or commit failed.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// Somebody else changed what the batch relied on. The caller's to retry from a new snapshot.
+    #[error("expectation {expectation} of the batch does not hold")]
+    Conflict {
+        /// Index into [`crate::WriteBatch::expectations`].
+        expectation: usize,
+    },
+    /// The shard's epoch has moved: the batch was prepared from an old catalog. Reload it and retry.
+    #[error("shard {} is at epoch {current}, not the batch's", shard.0)]
+    Fenced {
+        /// The batch's shard.
+        shard: ShardId,
+        /// Its present epoch.
+        current: u64,
+    },
+    /// Too many batches wait already. Retry a little later.
+    #[error("the commit queue is full")]
+    Busy,
+    /// The engine takes no writes (disk full, I/O error, closing); reads go on. The operator's to mend.
+    #[error("storage takes no writes: {reason}")]
+    Unavailable {
+        /// What happened, for the operator.
+        reason: String,
+    },
+    /// Stored bytes are not what was written. The operator's to restore.
+    #[error("storage is damaged: {what}")]
+    Corruption {
+        /// What was found.
+        what: String,
+    },
+    /// The batch breaks a rule of the contract (key too long, stamp out of bounds). A bug of the caller.
+    #[error("batch breaks the storage contract: {what}")]
+    Contract {
+        /// Which rule.
+        what: String,
+    },
+}
+
+/// Who has to act.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Retry from a new snapshot.
+    Conflict,
+    /// Retry later.
+    Throttled,
+    /// The operator.
+    Unavailable,
+    /// The operator, with a backup.
+    Corruption,
+    /// Us.
+    Bug,
+}
+
+impl Error {
+    /// Who has to act.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Error::Conflict { .. } | Error::Fenced { .. } => Kind::Conflict,
+            Error::Busy => Kind::Throttled,
+            Error::Unavailable { .. } => Kind::Unavailable,
+            Error::Corruption { .. } => Kind::Corruption,
+            Error::Contract { .. } => Kind::Bug,
+        }
+    }
+}

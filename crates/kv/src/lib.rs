@@ -1,0 +1,101 @@
+//! The ordered, transactional key-value contract that everything above is written against.
+//!
+//! Four ideas carry it:
+//! - A [`Snapshot`] gives consistent reads, in batches.
+//! - A [`WriteBatch`] is a whole transaction: mutations plus the expectations they rely on. [`Engine::commit`] applies
+//!   it all or nothing and answers only when it is on stable storage.
+//! - Every batch belongs to one *shard* (a physical partition, or the catalog). The engine gives each committed batch
+//!   the shard's next version, and writes it into the keys and values that left a place for it ([`Stamp`]), so that
+//!   logs are in commit order without a counter that writers fight over.
+//! - A shard has an *epoch*. A batch names the epoch it was prepared under; a [`WriteBatch::fence`] raises it and so
+//!   refuses everything that was prepared from an older view of the catalog.
+//!
+//! Reads answer through [`Reply`], which is ready at once for an embedded engine and a real future for a remote one.
+//! Not here: what keys mean (`keys`), retrying conflicts (`store`), any engine but the in-memory specification.
+
+mod batch;
+pub mod contract;
+mod error;
+pub mod memory;
+mod reply;
+mod snapshot;
+
+pub use batch::{Expectation, Mutation, Stamp, WriteBatch};
+pub use error::{Error, Kind};
+pub use reply::Reply;
+pub use snapshot::{Direction, KeyRange, ScanBatch, ScanLimit, Snapshot};
+
+use std::sync::Arc;
+
+/// A physical partition: the unit of commit order. Numbers are given by the layer above and never reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ShardId(pub u64);
+
+/// The place of a committed batch in its shard's history: 1 for the first, then without gaps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CommitVersion(pub u64);
+
+/// A family of keys with a common shape, so that an engine can tune each. Keys are ordered within their space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Space {
+    /// Few small definitions, read often.
+    Meta,
+    /// Many values of up to 2 MiB, found by exact key or short range.
+    Body,
+    /// Many small entries whose keys mostly grow.
+    Log,
+}
+
+impl Space {
+    /// Every space, in declaration order.
+    pub const ALL: [Space; 3] = [Space::Meta, Space::Body, Space::Log];
+}
+
+/// What an engine remembers of a shard.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ShardState {
+    /// Version of the last batch that was committed and acknowledged; 0 before the first.
+    pub version: u64,
+    /// Batches must name this epoch; 0 until the first fence.
+    pub epoch: u64,
+    /// The highest [`WriteBatch::high_water`] of any committed batch.
+    pub high_water: u64,
+}
+
+/// Counters for metrics and logs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Batches committed since the engine was opened.
+    pub commits: u64,
+    /// Batches refused because an expectation failed.
+    pub conflicts: u64,
+    /// Groups written, each with one sync.
+    pub groups: u64,
+    /// Batches waiting for the committer now.
+    pub queued: u64,
+    /// Bytes on disk, journals included; 0 for an engine in memory.
+    pub disk_bytes: u64,
+}
+
+/// A storage engine. Cheap to share; every method may be called from any thread.
+pub trait Engine: Send + Sync + 'static {
+    /// A consistent view of everything committed so far.
+    fn snapshot(&self) -> Arc<dyn Snapshot>;
+
+    /// Applies the batch if its epoch and all its expectations hold, all or nothing, durably.
+    ///
+    /// Batches of one shard become visible in version order; a snapshot taken after the reply sees the batch.
+    fn commit(&self, batch: WriteBatch) -> Reply<Result<CommitVersion, Error>>;
+
+    /// The shard's counters, never newer than what a snapshot taken afterwards sees.
+    fn shard(&self, shard: ShardId) -> Reply<Result<ShardState, Error>>;
+
+    /// Why writes are refused at present, if they are (disk full, I/O error).
+    fn write_refusal(&self) -> Option<String>;
+
+    /// Counters since opening.
+    fn stats(&self) -> Stats;
+
+    /// Finishes queued commits, flushes and releases the storage. Later commits are refused.
+    fn close(&self) -> Result<(), Error>;
+}

@@ -1,0 +1,71 @@
+//! Consistent reads.
+
+use crate::{Error, Reply, Space};
+use bytes::Bytes;
+
+/// A view that does not change. Holding one for long keeps old versions alive, so hold it for one request.
+pub trait Snapshot: Send + Sync {
+    /// The value of one key.
+    fn get(&self, space: Space, key: &[u8]) -> Reply<Result<Option<Bytes>, Error>>;
+
+    /// The values of many keys, in their order. Cheapest when the keys are sorted.
+    fn get_many(&self, space: Space, keys: &[Bytes]) -> Reply<Result<Vec<Option<Bytes>>, Error>>;
+
+    /// Entries of a range in key order, or backwards, until the range or the limit ends.
+    fn scan(
+        &self,
+        space: Space,
+        range: &KeyRange,
+        direction: Direction,
+        limit: ScanLimit,
+    ) -> Reply<Result<ScanBatch, Error>>;
+}
+
+/// Keys from `start` (included) to `end` (not included).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyRange {
+    /// First key that belongs.
+    pub start: Bytes,
+    /// First key beyond.
+    pub end: Bytes,
+}
+
+impl KeyRange {
+    /// All keys that begin with `prefix`, which must not be empty or all `FF`.
+    pub fn prefix(prefix: &[u8]) -> KeyRange {
+        let mut end = prefix.to_vec();
+        while end.last() == Some(&0xFF) {
+            end.pop();
+        }
+        let last = end.last_mut().expect("a prefix has a byte below FF");
+        *last += 1;
+        KeyRange { start: Bytes::copy_from_slice(prefix), end: end.into() }
+    }
+}
+
+/// Which end of the range comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Ascending keys.
+    Forward,
+    /// Descending keys.
+    Backward,
+}
+
+/// When a scan stops early. At least one entry is given if the range has one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScanLimit {
+    /// Entries at most.
+    pub entry_count_max: usize,
+    /// No further entry once keys and values hold this many bytes.
+    pub byte_count_max: usize,
+}
+
+/// A piece of a range.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ScanBatch {
+    /// Keys and values in scan order.
+    pub entries: Vec<(Bytes, Bytes)>,
+    /// Whether the limit ended the scan and the range may have more. Go on after the last key.
+    pub more: bool,
+}

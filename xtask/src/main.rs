@@ -1,0 +1,2 @@
+//! Our tools.
+fn main() {}
