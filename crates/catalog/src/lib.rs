@@ -1,1 +1,31 @@
-//! catalog
+//! Databases, containers, users, permissions, offers, keys and scripts: what they are, and where they are kept.
+//!
+//! [`definition`] checks and describes what clients send: JSON in, checked struct out, JSON out, no storage.
+//! [`records`] reads and stages the stored form. [`container`] is a container ready for use: its definition together
+//! with its key ranges and the shards that hold them.
+//! Invariants
+//! - All catalog changes are commits of one shard ([`CATALOG_SHARD`]), so they are serial and versioned.
+//! - A change that makes prepared document writes wrong (new policy, removed container) fences the container's shards
+//!   in the same commit.
+//! Not here: documents (`store`), the cache of containers and the order of operations (`database`).
+
+pub mod container;
+pub mod definition;
+pub mod records;
+
+use astrarium_keys::Malformed;
+use astrarium_kv as kv;
+
+/// The shard of all catalog commits.
+pub const CATALOG_SHARD: kv::ShardId = kv::ShardId(0);
+
+/// Why the catalog could not be read.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The engine failed.
+    #[error(transparent)]
+    Storage(#[from] kv::Error),
+    /// A stored definition is not what any version wrote. The operator's to restore.
+    #[error("catalog is damaged: {0}")]
+    Malformed(#[from] Malformed),
+}

@@ -1,1 +1,101 @@
-//! database
+//! The product as a library: an account with its databases, containers, documents, users and throughput. No HTTP.
+//!
+//! In: plain structs and names. Out: plain structs, or an [`Error`] that says who has to act. The gateway, tools and
+//! embedders all call the same methods of [`Account`].
+//! Invariants
+//! - Every change is one commit: it has happened wholly and durably when its method answers, or not at all.
+//! - Conflicts between concurrent changes are retried here; callers see only outcomes that a serial run could give.
+//! Not here: header names, status codes and JSON envelopes (`gateway`), key bytes (`keys`).
+
+mod charge;
+mod children;
+mod conditions;
+mod container_cache;
+mod containers;
+mod databases;
+mod documents;
+mod error;
+mod etag;
+mod feeds;
+mod maintenance;
+mod offers;
+
+pub use astrarium_catalog::container::{Container, Range};
+pub use astrarium_catalog::definition;
+pub use astrarium_catalog::records::Resource;
+pub use astrarium_env::Env;
+pub use astrarium_keys::body::Body;
+pub use astrarium_keys::record::RecordKind;
+pub use astrarium_keys::rid::{ChildType, Rid};
+pub use astrarium_partition as partition;
+pub use astrarium_store::feed::PageLimit;
+pub use astrarium_store::verify::Report;
+pub use astrarium_value as value;
+pub use charge::{read_charge, write_charge};
+pub use children::ChildKind;
+pub use conditions::{Conditions, EtagCondition};
+pub use containers::NewContainer;
+pub use documents::{DocumentLink, Outcome, WriteMode, WriteOptions};
+pub use error::{Error, Kind};
+pub use etag::{etag_text, push_etag};
+pub use feeds::{FeedPage, FeedPosition, FeedScope};
+pub use maintenance::Health;
+pub use offers::OfferChange;
+
+use astrarium_kv::Engine;
+use container_cache::ContainerCache;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+/// Times an operation is tried again after losing against concurrent changes, before the client is told to retry.
+const ATTEMPTS_MAX: usize = 50;
+
+/// How a client names a resource.
+#[derive(Debug, Clone, Copy)]
+pub enum Link<'a> {
+    /// By the id its user gave it.
+    Name(&'a str),
+    /// By the rid the database gave it.
+    Rid(Rid),
+}
+
+/// A whole account over one storage engine. Cheap to clone.
+#[derive(Clone)]
+pub struct Account {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    engine: Arc<dyn Engine>,
+    env: Env,
+    containers: ContainerCache,
+    /// The last number given to a catalog resource or shard.
+    catalog_number: AtomicU64,
+}
+
+impl Account {
+    /// Opens what an engine holds; an empty engine is an empty account.
+    pub async fn open(engine: Arc<dyn Engine>, env: Env) -> Result<Account, Error> {
+        let state = engine.shard(astrarium_catalog::CATALOG_SHARD).await?;
+        let shared = Shared {
+            engine,
+            env,
+            containers: ContainerCache::default(),
+            catalog_number: AtomicU64::new(state.high_water),
+        };
+        Ok(Account { shared: Arc::new(shared) })
+    }
+
+    /// The clock and randomness the account was opened with.
+    pub fn env(&self) -> &Env {
+        &self.shared.env
+    }
+
+    fn engine(&self) -> &dyn Engine {
+        &*self.shared.engine
+    }
+
+    fn next_catalog_number(&self) -> u64 {
+        self.shared.catalog_number.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1
+    }
+}

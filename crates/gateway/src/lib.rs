@@ -1,1 +1,31 @@
-//! gateway
+//! HTTP in the service's dialect: addresses, signatures, headers and error bodies around a [`database::Account`].
+//!
+//! A connection is accepted by [`listener`], which tells plain HTTP from TLS by the first byte; [`service`] takes each
+//! request through authentication to its route; `routes/<resource>.rs` translate between the wire and the account.
+//! Invariants
+//! - Nothing is told about resources before the signature is checked.
+//! - Every answer, errors included, carries an activity id and a request charge; every error has a JSON body.
+//! - Body, header, time and number of connections are bounded; a client can hold up nobody but itself.
+//! Not here: what an operation does (`database`), what the texts of the protocol mean (`wire`).
+
+mod account_document;
+mod answer;
+mod authenticate;
+pub mod certificate;
+mod cross_origin;
+mod error;
+pub mod listener;
+mod lookup;
+mod metrics;
+mod paging;
+mod place;
+mod render;
+mod request;
+mod routes;
+mod service;
+mod token;
+
+pub use service::{Gateway, Settings};
+
+pub(crate) use astrarium_database as database;
+pub(crate) use astrarium_wire as wire;

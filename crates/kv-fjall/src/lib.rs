@@ -1,1 +1,284 @@
-//! kv-fjall
+//! The embedded engine: the `kv` contract on fjall, a log-structured store in pure Rust.
+//!
+//! In: batches and reads of the contract. Out: answers; commits answer when they are on stable storage.
+//! One thread commits (`committer`), for fjall has no group commit of its own; readers share a view of the last group
+//! (`snapshot`). Around fjall stand what it lacks: a folder with a format and a lock (`folder`), a second witness of
+//! what was acknowledged (`mark`), a judgement of a damaged journal (`journal`, `recovery`), and a refusal of writes
+//! before the disk is full (`free_space`).
+//! Invariants
+//! - kill -9 or a power cut at any moment loses nothing acknowledged, and the next opening needs no help.
+//! - If something acknowledged is lost all the same (a disk that lies, rot), opening is refused and says how much.
+//!   Unnoticed is only rot of the very end of the journal, within a second of the commits it held.
+//! - After a failed write or sync the engine takes no writes until it is opened again; reads go on.
+//!
+//! Not here: what keys and values mean, retries, backups.
+
+mod committer;
+mod error;
+mod folder;
+mod free_space;
+mod group;
+mod health;
+mod journal;
+mod mark;
+mod open;
+mod queue;
+mod recovery;
+mod snapshot;
+mod store;
+
+pub use committer::CommitTimes;
+pub use error::OpenError;
+pub use open::AcceptedLoss;
+
+use arc_swap::ArcSwap;
+use astrarium_kv::{
+    CommitVersion, Engine, Error, Reply, ShardId, ShardState, Snapshot, Stats, WriteBatch, contract,
+};
+use committer::TimeCounters;
+use folder::Folder;
+use foldhash::fast::RandomState;
+use free_space::FreeSpace;
+use hashbrown::HashMap;
+use health::{CLOSED, Health};
+use mark::Mark;
+use parking_lot::{Mutex, RwLock};
+use queue::{Queue, Submission};
+use snapshot::FjallSnapshot;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// How long dropping an engine that was not closed waits for its threads.
+const DROP_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Tells how many bytes are free for us on the disk of a folder.
+pub type FreeSpaceProbe = Arc<dyn Fn(&Path) -> io::Result<u64> + Send + Sync>;
+
+/// What can be chosen when opening.
+#[derive(Clone)]
+pub struct Options {
+    /// Memory for blocks that were read, decompressed. Write buffers come on top: up to about 30 MB in ordinary use.
+    pub cache_bytes: u64,
+    /// Writes are refused while fewer bytes are free; has an effect only with a probe.
+    pub free_space_reserve_bytes: u64,
+    /// How free space is measured. Without one, a full disk is noticed only when a write fails, and writes stay
+    /// refused until the engine is opened again.
+    pub free_space: Option<FreeSpaceProbe>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            cache_bytes: 64 << 20,
+            free_space_reserve_bytes: 256 << 20,
+            free_space: None,
+        }
+    }
+}
+
+/// Storage in a folder of this machine.
+pub struct FjallEngine {
+    core: Arc<Core>,
+    life: Mutex<Option<Life>>,
+}
+
+/// What the engine's threads and its callers share.
+pub(crate) struct Core {
+    pub(crate) queue: Queue,
+    pub(crate) health: Health,
+    /// The view that readers get, as of the last group.
+    pub(crate) current: ArcSwap<FjallSnapshot>,
+    /// States of shards as of `current` or a little older; filled when first asked for.
+    pub(crate) shards: RwLock<HashMap<ShardId, ShardState, RandomState>>,
+    pub(crate) mark: Arc<Mark>,
+    pub(crate) times: TimeCounters,
+    pub(crate) commits: AtomicU64,
+    pub(crate) conflicts: AtomicU64,
+    pub(crate) groups: AtomicU64,
+    free_space: FreeSpace,
+    is_closed: AtomicBool,
+}
+
+/// What exists from opening to closing.
+struct Life {
+    committer: JoinHandle<()>,
+    marker: JoinHandle<()>,
+    _folder: Folder,
+}
+
+impl Core {
+    /// A shard's state. Readers race with the committer here: what is read from a view is never put over what the
+    /// committer has put in since.
+    pub(crate) fn shard_state(&self, shard: ShardId) -> Result<ShardState, Error> {
+        if let Some(state) = self.shards.read().get(&shard) {
+            return Ok(*state);
+        }
+        let state = self.current.load().shard(shard)?;
+        Ok(*self.shards.write().entry(shard).or_insert(state))
+    }
+
+    fn submit(&self, batch: WriteBatch) -> Result<oneshot::Receiver<Result<CommitVersion, Error>>, Error> {
+        contract::validate(&batch)?;
+        self.health.check()?;
+        if let Some(reason) = self.free_space.refusal_of(&batch) {
+            return Err(Error::Unavailable { reason });
+        }
+        let (answer, receiver) = oneshot::channel();
+        self.queue.push(Submission::new(batch, answer))?;
+        Ok(receiver)
+    }
+}
+
+impl Engine for FjallEngine {
+    fn snapshot(&self) -> Arc<dyn Snapshot> {
+        self.core.current.load_full()
+    }
+
+    fn commit(&self, batch: WriteBatch) -> Reply<Result<CommitVersion, Error>> {
+        let receiver = match self.core.submit(batch) {
+            Ok(receiver) => receiver,
+            Err(error) => return Reply::ready(Err(error)),
+        };
+        Reply::later(async move {
+            let stopped = || Error::Unavailable {
+                reason: "the committer has stopped".to_owned(),
+            };
+            receiver.await.unwrap_or_else(|_| Err(stopped()))
+        })
+    }
+
+    fn shard(&self, shard: ShardId) -> Reply<Result<ShardState, Error>> {
+        Reply::ready(self.core.shard_state(shard))
+    }
+
+    fn write_refusal(&self) -> Option<String> {
+        if self.core.is_closed.load(Ordering::Relaxed) {
+            return Some(CLOSED.to_owned());
+        }
+        self.core
+            .health
+            .failure()
+            .map(str::to_owned)
+            .or_else(|| self.core.free_space.refusal())
+    }
+
+    fn stats(&self) -> Stats {
+        let current = self.core.current.load();
+        let disk_bytes = current
+            .store()
+            .ok()
+            .and_then(|store| store.database.disk_space().ok());
+        Stats {
+            commits: self.core.commits.load(Ordering::Relaxed),
+            conflicts: self.core.conflicts.load(Ordering::Relaxed),
+            groups: self.core.groups.load(Ordering::Relaxed),
+            queued: self.core.queue.len() as u64,
+            disk_bytes: disk_bytes.unwrap_or(0),
+        }
+    }
+
+    fn close(&self) -> Result<(), Error> {
+        let mut life = self.life.lock();
+        let Some(Life {
+            committer,
+            marker,
+            _folder: folder,
+        }) = life.take()
+        else {
+            return Ok(());
+        };
+        self.core.is_closed.store(true, Ordering::Relaxed);
+        self.core.queue.close();
+        let is_whole = committer.join().is_ok();
+        self.core.mark.stop();
+        let _ = marker.join();
+        let outcome = self.flush_and_release();
+        drop(folder);
+        if !is_whole {
+            return Err(unavailable("the committer ended in a panic"));
+        }
+        outcome
+    }
+}
+
+impl FjallEngine {
+    /// Reads everything that is stored. fjall checks a checksum for each block it loads, so damaged tables show as
+    /// [`Error::Corruption`]; blocks in the cache are not loaded again, so this says most right after opening.
+    pub fn check_files(&self) -> Result<CheckedFiles, Error> {
+        let current = self.core.current.load_full();
+        let (entry_count, byte_count) = current
+            .store()?
+            .read_everything()
+            .map_err(|error| error::reading(&error))?;
+        Ok(CheckedFiles {
+            entry_count,
+            byte_count,
+        })
+    }
+
+    /// The end of [`Engine::close`], when no thread of ours runs any more. If a reader still holds a view, fjall stays
+    /// open until it is dropped, and its journal is left to be replayed.
+    fn flush_and_release(&self) -> Result<(), Error> {
+        let current = self.core.current.swap(Arc::new(FjallSnapshot::closed()));
+        let store = Arc::clone(current.store()?);
+        drop(current);
+        if self.core.health.failure().is_none() {
+            store
+                .flush()
+                .map_err(|error| unavailable(&format!("flushing failed: {error}")))?;
+            self.core
+                .mark
+                .write_last()
+                .map_err(|error| unavailable(&format!("the mark failed: {error}")))?;
+        }
+        match Arc::into_inner(store) {
+            Some(store) => store
+                .close()
+                .map_err(|error| unavailable(&format!("closing failed: {error}"))),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for FjallEngine {
+    /// Without [`Engine::close`] this is like a kill: what waits is forgotten, nothing is flushed.
+    fn drop(&mut self) {
+        let Some(Life {
+            committer,
+            marker,
+            _folder: folder,
+        }) = self.life.get_mut().take()
+        else {
+            return;
+        };
+        self.core.queue.abandon();
+        self.core.mark.stop();
+        let deadline = Instant::now() + DROP_TIME_MAX;
+        // A thread that hangs in the file system must not hang us.
+        while !(committer.is_finished() && marker.is_finished()) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        drop(self.core.current.swap(Arc::new(FjallSnapshot::closed())));
+        drop(folder);
+    }
+}
+
+fn unavailable(reason: &str) -> Error {
+    Error::Unavailable {
+        reason: reason.to_owned(),
+    }
+}
+
+/// What [`FjallEngine::check_files`] has read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CheckedFiles {
+    /// Entries of all spaces and of our own state.
+    pub entry_count: u64,
+    /// Bytes of their keys and values.
+    pub byte_count: u64,
+}

@@ -66,13 +66,22 @@ pub struct Stamp {
 
 impl Stamp {
     /// Nothing is filled in.
-    pub const NONE: Stamp = Stamp { key_offset: None, value: false };
+    pub const NONE: Stamp = Stamp {
+        key_offset: None,
+        value: false,
+    };
     /// The value begins with its version.
-    pub const VALUE: Stamp = Stamp { key_offset: None, value: true };
+    pub const VALUE: Stamp = Stamp {
+        key_offset: None,
+        value: true,
+    };
 
     /// The version stands in the key at this offset.
     pub const fn key_at(offset: u32) -> Stamp {
-        Stamp { key_offset: Some(offset), value: false }
+        Stamp {
+            key_offset: Some(offset),
+            value: false,
+        }
     }
 }
 
@@ -96,7 +105,12 @@ impl WriteBatch {
 
     /// Adds a write.
     pub fn put(&mut self, space: Space, key: Bytes, value: Bytes, stamp: Stamp) {
-        self.mutations.push(Mutation::Put { space, key, value, stamp });
+        self.mutations.push(Mutation::Put {
+            space,
+            key,
+            value,
+            stamp,
+        });
     }
 
     /// Adds a removal.

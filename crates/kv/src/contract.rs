@@ -1,1 +1,168 @@
-//! Contract suite.
+//! The rules of the contract that every engine shares, and the suite that proves an engine keeps them.
+//!
+//! In: a [`WriteBatch`] as a caller made it. Out: [`Error::Contract`] when it breaks a rule, before anything is queued.
+//! The small pure pieces that decide semantics (limits, expectations, stamps, fences, scan limits) stand here once,
+//! so that no two engines can understand them differently.
+//! Invariants
+//! - A batch that passes [`validate`] can be applied by any engine without another check of its shape.
+//! - [`ScanCollector`] gives at least one entry if there is one, and copies nothing beyond the limit.
+//!
+//! Not here: the order of commits, storage. [`check`] and [`check_reopen`] are for tests of engines, in this crate and
+//! in those that implement an engine; they panic when the engine is wrong.
+
+mod commits;
+mod reads;
+mod shards;
+mod suite;
+
+pub use suite::{Ending, block_on, check, check_reopen};
+
+use crate::{
+    CommitVersion, Error, Expectation, Mutation, ScanBatch, ScanLimit, ShardState, Stamp, WriteBatch,
+};
+use bytes::{Bytes, BytesMut};
+
+/// Bytes of a key at most; a key has at least one.
+pub const KEY_BYTES_MAX: usize = 32 * 1024;
+
+/// Bytes of a value at most.
+pub const VALUE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Bytes of a version where it is stamped into a key or value.
+const STAMP_BYTES: usize = size_of::<u64>();
+
+/// Refuses a batch that breaks a rule which does not depend on what is stored.
+pub fn validate(batch: &WriteBatch) -> Result<(), Error> {
+    for (_, key, _) in &batch.expectations {
+        validate_key(key)?;
+    }
+    for mutation in &batch.mutations {
+        match mutation {
+            Mutation::Put {
+                key, value, stamp, ..
+            } => {
+                validate_key(key)?;
+                validate_value(value, *stamp)?;
+                let offset = stamp.key_offset.map(|offset| offset as usize);
+                if offset.is_some_and(|offset| offset + STAMP_BYTES > key.len()) {
+                    return Err(broken("the version stamp of a key lies outside the key"));
+                }
+            }
+            Mutation::Delete { key, .. } => validate_key(key)?,
+        }
+    }
+    Ok(())
+}
+
+fn validate_key(key: &Bytes) -> Result<(), Error> {
+    match key.len() {
+        0 => Err(broken("a key is empty")),
+        length if length > KEY_BYTES_MAX => Err(broken("a key is longer than 32 KiB")),
+        _ => Ok(()),
+    }
+}
+
+fn validate_value(value: &Bytes, stamp: Stamp) -> Result<(), Error> {
+    if value.len() > VALUE_BYTES_MAX {
+        return Err(broken("a value is longer than 16 MiB"));
+    }
+    if stamp.value && value.len() < STAMP_BYTES {
+        return Err(broken("a value with a version stamp is shorter than 8 bytes"));
+    }
+    Ok(())
+}
+
+fn broken(rule: &str) -> Error {
+    Error::Contract {
+        what: rule.to_owned(),
+    }
+}
+
+/// Whether an expectation holds for the present value of its key.
+pub fn holds(expectation: Expectation, present: Option<&[u8]>) -> bool {
+    match expectation {
+        Expectation::Absent => present.is_none(),
+        Expectation::Present => present.is_some(),
+        Expectation::Version(version) => {
+            present.and_then(|value| value.first_chunk()) == Some(&version.to_be_bytes())
+        }
+    }
+}
+
+/// Fills the version into the places of a write that are kept free for it, without a copy where the bytes are ours
+/// alone. The batch must have passed [`validate`].
+pub fn stamp_put(key: Bytes, value: Bytes, stamp: Stamp, version: CommitVersion) -> (Bytes, Bytes) {
+    let key = match stamp.key_offset {
+        Some(offset) => stamp_bytes(key, offset as usize, version),
+        None => key,
+    };
+    let value = if stamp.value {
+        stamp_bytes(value, 0, version)
+    } else {
+        value
+    };
+    (key, value)
+}
+
+fn stamp_bytes(bytes: Bytes, offset: usize, version: CommitVersion) -> Bytes {
+    let mut writable = bytes
+        .try_into_mut()
+        .unwrap_or_else(|shared| BytesMut::from(&shared[..]));
+    writable[offset..offset + STAMP_BYTES].copy_from_slice(&version.0.to_be_bytes());
+    writable.freeze()
+}
+
+/// Gives the batch its version in its own shard's state; fences are raised apart, by [`raise_fences`].
+pub fn advance(state: &mut ShardState, batch: &WriteBatch) -> CommitVersion {
+    state.version += 1;
+    state.high_water = state.high_water.max(batch.high_water);
+    CommitVersion(state.version)
+}
+
+/// Calls `raise` once for each shard the batch fences, however often it is named.
+pub fn raise_fences(batch: &WriteBatch, mut raise: impl FnMut(crate::ShardId)) {
+    for (index, shard) in batch.fences.iter().enumerate() {
+        if !batch.fences[..index].contains(shard) {
+            raise(*shard);
+        }
+    }
+}
+
+/// Gathers the entries of a scan until its limit is reached.
+#[derive(Debug)]
+pub struct ScanCollector {
+    limit: ScanLimit,
+    byte_count: usize,
+    entries: Vec<(Bytes, Bytes)>,
+}
+
+impl ScanCollector {
+    /// Nothing gathered yet.
+    pub fn new(limit: ScanLimit) -> ScanCollector {
+        ScanCollector {
+            limit,
+            byte_count: 0,
+            entries: Vec::new(),
+        }
+    }
+
+    /// Whether the limit is reached: one more entry in the range now means `more`.
+    pub fn is_full(&self) -> bool {
+        let count = self.entries.len();
+        count > 0 && (count >= self.limit.entry_count_max || self.byte_count >= self.limit.byte_count_max)
+    }
+
+    /// Takes an entry; only called while not full.
+    pub fn push(&mut self, key: Bytes, value: Bytes) {
+        self.byte_count += key.len() + value.len();
+        self.entries.push((key, value));
+    }
+
+    /// The answer; `more` says whether the range has an entry beyond those gathered.
+    pub fn finish(self, more: bool) -> ScanBatch {
+        ScanBatch {
+            entries: self.entries,
+            more,
+        }
+    }
+}

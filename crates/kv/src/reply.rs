@@ -29,7 +29,9 @@ impl<T: Unpin> Future for Reply<T> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
         match self.get_mut() {
-            Reply::Ready(value) => Poll::Ready(value.take().expect("a reply is polled once after it is ready")),
+            Reply::Ready(value) => {
+                Poll::Ready(value.take().expect("a reply is polled once after it is ready"))
+            }
             Reply::Later(future) => future.as_mut().poll(context),
         }
     }

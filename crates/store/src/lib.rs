@@ -1,1 +1,67 @@
-//! store
+//! Transactions over the documents of a container: check what comes in, stage writes, commit once, read back.
+//!
+//! In: a [`Container`](astrarium_catalog::container::Container) with its ranges, a snapshot, documents. Out: one
+//! `kv::WriteBatch` per transaction, and stored documents. Staging is computation; the caller's commit is the only
+//! effect.
+//! Invariants
+//! - A transaction touches one range and relies only on keys it expects, so a lost update is impossible.
+//! - Body, directory entry and change-feed entry of a document are written and removed together.
+//! - An expired document is invisible to every reader here, and its place is free for a new one.
+//! Not here: names and permissions (`database`), the layout of keys (`keys`), what a document may be (`incoming`
+//! knows the service's rules, SQL and scripts come above).
+
+pub mod feed;
+pub mod incoming;
+pub mod sweep;
+pub mod transaction;
+pub mod verify;
+
+pub use incoming::{Incoming, Refusal};
+pub use transaction::{Location, Transaction};
+
+use astrarium_catalog::definition::container::DefaultTtl;
+use astrarium_keys::Malformed;
+use astrarium_keys::body::{Body, Header};
+use astrarium_kv::{self as kv, Snapshot, Space};
+
+/// Why documents could not be read or written.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The engine failed or refused.
+    #[error(transparent)]
+    Storage(#[from] kv::Error),
+    /// Stored bytes are damaged. The operator's to restore.
+    #[error("stored data is damaged: {0}")]
+    Malformed(#[from] Malformed),
+}
+
+/// What decides whether a document has expired.
+#[derive(Debug, Clone, Copy)]
+pub struct Expiry {
+    /// The container's default: `None` switches expiry off.
+    pub default_ttl: Option<DefaultTtl>,
+    /// Now, in seconds.
+    pub now: u64,
+}
+
+impl Expiry {
+    /// Whether a document is still visible.
+    pub fn is_alive(self, header: &Header) -> bool {
+        let lifetime = match (header.ttl, self.default_ttl) {
+            (_, None) | (None, Some(DefaultTtl::NoDefault)) => return true,
+            (Some(own), Some(_)) => match u64::try_from(own) {
+                Ok(seconds) => seconds,
+                Err(_) => return true,
+            },
+            (None, Some(DefaultTtl::Seconds(seconds))) => u64::from(seconds),
+        };
+        header.timestamp.saturating_add(lifetime) > self.now
+    }
+}
+
+/// Reads one visible document.
+pub async fn read(snapshot: &dyn Snapshot, location: &Location<'_>, expiry: Expiry) -> Result<Option<Body>, Error> {
+    let Some(bytes) = snapshot.get(Space::Body, &location.key).await? else { return Ok(None) };
+    let body = Body::decode(bytes)?;
+    Ok(expiry.is_alive(&body.header).then_some(body))
+}

@@ -1,1 +1,18 @@
-//! value
+//! JSON as the query language sees it: the value model with its one total order, JSON text, and property paths.
+//!
+//! - `model`: `Value` and `Object`, what expressions compute with;
+//! - `order`: the total order of values, equality and hashing, defined once;
+//! - `json`: JSON text, read in place (`json::Text`) and written;
+//! - `path`: paths that name one property (`/address/zip`).
+//!
+//! Everything here is pure and bounded by its input. Not here: key bytes (`keys::ordered`), patterns of indexing
+//! policies (`catalog`).
+
+pub mod json;
+mod model;
+mod order;
+pub mod path;
+
+pub use model::{Object, Value};
+pub use order::{compare_numbers, compare_text};
+pub use path::{PathError, PropertyPath};

@@ -1,0 +1,255 @@
+//! Catalog resources in storage: finding them by name or rid, listing them, and staging their changes.
+//!
+//! Reads take a snapshot; changes are appended to a batch that the caller commits. Nothing here decides whether a
+//! change is allowed.
+//! Invariants
+//! - A resource, its name entry and (for offers) its owner agree in every commit.
+//! - Creating expects the name to be free and the parent to be there; replacing and deleting expect the version that
+//!   was read. So concurrent changes end in one winner, and no child outlives its parent unnoticed.
+
+use crate::{CATALOG_SHARD, Error};
+use astrarium_keys::record::{self, KeyRangeRow, Record, RecordKind};
+use astrarium_keys::{Malformed, Rid};
+use astrarium_kv::{Direction, Expectation, KeyRange, ScanLimit, Snapshot, Space, Stamp, WriteBatch};
+use bytes::Bytes;
+
+/// Bytes of definitions read in one step of a listing.
+const LIST_BYTES_MAX: usize = 4 << 20;
+
+/// A stored catalog resource with its place in the tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resource {
+    /// What it is.
+    pub kind: RecordKind,
+    /// The rid of what it belongs to.
+    pub parent: Rid,
+    /// Its own rid.
+    pub rid: Rid,
+    /// Its stored content.
+    pub record: Record,
+}
+
+impl Resource {
+    fn key(&self) -> Bytes {
+        record::record_key(self.kind, self.parent, self.rid.number())
+    }
+}
+
+/// Finds a resource by the name its user gave it.
+pub async fn by_name(
+    snapshot: &dyn Snapshot,
+    kind: RecordKind,
+    parent: Rid,
+    id: &str,
+) -> Result<Option<Resource>, Error> {
+    let name = record::name_key(kind, parent, id);
+    match snapshot.get(Space::Meta, &name).await? {
+        None => Ok(None),
+        Some(value) => by_number(snapshot, kind, parent, record::read_name_value(&value)?).await,
+    }
+}
+
+/// Finds a resource by its number below a parent.
+pub async fn by_number(
+    snapshot: &dyn Snapshot,
+    kind: RecordKind,
+    parent: Rid,
+    number: u64,
+) -> Result<Option<Resource>, Error> {
+    let key = record::record_key(kind, parent, number);
+    let value = snapshot.get(Space::Meta, &key).await?;
+    value
+        .map(|value| resource(kind, parent, number, &value))
+        .transpose()
+}
+
+/// One step of a listing.
+#[derive(Debug, Clone, Default)]
+pub struct Listing {
+    /// Resources in order of creation.
+    pub resources: Vec<Resource>,
+    /// Whether there are more after the last.
+    pub more: bool,
+}
+
+/// Lists resources of a kind below a parent in order of creation, after a number.
+pub async fn list(
+    snapshot: &dyn Snapshot,
+    kind: RecordKind,
+    parent: Rid,
+    after: u64,
+    count_max: usize,
+) -> Result<Listing, Error> {
+    let mut range = KeyRange::prefix(&record::record_prefix(kind, parent));
+    range.start = record::record_key(kind, parent, after.saturating_add(1));
+    let limit = ScanLimit {
+        entry_count_max: count_max,
+        byte_count_max: LIST_BYTES_MAX,
+    };
+    let batch = snapshot
+        .scan(Space::Meta, &range, Direction::Forward, limit)
+        .await?;
+    let resources = batch
+        .entries
+        .iter()
+        .map(|(key, value)| resource(kind, parent, record::read_record_number(key)?, value))
+        .collect::<Result<_, _>>()?;
+    Ok(Listing {
+        resources,
+        more: batch.more,
+    })
+}
+
+/// Lists everything of a kind below a parent.
+pub async fn list_all(
+    snapshot: &dyn Snapshot,
+    kind: RecordKind,
+    parent: Rid,
+) -> Result<Vec<Resource>, Error> {
+    let mut all = Vec::new();
+    let mut after = 0;
+    loop {
+        let step = list(snapshot, kind, parent, after, 1_000).await?;
+        after = step.resources.last().map_or(after, |last| last.rid.number());
+        all.extend(step.resources);
+        if !step.more {
+            return Ok(all);
+        }
+    }
+}
+
+fn resource(kind: RecordKind, parent: Rid, number: u64, value: &[u8]) -> Result<Resource, Error> {
+    Ok(Resource {
+        kind,
+        parent,
+        rid: kind.rid(parent, number),
+        record: Record::decode(value)?,
+    })
+}
+
+/// An empty batch of the catalog.
+pub fn batch() -> WriteBatch {
+    WriteBatch::new(CATALOG_SHARD, 0)
+}
+
+/// Stages a new resource; its number must be new.
+pub fn stage_create(batch: &mut WriteBatch, resource: &Resource) {
+    let number = resource.rid.number();
+    let name = record::name_key(resource.kind, resource.parent, &resource.record.id);
+    batch.expect(Space::Meta, name.clone(), Expectation::Absent);
+    batch.put(Space::Meta, name, record::name_value(number), Stamp::NONE);
+    batch.put(
+        Space::Meta,
+        resource.key(),
+        resource.record.encode(),
+        Stamp::VALUE,
+    );
+    batch.high_water = batch.high_water.max(number);
+}
+
+/// Stages new content, and the new name if it changes.
+pub fn stage_replace(batch: &mut WriteBatch, old: &Resource, record: &Record) {
+    batch.expect(Space::Meta, old.key(), Expectation::Version(old.record.version));
+    batch.put(Space::Meta, old.key(), record.encode(), Stamp::VALUE);
+    if record.id != old.record.id {
+        let name = record::name_key(old.kind, old.parent, &record.id);
+        batch.expect(Space::Meta, name.clone(), Expectation::Absent);
+        batch.put(
+            Space::Meta,
+            name,
+            record::name_value(old.rid.number()),
+            Stamp::NONE,
+        );
+        batch.delete(
+            Space::Meta,
+            record::name_key(old.kind, old.parent, &old.record.id),
+        );
+    }
+}
+
+/// Stages the removal of one resource, not of what is below it.
+pub fn stage_delete(batch: &mut WriteBatch, old: &Resource) {
+    batch.expect(Space::Meta, old.key(), Expectation::Version(old.record.version));
+    batch.delete(Space::Meta, old.key());
+    batch.delete(
+        Space::Meta,
+        record::name_key(old.kind, old.parent, &old.record.id),
+    );
+}
+
+/// Stages the removal of everything of a kind below a parent. The parent itself is removed in the same batch, and
+/// creating a child expects the parent, so a child made meanwhile makes one of the two commits fail.
+pub async fn stage_delete_all(
+    snapshot: &dyn Snapshot,
+    batch: &mut WriteBatch,
+    kind: RecordKind,
+    parent: Rid,
+) -> Result<Vec<Resource>, Error> {
+    let all = list_all(snapshot, kind, parent).await?;
+    for resource in &all {
+        stage_delete(batch, resource);
+    }
+    Ok(all)
+}
+
+/// Makes a batch fail if a resource is removed before it commits.
+pub fn expect_present(batch: &mut WriteBatch, resource: &Resource) {
+    batch.expect(Space::Meta, resource.key(), Expectation::Present);
+}
+
+/// Makes a batch fail if a resource changes before it commits.
+pub fn expect_unchanged(batch: &mut WriteBatch, resource: &Resource) {
+    batch.expect(
+        Space::Meta,
+        resource.key(),
+        Expectation::Version(resource.record.version),
+    );
+}
+
+/// Stages a container's key ranges.
+pub fn stage_ranges(batch: &mut WriteBatch, container: Rid, rows: &[KeyRangeRow]) {
+    batch.put(
+        Space::Meta,
+        record::ranges_key(container),
+        KeyRangeRow::encode_all(rows),
+        Stamp::NONE,
+    );
+}
+
+/// Stages the end of a container's ranges: nobody writes to its shards any more, and their content is to be swept.
+pub fn stage_remove_ranges(batch: &mut WriteBatch, container: Rid, rows: &[KeyRangeRow]) {
+    batch.delete(Space::Meta, record::ranges_key(container));
+    for row in rows {
+        batch.fence(astrarium_kv::ShardId(row.shard));
+        batch.put(
+            Space::Meta,
+            record::sweep_key(row.shard),
+            Bytes::new(),
+            Stamp::NONE,
+        );
+    }
+}
+
+/// A container's key ranges, in order of their bounds.
+pub async fn ranges(snapshot: &dyn Snapshot, container: Rid) -> Result<Vec<KeyRangeRow>, Error> {
+    let value = snapshot.get(Space::Meta, &record::ranges_key(container)).await?;
+    let value = value.ok_or(Malformed::new("key ranges of a container"))?;
+    Ok(KeyRangeRow::decode_all(&value)?)
+}
+
+/// Shards whose content waits to be removed.
+pub async fn shards_to_sweep(snapshot: &dyn Snapshot) -> Result<Vec<u64>, Error> {
+    let range = KeyRange::prefix(&[astrarium_keys::tags::meta::SWEEP]);
+    let limit = ScanLimit {
+        entry_count_max: 1_000,
+        byte_count_max: LIST_BYTES_MAX,
+    };
+    let batch = snapshot
+        .scan(Space::Meta, &range, Direction::Forward, limit)
+        .await?;
+    Ok(batch
+        .entries
+        .iter()
+        .map(|(key, _)| record::read_sweep_key(key))
+        .collect::<Result<_, _>>()?)
+}

@@ -1,0 +1,63 @@
+//! Request charges: the published prices of point operations by size, and nothing else knows a price.
+//!
+//! The table is the service's of 2026 (session or weaker consistency, without index terms), linear between its
+//! columns. Index terms and queries are priced with the work they count, by the issues that bring them.
+
+/// Kilobytes, price of a read, price of a write.
+const TABLE: [(f64, f64, f64); 12] = [
+    (1.0, 1.00, 4.95),
+    (2.0, 1.04, 6.29),
+    (4.0, 1.14, 6.67),
+    (8.0, 1.33, 7.04),
+    (16.0, 1.67, 9.52),
+    (32.0, 2.19, 11.23),
+    (64.0, 4.76, 22.67),
+    (128.0, 9.95, 48.19),
+    (256.0, 20.28, 98.29),
+    (512.0, 40.95, 184.57),
+    (1024.0, 145.90, 625.00),
+    (2048.0, 291.80, 1250.00),
+];
+
+/// The price of reading a document of this many bytes.
+pub fn read_charge(bytes: usize) -> f64 {
+    price(bytes, |row| row.1)
+}
+
+/// The price of writing a document of this many bytes, before index terms.
+pub fn write_charge(bytes: usize) -> f64 {
+    price(bytes, |row| row.2)
+}
+
+fn price(bytes: usize, column: impl Fn(&(f64, f64, f64)) -> f64) -> f64 {
+    let kilobytes = bytes as f64 / 1024.0;
+    let above = TABLE.partition_point(|row| row.0 < kilobytes);
+    let exact = match above {
+        0 => column(&TABLE[0]),
+        12 => column(&TABLE[11]) * kilobytes / TABLE[11].0,
+        _ => {
+            let (low, high) = (&TABLE[above - 1], &TABLE[above]);
+            let part = (kilobytes - low.0) / (high.0 - low.0);
+            column(low) + part * (column(high) - column(low))
+        }
+    };
+    (exact * 100.0).round() / 100.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prices_are_the_published_ones_and_linear_between() {
+        let check = |bytes: usize, read: f64, write: f64| {
+            assert_eq!((read_charge(bytes), write_charge(bytes)), (read, write), "{bytes} bytes");
+        };
+        check(0, 1.0, 4.95);
+        check(1024, 1.0, 4.95);
+        check(1536, 1.02, 5.62);
+        check(2048, 1.04, 6.29);
+        check(512 << 10, 40.95, 184.57);
+        check(2 << 20, 291.8, 1250.0);
+    }
+}

@@ -1,0 +1,172 @@
+//! Resources that are a name and a definition below a parent: users, permissions, client encryption keys, scripts.
+//!
+//! They differ in what their definition may be (checked by `catalog::definition` before it comes here), in their
+//! parent, and in what goes with them when they are removed.
+
+use crate::databases::{find, find_database};
+use crate::{ATTEMPTS_MAX, Account, Conditions, Error, Link};
+use astrarium_catalog::records::{self, Listing, Resource};
+use astrarium_keys::Rid;
+use astrarium_keys::record::RecordKind;
+use astrarium_kv::{self as kv, Snapshot, WriteBatch};
+
+/// Which kind of child, and where.
+#[derive(Debug, Clone, Copy)]
+pub enum ChildKind<'a> {
+    /// A user of a database.
+    User(Link<'a>),
+    /// A permission of a user of a database.
+    Permission(Link<'a>, Link<'a>),
+    /// A client encryption key of a database.
+    ClientEncryptionKey(Link<'a>),
+    /// A stored procedure of a container of a database.
+    StoredProcedure(Link<'a>, Link<'a>),
+    /// A trigger of a container of a database.
+    Trigger(Link<'a>, Link<'a>),
+    /// A user-defined function of a container of a database.
+    UserDefinedFunction(Link<'a>, Link<'a>),
+}
+
+impl ChildKind<'_> {
+    fn record_kind(self) -> RecordKind {
+        match self {
+            ChildKind::User(_) => RecordKind::User,
+            ChildKind::Permission(..) => RecordKind::Permission,
+            ChildKind::ClientEncryptionKey(_) => RecordKind::ClientEncryptionKey,
+            ChildKind::StoredProcedure(..) => RecordKind::StoredProcedure,
+            ChildKind::Trigger(..) => RecordKind::Trigger,
+            ChildKind::UserDefinedFunction(..) => RecordKind::UserDefinedFunction,
+        }
+    }
+
+    async fn parent(self, snapshot: &dyn Snapshot) -> Result<Resource, Error> {
+        let (database, below) = match self {
+            ChildKind::User(database) | ChildKind::ClientEncryptionKey(database) => (database, None),
+            ChildKind::Permission(database, user) => (database, Some((RecordKind::User, user))),
+            ChildKind::StoredProcedure(database, container)
+            | ChildKind::Trigger(database, container)
+            | ChildKind::UserDefinedFunction(database, container) => {
+                (database, Some((RecordKind::Container, container)))
+            }
+        };
+        let database = find_database(snapshot, database).await?.ok_or(Error::OwnerNotFound)?;
+        match below {
+            None => Ok(database),
+            Some((kind, link)) => find(snapshot, kind, database.rid, link).await?.ok_or(Error::OwnerNotFound),
+        }
+    }
+}
+
+impl Account {
+    /// Makes a child.
+    pub async fn create_child(&self, kind: ChildKind<'_>, id: &str, definition: &str) -> Result<Resource, Error> {
+        let snapshot = self.engine().snapshot();
+        let parent = kind.parent(&*snapshot).await?;
+        let resource = self.new_resource(kind.record_kind(), parent.rid, id, definition.to_owned());
+        let mut batch = records::batch();
+        records::stage_create(&mut batch, &resource);
+        records::expect_present(&mut batch, &parent);
+        self.commit_create(batch).await?;
+        Ok(resource)
+    }
+
+    /// Finds a child.
+    pub async fn child(&self, kind: ChildKind<'_>, link: Link<'_>) -> Result<Resource, Error> {
+        let snapshot = self.engine().snapshot();
+        let parent = kind.parent(&*snapshot).await?;
+        find(&*snapshot, kind.record_kind(), parent.rid, link).await?.ok_or(Error::NotFound)
+    }
+
+    /// Lists children in order of creation, after a number; also gives the parent's rid.
+    pub async fn list_children(
+        &self,
+        kind: ChildKind<'_>,
+        after: u64,
+        count_max: usize,
+    ) -> Result<(Rid, Listing), Error> {
+        let snapshot = self.engine().snapshot();
+        let parent = kind.parent(&*snapshot).await?;
+        let listing = records::list(&*snapshot, kind.record_kind(), parent.rid, after, count_max).await?;
+        Ok((parent.rid, listing))
+    }
+
+    /// Gives a child new content, and a new name if that changes.
+    pub async fn replace_child(
+        &self,
+        kind: ChildKind<'_>,
+        link: Link<'_>,
+        id: &str,
+        definition: &str,
+        conditions: &Conditions,
+    ) -> Result<Resource, Error> {
+        for _ in 0..ATTEMPTS_MAX {
+            let snapshot = self.engine().snapshot();
+            let parent = kind.parent(&*snapshot).await?;
+            let old = find(&*snapshot, kind.record_kind(), parent.rid, link).await?.ok_or(Error::NotFound)?;
+            conditions.check_write(old.record.etag, old.record.timestamp)?;
+            let record = self.new_record(id, definition.to_owned());
+            let mut batch = records::batch();
+            records::stage_replace(&mut batch, &old, &record);
+            match self.engine().commit(batch).await {
+                Ok(version) => {
+                    let record = astrarium_keys::record::Record { version: version.0, ..record };
+                    return Ok(Resource { record, ..old });
+                }
+                // The first expectation is the version that was read, the second the new name.
+                Err(kv::Error::Conflict { expectation: 0 }) => {}
+                Err(kv::Error::Conflict { .. }) => return Err(Error::Exists),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Error::RetryWith)
+    }
+
+    /// Makes a child, or gives the one of this name new content; tells whether it was made.
+    pub async fn upsert_child(
+        &self,
+        kind: ChildKind<'_>,
+        id: &str,
+        definition: &str,
+        conditions: &Conditions,
+    ) -> Result<(Resource, bool), Error> {
+        for _ in 0..ATTEMPTS_MAX {
+            match self.replace_child(kind, Link::Name(id), id, definition, conditions).await {
+                Ok(resource) => return Ok((resource, false)),
+                Err(Error::NotFound) => {}
+                Err(error) => return Err(error),
+            }
+            match self.create_child(kind, id, definition).await {
+                Ok(resource) => return Ok((resource, true)),
+                Err(Error::Exists) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Error::RetryWith)
+    }
+
+    /// Removes a child; a user goes with its permissions.
+    pub async fn delete_child(
+        &self,
+        kind: ChildKind<'_>,
+        link: Link<'_>,
+        conditions: &Conditions,
+    ) -> Result<(), Error> {
+        for _ in 0..ATTEMPTS_MAX {
+            let snapshot = self.engine().snapshot();
+            let parent = kind.parent(&*snapshot).await?;
+            let old = find(&*snapshot, kind.record_kind(), parent.rid, link).await?.ok_or(Error::NotFound)?;
+            conditions.check_write(old.record.etag, old.record.timestamp)?;
+            let mut batch: WriteBatch = records::batch();
+            records::stage_delete(&mut batch, &old);
+            if old.kind == RecordKind::User {
+                records::stage_delete_all(&*snapshot, &mut batch, RecordKind::Permission, old.rid).await?;
+            }
+            match self.engine().commit(batch).await {
+                Ok(_) => return Ok(()),
+                Err(kv::Error::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Error::RetryWith)
+    }
+}

@@ -1,0 +1,101 @@
+//! Containers ready for use, found by name or rid without touching storage.
+//!
+//! A cached container may be outdated (another change, later another server). That is safe: writes name the epochs it
+//! was loaded with, and a fenced commit makes the caller forget and reload it.
+//! Invariants
+//! - Each shard has one number source, however often its container is loaded.
+//! - A load that began before a change is never cached after it: `generation` tells.
+
+use astrarium_catalog::container::{Container, NumberSource};
+use astrarium_keys::Rid;
+use astrarium_kv::ShardId;
+use foldhash::fast::RandomState;
+use hashbrown::{Equivalent, HashMap};
+use parking_lot::{Mutex, RwLock};
+use std::hash::Hash;
+use std::sync::Arc;
+
+/// Containers kept at most; beyond that the cache starts anew.
+const CONTAINERS_MAX: usize = 10_000;
+
+#[derive(Default)]
+pub(crate) struct ContainerCache {
+    cached: RwLock<Cached>,
+    numbers: Mutex<HashMap<ShardId, NumberSource, RandomState>>,
+}
+
+#[derive(Default)]
+struct Cached {
+    generation: u64,
+    by_name: HashMap<Names, Arc<Container>, RandomState>,
+    by_rid: HashMap<Rid, Arc<Container>, RandomState>,
+}
+
+#[derive(PartialEq, Eq, Hash)]
+struct Names {
+    database: String,
+    container: String,
+}
+
+#[derive(Hash)]
+struct NamesRef<'a> {
+    database: &'a str,
+    container: &'a str,
+}
+
+impl Equivalent<Names> for NamesRef<'_> {
+    fn equivalent(&self, names: &Names) -> bool {
+        self.container == names.container && self.database == names.database
+    }
+}
+
+impl ContainerCache {
+    pub(crate) fn by_name(&self, database: &str, container: &str) -> Option<Arc<Container>> {
+        self.cached.read().by_name.get(&NamesRef { database, container }).cloned()
+    }
+
+    pub(crate) fn by_rid(&self, rid: Rid) -> Option<Arc<Container>> {
+        self.cached.read().by_rid.get(&rid).cloned()
+    }
+
+    /// To be read before a load and given to [`Self::insert`].
+    pub(crate) fn generation(&self) -> u64 {
+        self.cached.read().generation
+    }
+
+    /// Keeps a loaded container, unless anything was forgotten since the load began.
+    pub(crate) fn insert(&self, generation: u64, container: &Arc<Container>) {
+        let mut cached = self.cached.write();
+        if cached.generation != generation {
+            return;
+        }
+        if cached.by_rid.len() >= CONTAINERS_MAX {
+            cached.by_name.clear();
+            cached.by_rid.clear();
+        }
+        let names =
+            Names { database: container.database_id.clone(), container: container.resource.record.id.clone() };
+        cached.by_name.insert(names, container.clone());
+        cached.by_rid.insert(container.rid(), container.clone());
+    }
+
+    /// Forgets a container after it changed or was removed.
+    pub(crate) fn forget(&self, rid: Rid) {
+        let mut cached = self.cached.write();
+        cached.generation += 1;
+        if let Some(container) = cached.by_rid.remove(&rid) {
+            let names = NamesRef { database: &container.database_id, container: &container.resource.record.id };
+            cached.by_name.remove(&names);
+        }
+    }
+
+    /// The one source of document numbers of a shard; `last` counts if there is none yet.
+    pub(crate) fn number_source(&self, shard: ShardId, last: u64) -> NumberSource {
+        self.numbers.lock().entry(shard).or_insert_with(|| NumberSource::after(last)).clone()
+    }
+
+    /// Forgets the source of a shard that is no more.
+    pub(crate) fn forget_shard(&self, shard: ShardId) {
+        self.numbers.lock().remove(&shard);
+    }
+}

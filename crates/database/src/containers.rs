@@ -1,0 +1,193 @@
+//! Containers: create, find, replace, remove; and the way from a name to a container ready for use.
+
+use crate::databases::{find, find_database};
+use crate::{ATTEMPTS_MAX, Account, Conditions, Error, Link};
+use astrarium_catalog::container::{Container, stored_definition};
+use astrarium_catalog::definition::container::ContainerDefinition;
+use astrarium_catalog::definition::throughput::Throughput;
+use astrarium_catalog::records::{self, Listing, Resource};
+use astrarium_keys::Rid;
+use astrarium_keys::record::{KeyRangeRow, Record, RecordKind};
+use astrarium_kv::{self as kv, Snapshot, WriteBatch};
+use astrarium_partition::EffectiveKey;
+use std::sync::Arc;
+
+/// A container to be made.
+#[derive(Debug, Clone)]
+pub struct NewContainer {
+    /// Its checked definition.
+    pub definition: ContainerDefinition,
+    /// Throughput of its own, if the client asked for any.
+    pub throughput: Option<Throughput>,
+}
+
+impl Account {
+    /// Makes a container. Without throughput of its own it shares the database's, or gets the default.
+    pub async fn create_container(
+        &self,
+        database: Link<'_>,
+        new: &NewContainer,
+    ) -> Result<Arc<Container>, Error> {
+        let snapshot = self.engine().snapshot();
+        let database = find_database(&*snapshot, database).await?.ok_or(Error::OwnerNotFound)?;
+        let definition = definition_text(&new.definition);
+        let resource = self.new_resource(RecordKind::Container, database.rid, &new.definition.id, definition);
+        let shard = self.next_catalog_number();
+        let row = KeyRangeRow {
+            id: 0,
+            shard,
+            min: EffectiveKey::MIN.as_bytes().to_vec(),
+            max: EffectiveKey::max().as_bytes().to_vec(),
+            parents: Vec::new(),
+        };
+        let mut batch = records::batch();
+        records::stage_create(&mut batch, &resource);
+        records::expect_present(&mut batch, &database);
+        records::stage_ranges(&mut batch, resource.rid, &[row]);
+        batch.high_water = batch.high_water.max(shard);
+        let shared = self.find_offer(&*snapshot, database.rid).await?.is_some();
+        let throughput = new.throughput.or((!shared).then_some(Throughput::DEFAULT));
+        if let Some(throughput) = throughput {
+            records::stage_create(&mut batch, &self.new_offer(&resource, throughput));
+        }
+        self.commit_create(batch).await?;
+        self.container(Link::Rid(database.rid), Link::Rid(resource.rid)).await
+    }
+
+    /// A container ready for use.
+    pub async fn container(&self, database: Link<'_>, container: Link<'_>) -> Result<Arc<Container>, Error> {
+        let cached = match (database, container) {
+            (Link::Name(database), Link::Name(container)) => self.shared.containers.by_name(database, container),
+            (_, Link::Rid(rid)) => self.shared.containers.by_rid(rid),
+            (Link::Rid(_), Link::Name(_)) => None,
+        };
+        match cached {
+            Some(container) => Ok(container),
+            None => self.load_container(database, container).await,
+        }
+    }
+
+    /// Loads a container: once more if it changes meanwhile, so that its definition is not older than its epochs.
+    async fn load_container(&self, database: Link<'_>, link: Link<'_>) -> Result<Arc<Container>, Error> {
+        let cache = &self.shared.containers;
+        for _ in 0..ATTEMPTS_MAX {
+            let generation = cache.generation();
+            let snapshot = self.engine().snapshot();
+            let database = find_database(&*snapshot, database).await?.ok_or(Error::NotFound)?;
+            let resource = find(&*snapshot, RecordKind::Container, database.rid, link).await?;
+            let resource = resource.ok_or(Error::NotFound)?;
+            let (rid, version) = (resource.rid, resource.record.version);
+            let source_of = |shard, last| cache.number_source(shard, last);
+            let loaded = Container::load(self.engine(), resource, database.record.id, source_of).await;
+            let snapshot = self.engine().snapshot();
+            let again = find(&*snapshot, RecordKind::Container, database.rid, Link::Rid(rid)).await?;
+            if again.is_some_and(|again| again.record.version == version) {
+                let container = Arc::new(loaded?);
+                cache.insert(generation, &container);
+                return Ok(container);
+            }
+        }
+        Err(Error::RetryWith)
+    }
+
+    /// Lists the containers of a database in order of creation, after a number.
+    pub async fn list_containers(
+        &self,
+        database: Link<'_>,
+        after: u64,
+        count_max: usize,
+    ) -> Result<(Rid, Listing), Error> {
+        let snapshot = self.engine().snapshot();
+        let database = find_database(&*snapshot, database).await?.ok_or(Error::OwnerNotFound)?;
+        let listing = records::list(&*snapshot, RecordKind::Container, database.rid, after, count_max).await?;
+        Ok((database.rid, listing))
+    }
+
+    /// Replaces what may change of a container's definition.
+    pub async fn replace_container(
+        &self,
+        database: Link<'_>,
+        container: Link<'_>,
+        definition: &ContainerDefinition,
+        conditions: &Conditions,
+    ) -> Result<Arc<Container>, Error> {
+        for _ in 0..ATTEMPTS_MAX {
+            let snapshot = self.engine().snapshot();
+            let parent = find_database(&*snapshot, database).await?.ok_or(Error::OwnerNotFound)?;
+            let old = find(&*snapshot, RecordKind::Container, parent.rid, container).await?.ok_or(Error::NotFound)?;
+            conditions.check_write(old.record.etag, old.record.timestamp)?;
+            let definition = stored_definition(&old)?.replaced(definition.clone())?;
+            let record = self.new_record(&old.record.id, definition_text(&definition));
+            let mut batch = records::batch();
+            records::stage_replace(&mut batch, &old, &record);
+            for row in records::ranges(&*snapshot, old.rid).await? {
+                batch.fence(kv::ShardId(row.shard));
+            }
+            match self.engine().commit(batch).await {
+                Ok(_) => {
+                    self.shared.containers.forget(old.rid);
+                    return self.container(Link::Rid(parent.rid), Link::Rid(old.rid)).await;
+                }
+                Err(kv::Error::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Error::RetryWith)
+    }
+
+    /// Removes a container with its documents, scripts and throughput. The documents' space is freed in the background.
+    pub async fn delete_container(
+        &self,
+        database: Link<'_>,
+        container: Link<'_>,
+        conditions: &Conditions,
+    ) -> Result<(), Error> {
+        for _ in 0..ATTEMPTS_MAX {
+            let snapshot = self.engine().snapshot();
+            let parent = find_database(&*snapshot, database).await?.ok_or(Error::NotFound)?;
+            let old = find(&*snapshot, RecordKind::Container, parent.rid, container).await?.ok_or(Error::NotFound)?;
+            conditions.check_write(old.record.etag, old.record.timestamp)?;
+            let mut batch = records::batch();
+            self.stage_delete_container(&*snapshot, &mut batch, &old).await?;
+            match self.engine().commit(batch).await {
+                Ok(_) => {
+                    self.shared.containers.forget(old.rid);
+                    return Ok(());
+                }
+                Err(kv::Error::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Error::RetryWith)
+    }
+
+    pub(crate) async fn stage_delete_container(
+        &self,
+        snapshot: &dyn Snapshot,
+        batch: &mut WriteBatch,
+        container: &Resource,
+    ) -> Result<(), Error> {
+        records::stage_delete(batch, container);
+        let rows = records::ranges(snapshot, container.rid).await?;
+        records::stage_remove_ranges(batch, container.rid, &rows);
+        for kind in [RecordKind::StoredProcedure, RecordKind::Trigger, RecordKind::UserDefinedFunction] {
+            records::stage_delete_all(snapshot, batch, kind, container.rid).await?;
+        }
+        self.stage_delete_offer(snapshot, batch, container.rid).await
+    }
+
+    /// New content for a resource: a new etag and time.
+    pub(crate) fn new_record(&self, id: &str, definition: String) -> Record {
+        Record {
+            version: 0,
+            etag: self.env().unique_stamp(),
+            timestamp: self.env().now_seconds(),
+            id: id.to_owned(),
+            definition,
+        }
+    }
+}
+
+fn definition_text(definition: &ContainerDefinition) -> String {
+    serde_json::Value::Object(definition.to_json()).to_string()
+}

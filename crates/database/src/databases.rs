@@ -1,0 +1,117 @@
+//! Databases: create, find, list, remove with everything in them.
+
+use crate::{ATTEMPTS_MAX, Account, Conditions, Error, Link};
+use astrarium_catalog::definition::database::DatabaseDefinition;
+use astrarium_catalog::definition::throughput::Throughput;
+use astrarium_catalog::records::{self, Listing, Resource};
+use astrarium_keys::Rid;
+use astrarium_keys::record::RecordKind;
+use astrarium_kv::{self as kv, Snapshot, WriteBatch};
+
+impl Account {
+    /// Makes a database, with shared throughput if any is given.
+    pub async fn create_database(
+        &self,
+        definition: &DatabaseDefinition,
+        throughput: Option<Throughput>,
+    ) -> Result<Resource, Error> {
+        let resource = self.new_resource(RecordKind::Database, Rid::ROOT, &definition.id, "{}".to_owned());
+        let mut batch = records::batch();
+        records::stage_create(&mut batch, &resource);
+        if let Some(throughput) = throughput {
+            records::stage_create(&mut batch, &self.new_offer(&resource, throughput));
+        }
+        self.commit_create(batch).await?;
+        Ok(resource)
+    }
+
+    /// Finds a database.
+    pub async fn database(&self, link: Link<'_>) -> Result<Resource, Error> {
+        let snapshot = self.engine().snapshot();
+        find_database(&*snapshot, link).await?.ok_or(Error::NotFound)
+    }
+
+    /// Lists databases in order of creation, after a number.
+    pub async fn list_databases(&self, after: u64, count_max: usize) -> Result<Listing, Error> {
+        let snapshot = self.engine().snapshot();
+        Ok(records::list(&*snapshot, RecordKind::Database, Rid::ROOT, after, count_max).await?)
+    }
+
+    /// Removes a database and everything in it.
+    pub async fn delete_database(&self, link: Link<'_>, conditions: &Conditions) -> Result<(), Error> {
+        for _ in 0..ATTEMPTS_MAX {
+            let snapshot = self.engine().snapshot();
+            let database = find_database(&*snapshot, link).await?.ok_or(Error::NotFound)?;
+            conditions.check_write(database.record.etag, database.record.timestamp)?;
+            let mut batch = records::batch();
+            records::stage_delete(&mut batch, &database);
+            let containers = self.stage_delete_content(&*snapshot, &mut batch, &database).await?;
+            match self.engine().commit(batch).await {
+                Ok(_) => {
+                    containers.into_iter().for_each(|rid| self.shared.containers.forget(rid));
+                    return Ok(());
+                }
+                Err(kv::Error::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Error::RetryWith)
+    }
+
+    /// Stages the removal of everything below a database and gives the containers among it.
+    async fn stage_delete_content(
+        &self,
+        snapshot: &dyn Snapshot,
+        batch: &mut WriteBatch,
+        database: &Resource,
+    ) -> Result<Vec<Rid>, Error> {
+        let mut gone = Vec::new();
+        for container in records::list_all(snapshot, RecordKind::Container, database.rid).await? {
+            self.stage_delete_container(snapshot, batch, &container).await?;
+            gone.push(container.rid);
+        }
+        for user in records::stage_delete_all(snapshot, batch, RecordKind::User, database.rid).await? {
+            records::stage_delete_all(snapshot, batch, RecordKind::Permission, user.rid).await?;
+        }
+        records::stage_delete_all(snapshot, batch, RecordKind::ClientEncryptionKey, database.rid).await?;
+        self.stage_delete_offer(snapshot, batch, database.rid).await?;
+        Ok(gone)
+    }
+
+    /// A resource that is not stored yet, with a number, etag and time of its own.
+    pub(crate) fn new_resource(&self, kind: RecordKind, parent: Rid, id: &str, definition: String) -> Resource {
+        let record = self.new_record(id, definition);
+        Resource { kind, parent, rid: kind.rid(parent, self.next_catalog_number()), record }
+    }
+
+    /// Commits a creation: its first expectation is the free name, any other is about the owner.
+    pub(crate) async fn commit_create(&self, batch: WriteBatch) -> Result<(), Error> {
+        match self.engine().commit(batch).await {
+            Ok(_) => Ok(()),
+            Err(kv::Error::Conflict { expectation: 0 }) => Err(Error::Exists),
+            Err(kv::Error::Conflict { .. }) => Err(Error::OwnerNotFound),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+pub(crate) async fn find_database(snapshot: &dyn Snapshot, link: Link<'_>) -> Result<Option<Resource>, Error> {
+    find(snapshot, RecordKind::Database, Rid::ROOT, link).await
+}
+
+/// Finds a resource of a kind below a parent, by name or rid.
+pub(crate) async fn find(
+    snapshot: &dyn Snapshot,
+    kind: RecordKind,
+    parent: Rid,
+    link: Link<'_>,
+) -> Result<Option<Resource>, Error> {
+    let found = match link {
+        Link::Name(id) => records::by_name(snapshot, kind, parent, id).await?,
+        Link::Rid(rid) => {
+            let found = records::by_number(snapshot, kind, parent, rid.number()).await?;
+            found.filter(|resource| resource.rid == rid)
+        }
+    };
+    Ok(found)
+}

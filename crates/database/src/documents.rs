@@ -1,0 +1,405 @@
+//! Point operations on documents: read, create, upsert, replace, delete, and delete of a logical partition.
+//!
+//! The checks come in the service's order: container, body, partition key, existence, condition. A write is staged on
+//! a snapshot and committed once; if somebody else was faster, everything is checked again on a new snapshot.
+
+use crate::{ATTEMPTS_MAX, Account, Conditions, Error, Link, read_charge, write_charge};
+use astrarium_catalog::container::{Container, Range};
+use astrarium_keys::body::Body;
+use astrarium_keys::{Rid, document, number};
+use astrarium_kv::{self as kv, Snapshot, Space};
+use astrarium_partition::{PartitionKey, PartitionKeyDefinition};
+use astrarium_store::sweep::sweep_partition;
+use astrarium_store::{Expiry, Incoming, Location, Transaction};
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// Which document, by name within its logical partition or by rid.
+pub type DocumentLink<'a> = Link<'a>;
+
+/// What a write may find.
+#[derive(Debug, Clone, Copy)]
+pub enum WriteMode<'a> {
+    /// The document must be new.
+    Create,
+    /// The document is made or replaced.
+    Upsert,
+    /// The document named must be there.
+    Replace(DocumentLink<'a>),
+}
+
+/// How a write is to be done.
+#[derive(Debug, Clone, Copy)]
+pub struct WriteOptions<'a> {
+    /// The partition key the client names; it must be the document's.
+    pub partition_key: Option<&'a PartitionKey>,
+    /// What must hold of the present version.
+    pub conditions: &'a Conditions,
+    /// Whether the client wants the document left out of the index.
+    pub index_excluded: bool,
+}
+
+/// What an operation on a document did.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// The container, as of the commit.
+    pub container: Arc<Container>,
+    /// The id of the range that served.
+    pub range_id: u32,
+    /// The range's LSN after the operation.
+    pub lsn: u64,
+    /// The document: as read, as written; for a delete what it was.
+    pub body: Body,
+    /// Whether the document is new.
+    pub created: bool,
+    /// Request units.
+    pub charge: f64,
+}
+
+impl Account {
+    /// Reads a document.
+    pub async fn read_document(
+        &self,
+        container: &Arc<Container>,
+        link: DocumentLink<'_>,
+        partition_key: Option<&PartitionKey>,
+    ) -> Result<Outcome, Error> {
+        let snapshot = self.engine().snapshot();
+        let location = self.locate(&*snapshot, container, link, partition_key).await?;
+        let (range_id, shard) = (location.range.id, location.range.shard);
+        let body = astrarium_store::read(&*snapshot, &location, self.expiry(container)).await?;
+        let body = body.ok_or(Error::NotFound)?;
+        let lsn = self.engine().shard(shard).await?.version.max(body.header.lsn);
+        let charge = read_charge(body.text().len());
+        Ok(Outcome { container: container.clone(), range_id, lsn, body, created: false, charge })
+    }
+
+    /// Creates, upserts or replaces a document.
+    pub async fn write_document(
+        &self,
+        container: &Arc<Container>,
+        mode: WriteMode<'_>,
+        text: &[u8],
+        options: WriteOptions<'_>,
+    ) -> Result<Outcome, Error> {
+        let mut container = container.clone();
+        for attempt in 0..ATTEMPTS_MAX {
+            // Checked anew in each round, since the container may have changed; only a lost race pays twice.
+            let incoming = Incoming::parse(&container.definition, text)?;
+            let partition = checked_partition(&container.definition.partition_key, &incoming, options.partition_key)?;
+            let write = Write { container: &container, mode, partition: &partition, options };
+            let unseen = attempt == 0 && matches!(mode, WriteMode::Create);
+            let result = if unseen {
+                self.create_unseen(&write, incoming).await
+            } else {
+                self.write_seen(&write, incoming).await
+            };
+            match result {
+                Ok(outcome) => return Ok(outcome),
+                Err(Failure::Lost) => {}
+                Err(Failure::Fenced) => container = self.reload(&container).await?,
+                Err(Failure::Refused(error)) => return Err(error),
+            }
+        }
+        Err(Error::RetryWith)
+    }
+
+    /// Writes a new document without reading first: the commit tells whether there is one already.
+    async fn create_unseen(&self, write: &Write<'_>, incoming: Incoming) -> Result<Outcome, Failure> {
+        let location = Location::of(write.container, write.partition, &incoming.id);
+        let mut transaction = self.begin(write.container, location.range, self.engine().snapshot());
+        let length = incoming.text_length();
+        let body = transaction.write_unseen(location.key, incoming, write.options.index_excluded).clone();
+        let lsn = self.commit(transaction).await?;
+        Ok(Outcome {
+            container: write.container.clone(),
+            range_id: location.range.id,
+            lsn,
+            body: body.committed_at(lsn),
+            created: true,
+            charge: write_charge(length),
+        })
+    }
+
+    async fn write_seen(&self, write: &Write<'_>, incoming: Incoming) -> Result<Outcome, Failure> {
+        let snapshot = self.engine().snapshot();
+        let location = Location::of(write.container, write.partition, &incoming.id);
+        if let WriteMode::Replace(link) = write.mode {
+            self.check_same_document(&*snapshot, write, link, &incoming, &location).await?;
+        }
+        let mut transaction = self.begin(write.container, location.range, snapshot);
+        let old = transaction.read(&location.key).await?.map(|body| (body.header, body.text().len()));
+        match (write.mode, old) {
+            (WriteMode::Create, Some(_)) => return Err(Error::Exists.into()),
+            (WriteMode::Replace(_), None) => return Err(Error::NotFound.into()),
+            (_, Some((header, _))) => write.options.conditions.check_write(header.etag, header.timestamp)?,
+            (_, None) => {}
+        }
+        let charge = write_charge(incoming.text_length()) + old.map_or(0.0, |(_, length)| write_charge(length));
+        let body = transaction.write(&location.key, incoming, write.options.index_excluded).await?.clone();
+        let lsn = self.commit(transaction).await?;
+        Ok(Outcome {
+            container: write.container.clone(),
+            range_id: location.range.id,
+            lsn,
+            body: body.committed_at(lsn),
+            created: old.is_none(),
+            charge,
+        })
+    }
+
+    /// A replace must name the document that its body is.
+    async fn check_same_document(
+        &self,
+        snapshot: &dyn Snapshot,
+        write: &Write<'_>,
+        link: DocumentLink<'_>,
+        incoming: &Incoming,
+        location: &Location<'_>,
+    ) -> Result<(), Failure> {
+        let same = match link {
+            Link::Name(id) => id == incoming.id,
+            Link::Rid(_) => {
+                let named = self.locate(snapshot, write.container, link, write.options.partition_key).await?;
+                named.key == location.key
+            }
+        };
+        if same {
+            return Ok(());
+        }
+        let message = "Replacing an item cannot change its id: the id in the body must be the one in the request's \
+                       address.";
+        Err(Error::invalid(message).into())
+    }
+
+    /// Removes a document and gives what it was.
+    pub async fn delete_document(
+        &self,
+        container: &Arc<Container>,
+        link: DocumentLink<'_>,
+        partition_key: Option<&PartitionKey>,
+        conditions: &Conditions,
+    ) -> Result<Outcome, Error> {
+        let mut container = container.clone();
+        for _ in 0..ATTEMPTS_MAX {
+            match self.delete_once(&container, link, partition_key, conditions).await {
+                Ok(outcome) => return Ok(outcome),
+                Err(Failure::Lost) => {}
+                Err(Failure::Fenced) => container = self.reload(&container).await?,
+                Err(Failure::Refused(error)) => return Err(error),
+            }
+        }
+        Err(Error::RetryWith)
+    }
+
+    async fn delete_once(
+        &self,
+        container: &Arc<Container>,
+        link: DocumentLink<'_>,
+        partition_key: Option<&PartitionKey>,
+        conditions: &Conditions,
+    ) -> Result<Outcome, Failure> {
+        let snapshot = self.engine().snapshot();
+        let location = self.locate(&*snapshot, container, link, partition_key).await?;
+        let mut transaction = self.begin(container, location.range, snapshot);
+        let body = transaction.remove(&location.key).await?.ok_or(Error::NotFound)?;
+        conditions.check_write(body.header.etag, body.header.timestamp)?;
+        let lsn = self.commit(transaction).await?;
+        let charge = write_charge(body.text().len());
+        let range_id = location.range.id;
+        Ok(Outcome { container: container.clone(), range_id, lsn, body, created: false, charge })
+    }
+
+    /// Removes all documents of a logical partition; gives the range's id, its LSN and the charge.
+    pub async fn delete_partition(
+        &self,
+        container: &Arc<Container>,
+        partition_key: &PartitionKey,
+    ) -> Result<(u32, u64, f64), Error> {
+        let mut container = container.clone();
+        let mut charge = 0.0;
+        let mut lost = 0;
+        while lost < ATTEMPTS_MAX {
+            let partition = checked_key(&container.definition.partition_key, partition_key)?;
+            let effective = container.definition.partition_key.effective(&partition);
+            let range = container.range_of(&effective);
+            let step = sweep_partition(self.engine(), self.env(), &container, range, &effective, &partition).await;
+            match step.map_err(Failure::from) {
+                Ok(step) => {
+                    charge += write_charge(step.bytes);
+                    if !step.more {
+                        let state = self.engine().shard(range.shard).await?;
+                        return Ok((range.id, state.version, charge));
+                    }
+                }
+                Err(Failure::Lost) => lost += 1,
+                Err(Failure::Fenced) => container = self.reload(&container).await?,
+                Err(Failure::Refused(error)) => return Err(error),
+            }
+        }
+        Err(Error::RetryWith)
+    }
+
+    /// The id and LSN of the range that a partition key belongs to, or of the first range without one.
+    pub async fn position(
+        &self,
+        container: &Container,
+        partition_key: Option<&PartitionKey>,
+    ) -> Result<(u32, u64), Error> {
+        let definition = &container.definition.partition_key;
+        let range = match partition_key.and_then(|key| checked_key(definition, key).ok()) {
+            Some(key) => container.range_of(&definition.effective(&key)),
+            None => &container.ranges[0],
+        };
+        Ok((range.id, self.engine().shard(range.shard).await?.version))
+    }
+
+    /// The LSN of a range.
+    pub async fn range_lsn(&self, range: &Range) -> Result<u64, Error> {
+        Ok(self.engine().shard(range.shard).await?.version)
+    }
+
+    pub(crate) fn expiry(&self, container: &Container) -> Expiry {
+        Expiry { default_ttl: container.definition.default_ttl, now: self.env().now_seconds() }
+    }
+
+    fn begin<'a>(
+        &'a self,
+        container: &'a Container,
+        range: &'a Range,
+        snapshot: Arc<dyn Snapshot>,
+    ) -> Transaction<'a> {
+        Transaction::begin(self.env(), range, container.definition.default_ttl, snapshot)
+    }
+
+    async fn commit(&self, transaction: Transaction<'_>) -> Result<u64, Failure> {
+        let batch = transaction.into_batch().ok_or_else(|| Error::Bug("a write that changes nothing".to_owned()))?;
+        Ok(self.engine().commit(batch).await?.0)
+    }
+
+    /// Where a document named by a client is.
+    async fn locate<'a>(
+        &self,
+        snapshot: &dyn Snapshot,
+        container: &'a Container,
+        link: DocumentLink<'_>,
+        partition_key: Option<&PartitionKey>,
+    ) -> Result<Location<'a>, Error> {
+        let definition = &container.definition.partition_key;
+        match link {
+            Link::Name(id) => {
+                let key = checked_key(definition, required(partition_key)?)?;
+                Ok(Location::of(container, &key, id))
+            }
+            Link::Rid(rid) => locate_by_rid(snapshot, container, rid).await,
+        }
+    }
+
+    /// Loads a container anew after a fence: the same one under its names, or none.
+    async fn reload(&self, container: &Container) -> Result<Arc<Container>, Error> {
+        self.shared.containers.forget(container.rid());
+        let database = container.rid().database_part().ok_or(Error::OwnerNotFound)?;
+        match self.container(Link::Rid(database), Link::Rid(container.rid())).await {
+            Err(Error::NotFound) => Err(Error::OwnerNotFound),
+            other => other,
+        }
+    }
+}
+
+/// A write under way.
+struct Write<'a> {
+    container: &'a Arc<Container>,
+    mode: WriteMode<'a>,
+    partition: &'a PartitionKey,
+    options: WriteOptions<'a>,
+}
+
+/// Why one try of a write did not succeed.
+enum Failure {
+    /// Somebody else changed the document first: try again.
+    Lost,
+    /// The container changed: load it again, then try again.
+    Fenced,
+    /// The answer is no.
+    Refused(Error),
+}
+
+impl<E: Into<Error>> From<E> for Failure
+where
+    E: FailureSource,
+{
+    fn from(error: E) -> Failure {
+        error.failure()
+    }
+}
+
+/// Errors that a try can end with; a trait of our own because storage errors are not all refusals.
+trait FailureSource {
+    fn failure(self) -> Failure;
+}
+
+impl FailureSource for kv::Error {
+    fn failure(self) -> Failure {
+        match self {
+            kv::Error::Conflict { .. } => Failure::Lost,
+            kv::Error::Fenced { .. } => Failure::Fenced,
+            other => Failure::Refused(other.into()),
+        }
+    }
+}
+
+impl FailureSource for astrarium_store::Error {
+    fn failure(self) -> Failure {
+        match self {
+            astrarium_store::Error::Storage(error) => error.failure(),
+            other => Failure::Refused(other.into()),
+        }
+    }
+}
+
+impl FailureSource for Error {
+    fn failure(self) -> Failure {
+        Failure::Refused(self)
+    }
+}
+
+async fn locate_by_rid<'a>(
+    snapshot: &dyn Snapshot,
+    container: &'a Container,
+    rid: Rid,
+) -> Result<Location<'a>, Error> {
+    for range in &container.ranges {
+        let entry = snapshot.get(Space::Log, &number::number_key(range.shard.0, rid.number())).await?;
+        if let Some(suffix) = entry {
+            let key: Bytes = document::from_suffix(range.shard.0, &suffix);
+            return Ok(Location { range, effective: range.keys.min.clone(), key });
+        }
+    }
+    Err(Error::NotFound)
+}
+
+fn required(partition_key: Option<&PartitionKey>) -> Result<&PartitionKey, Error> {
+    partition_key.ok_or_else(|| Error::invalid("PartitionKey value must be supplied for this operation."))
+}
+
+/// The partition key of a point operation in the container's terms: all levels, undefined ones included.
+pub(crate) fn checked_key(definition: &PartitionKeyDefinition, key: &PartitionKey) -> Result<PartitionKey, Error> {
+    let key = definition.canonical(key.clone());
+    let whole = key.components().len() == definition.paths.len();
+    if !whole && !(definition.system_key && key.components().is_empty()) {
+        return Err(Error::PartitionKeyMismatch);
+    }
+    key.check_size().map_err(|error| Error::invalid(error.to_string()))?;
+    Ok(key)
+}
+
+/// The partition key of a write: the client's must be the document's.
+fn checked_partition(
+    definition: &PartitionKeyDefinition,
+    incoming: &Incoming,
+    given: Option<&PartitionKey>,
+) -> Result<PartitionKey, Error> {
+    let given = checked_key(definition, required(given)?)?;
+    let own = checked_key(definition, &incoming.partition)?;
+    if given == own { Ok(own) } else { Err(Error::PartitionKeyMismatch) }
+}

@@ -1,0 +1,145 @@
+//! What an operation can answer instead of a result: one variant for each thing a caller can act on.
+
+use astrarium_catalog as catalog;
+use astrarium_catalog::definition::Invalid;
+use astrarium_kv as kv;
+use astrarium_store as store;
+
+/// Why an operation did not happen.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The request breaks a rule. The client's to correct.
+    #[error("{0}")]
+    Invalid(String),
+    /// The partition key given is not the one of the container's definition or of the document.
+    #[error(
+        "Partition key provided either doesn't correspond to definition in the collection or doesn't match partition \
+         key field values specified in the document."
+    )]
+    PartitionKeyMismatch,
+    /// The client meant another container of the same name: it has to reload its definition.
+    #[error("The container was recreated: its resource id is not the one the request was meant for.")]
+    ContainerRecreated,
+    /// The resource is not there.
+    #[error("Entity with the specified id does not exist in the system.")]
+    NotFound,
+    /// The database, container or user that the resource would be in is not there.
+    #[error("Resource Not Found. The owner resource of this request does not exist.")]
+    OwnerNotFound,
+    /// A resource of this name is there already.
+    #[error("Entity with the specified id already exists in the system.")]
+    Exists,
+    /// The resource is not in the state the request was made for.
+    #[error("Operation cannot be performed because one of the specified precondition is not met.")]
+    PreconditionFailed,
+    /// The document or request is larger than allowed.
+    #[error("Request size is too large")]
+    TooLarge,
+    /// The key range named is not, or no longer, one of the container's.
+    #[error("The requested partition key range is gone; read the container's partition key ranges again.")]
+    KeyRangeGone,
+    /// The operation kept losing against concurrent changes. The client may repeat it as it is.
+    #[error("Conflicting concurrent changes; retry the request.")]
+    RetryWith,
+    /// Too much waits to be written at the moment. Retry after a moment.
+    #[error("Request rate is large. More requests are waiting to be written than the server takes at once.")]
+    Busy,
+    /// Storage takes no writes. The operator's to mend.
+    #[error("The service is currently unable to write: {0}")]
+    Unavailable(String),
+    /// Stored data is damaged. The operator's to restore.
+    #[error("Stored data is damaged: {0}")]
+    Damaged(String),
+    /// A broken invariant of ours.
+    #[error("Internal error: {0}")]
+    Bug(String),
+}
+
+/// Who has to act on an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The client, with another request.
+    Request,
+    /// The client, with the same request, after looking at the new state.
+    Conflict,
+    /// The client, later.
+    Throttled,
+    /// The operator.
+    Unavailable,
+    /// The operator, with a backup.
+    Corruption,
+    /// Us.
+    Bug,
+}
+
+impl Error {
+    /// Who has to act.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Error::Invalid(_)
+            | Error::PartitionKeyMismatch
+            | Error::ContainerRecreated
+            | Error::NotFound
+            | Error::OwnerNotFound
+            | Error::TooLarge
+            | Error::KeyRangeGone => Kind::Request,
+            Error::Exists | Error::PreconditionFailed | Error::RetryWith => Kind::Conflict,
+            Error::Busy => Kind::Throttled,
+            Error::Unavailable(_) => Kind::Unavailable,
+            Error::Damaged(_) => Kind::Corruption,
+            Error::Bug(_) => Kind::Bug,
+        }
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> Error {
+        Error::Invalid(message.into())
+    }
+}
+
+impl From<kv::Error> for Error {
+    fn from(error: kv::Error) -> Error {
+        match error {
+            kv::Error::Conflict { .. } | kv::Error::Fenced { .. } => Error::RetryWith,
+            kv::Error::Busy => Error::Busy,
+            kv::Error::Unavailable { reason } => Error::Unavailable(reason),
+            kv::Error::Corruption { what } => Error::Damaged(what),
+            kv::Error::Contract { what } => Error::Bug(what),
+        }
+    }
+}
+
+impl From<catalog::Error> for Error {
+    fn from(error: catalog::Error) -> Error {
+        match error {
+            catalog::Error::Storage(error) => error.into(),
+            catalog::Error::Malformed(error) => Error::Damaged(error.to_string()),
+        }
+    }
+}
+
+impl From<store::Error> for Error {
+    fn from(error: store::Error) -> Error {
+        match error {
+            store::Error::Storage(error) => error.into(),
+            store::Error::Malformed(error) => Error::Damaged(error.to_string()),
+        }
+    }
+}
+
+impl From<store::Refusal> for Error {
+    fn from(refusal: store::Refusal) -> Error {
+        match refusal {
+            store::Refusal::Invalid(message) => Error::Invalid(message),
+            store::Refusal::TooLarge => Error::TooLarge,
+        }
+    }
+}
+
+impl From<Invalid> for Error {
+    fn from(invalid: Invalid) -> Error {
+        match invalid {
+            Invalid::Request { message } => Error::Invalid(message),
+            Invalid::TooLarge { .. } => Error::TooLarge,
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! What runs beside requests: sweeping removed containers, checking stored data, telling how storage is.
+
+use crate::{Account, Error};
+use astrarium_catalog::container::Container;
+use astrarium_catalog::records;
+use astrarium_keys::Rid;
+use astrarium_keys::record::{RecordKind, sweep_key};
+use astrarium_kv::{ShardId, Space, Stats};
+use astrarium_store::sweep::sweep_shard;
+use astrarium_store::verify::{Report, verify_range};
+
+/// How storage is.
+#[derive(Debug, Clone)]
+pub struct Health {
+    /// Why writes are refused, if they are.
+    pub write_refusal: Option<String>,
+    /// The engine's counters.
+    pub stats: Stats,
+}
+
+impl Account {
+    /// Frees some space of removed containers; false when there is nothing to do.
+    pub async fn sweep(&self) -> Result<bool, Error> {
+        let shards = records::shards_to_sweep(&*self.engine().snapshot()).await?;
+        let Some(&shard) = shards.first() else { return Ok(false) };
+        if !sweep_shard(self.engine(), ShardId(shard)).await? {
+            let mut batch = records::batch();
+            batch.delete(Space::Meta, sweep_key(shard));
+            self.engine().commit(batch).await?;
+            self.shared.containers.forget_shard(ShardId(shard));
+        }
+        Ok(true)
+    }
+
+    /// How storage is at the moment.
+    pub fn health(&self) -> Health {
+        Health { write_refusal: self.engine().write_refusal(), stats: self.engine().stats() }
+    }
+
+    /// Checks everything stored, container by container, and reports each as `database/container`.
+    pub async fn verify(&self, mut progress: impl FnMut(&str, &Report)) -> Result<(), Error> {
+        let snapshot = self.engine().snapshot();
+        for database in records::list_all(&*snapshot, RecordKind::Database, Rid::ROOT).await? {
+            for resource in records::list_all(&*snapshot, RecordKind::Container, database.rid).await? {
+                let name = format!("{}/{}", database.record.id, resource.record.id);
+                let source_of = |shard, last| self.shared.containers.number_source(shard, last);
+                let container =
+                    Container::load(self.engine(), resource, database.record.id.clone(), source_of).await?;
+                for range in &container.ranges {
+                    let report = verify_range(self.engine(), &container, range).await?;
+                    progress(&name, &report);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Finishes writing and releases storage. Nothing may be asked of the account afterwards.
+    pub fn close(&self) -> Result<(), Error> {
+        Ok(self.engine().close()?)
+    }
+}

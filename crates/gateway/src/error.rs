@@ -1,0 +1,95 @@
+//! What a request can end with instead of a result: the one table from errors to status, substatus and body.
+
+use crate::answer::Answer;
+use crate::database;
+use crate::place::Place;
+use crate::wire::authorization::AuthorizationError;
+use crate::wire::{headers, status};
+use http::StatusCode;
+
+/// An error answer.
+#[derive(Debug, Clone)]
+pub(crate) struct Failure {
+    pub(crate) status: u16,
+    pub(crate) substatus: u32,
+    pub(crate) message: String,
+    pub(crate) retry_after_ms: Option<u64>,
+    /// Where the failure happened, for the session headers of answers about items.
+    pub(crate) place: Option<Place>,
+}
+
+impl Failure {
+    pub(crate) fn new(status: u16, message: impl Into<String>) -> Failure {
+        Failure { status, substatus: 0, message: message.into(), retry_after_ms: None, place: None }
+    }
+
+    pub(crate) fn bad_request(message: impl Into<String>) -> Failure {
+        Failure::new(400, message)
+    }
+
+    pub(crate) fn forbidden(message: impl Into<String>) -> Failure {
+        Failure::new(403, message)
+    }
+
+    fn with_substatus(mut self, substatus: u32) -> Failure {
+        self.substatus = substatus;
+        self
+    }
+
+    /// Whether the operator should hear of it.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.status >= 500
+    }
+
+    pub(crate) fn answer(&self, activity_id: &str) -> Answer {
+        let code = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let body = status::error_body(status::code_name(self.status), &self.message, activity_id);
+        let mut answer = Answer::json(code, body);
+        if self.substatus != 0 {
+            answer.set_number(headers::SUBSTATUS, u64::from(self.substatus));
+        }
+        if let Some(milliseconds) = self.retry_after_ms {
+            answer.set_number(headers::RETRY_AFTER_MS, milliseconds);
+        }
+        if let Some(place) = &self.place {
+            place.set_headers(&mut answer);
+        }
+        answer
+    }
+}
+
+impl From<database::Error> for Failure {
+    fn from(error: database::Error) -> Failure {
+        use database::Error;
+        let message = error.to_string();
+        match error {
+            Error::Invalid(_) => Failure::new(400, message),
+            Error::PartitionKeyMismatch => Failure::new(400, message).with_substatus(1001),
+            Error::ContainerRecreated => Failure::new(400, message).with_substatus(1024),
+            Error::NotFound => Failure::new(404, message),
+            Error::OwnerNotFound => Failure::new(404, message).with_substatus(1003),
+            Error::Exists => Failure::new(409, message),
+            Error::KeyRangeGone => Failure::new(410, message).with_substatus(1002),
+            Error::PreconditionFailed => Failure::new(412, message),
+            Error::TooLarge => Failure::new(413, message),
+            Error::Busy => {
+                Failure { retry_after_ms: Some(10), ..Failure::new(429, message).with_substatus(3200) }
+            }
+            Error::RetryWith => Failure { retry_after_ms: Some(10), ..Failure::new(449, message) },
+            Error::Damaged(_) | Error::Bug(_) => Failure::new(500, message),
+            Error::Unavailable(_) => Failure::new(503, message),
+        }
+    }
+}
+
+impl From<database::definition::Invalid> for Failure {
+    fn from(invalid: database::definition::Invalid) -> Failure {
+        database::Error::from(invalid).into()
+    }
+}
+
+impl From<AuthorizationError> for Failure {
+    fn from(error: AuthorizationError) -> Failure {
+        Failure::new(error.status(), error.to_string())
+    }
+}

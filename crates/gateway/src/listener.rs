@@ -1,0 +1,150 @@
+//! Connections: accepting them, telling TLS from plain HTTP by the first byte, and ending them in good order.
+//!
+//! Invariants
+//! - The number of connections is bounded; one too many is closed at once and counted.
+//! - A connection that is slow in its first byte, its handshake or its headers is closed, and costs nobody else.
+//! - On shutdown nothing new is accepted, what runs is finished, and idle connections are closed.
+
+use crate::service::{Gateway, Scheme};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use rustls::ServerConfig;
+use std::convert::Infallible;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio_rustls::TlsAcceptor;
+
+/// The first byte of a TLS handshake record.
+const TLS_HANDSHAKE: u8 = 0x16;
+/// Most headers of a request.
+const HEADER_COUNT_MAX: usize = 200;
+/// Most bytes of a request's headers: session tokens grow with the number of ranges.
+const HEADER_BYTES_MAX: usize = 256 << 10;
+
+/// Bounds of connections.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Open connections at most.
+    pub connections_max: usize,
+    /// Longest time until the first byte and, for TLS, until the end of the handshake.
+    pub handshake_timeout: Duration,
+    /// Longest time between requests and for the headers of one.
+    pub idle_timeout: Duration,
+    /// Longest time that running requests may take after shutdown began.
+    pub shutdown_timeout: Duration,
+}
+
+/// Serves connections until `shutdown` completes, then until the last running request is answered.
+pub async fn serve(
+    gateway: Gateway,
+    listener: TcpListener,
+    tls: Option<Arc<ServerConfig>>,
+    limits: Limits,
+    shutdown: impl Future<Output = ()>,
+) {
+    let acceptor = tls.map(TlsAcceptor::from);
+    let places = Arc::new(Semaphore::new(limits.connections_max));
+    let (stop, stopped) = watch::channel(false);
+    tokio::pin!(shutdown);
+    loop {
+        let accepted = tokio::select! {
+            () = &mut shutdown => break,
+            accepted = listener.accept() => accepted,
+        };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                // Out of file descriptors, most likely: wait for some to come back rather than spin.
+                tracing::warn!(%error, "accept connection");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        let Ok(place) = places.clone().try_acquire_owned() else {
+            gateway.metrics().connections_refused.inc();
+            continue;
+        };
+        let connection = Connection { gateway: gateway.clone(), acceptor: acceptor.clone(), limits, stopped: stopped.clone() };
+        #[expect(clippy::disallowed_methods, reason = "a connection is a task")]
+        tokio::spawn(async move {
+            connection.gateway.metrics().connections.inc();
+            connection.run(stream).await;
+            connection.gateway.metrics().connections.dec();
+            drop(place);
+        });
+    }
+    drop(listener);
+    // Receivers may all be gone already.
+    let _ = stop.send(true);
+    drop(stopped);
+    if tokio::time::timeout(limits.shutdown_timeout, stop.closed()).await.is_err() {
+        tracing::warn!("requests still ran when the time for shutting down was over");
+    }
+}
+
+struct Connection {
+    gateway: Gateway,
+    acceptor: Option<TlsAcceptor>,
+    limits: Limits,
+    stopped: watch::Receiver<bool>,
+}
+
+impl Connection {
+    async fn run(&self, stream: TcpStream) {
+        // Answers are single small writes: waiting to fill packets only delays them.
+        let _ = stream.set_nodelay(true);
+        let mut first = [0];
+        let mut stopped = self.stopped.clone();
+        let peeked = tokio::select! {
+            peeked = tokio::time::timeout(self.limits.idle_timeout, stream.peek(&mut first)) => peeked,
+            _ = stopped.wait_for(|stopped| *stopped) => return,
+        };
+        match (peeked, &self.acceptor) {
+            (Ok(Ok(1)), Some(acceptor)) if first[0] == TLS_HANDSHAKE => {
+                let handshake = tokio::time::timeout(self.limits.handshake_timeout, acceptor.accept(stream)).await;
+                if let Ok(Ok(stream)) = handshake {
+                    self.serve(stream, Scheme::Https).await;
+                }
+            }
+            (Ok(Ok(1)), _) => self.serve(stream, Scheme::Http).await,
+            _ => {}
+        }
+    }
+
+    async fn serve(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, scheme: Scheme) {
+        let gateway = self.gateway.clone();
+        let service = hyper::service::service_fn(move |request| {
+            let gateway = gateway.clone();
+            async move { Ok::<_, Infallible>(gateway.handle(request, scheme).await) }
+        });
+        let mut builder = auto::Builder::new(TokioExecutor::new());
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.limits.idle_timeout)
+            .max_headers(HEADER_COUNT_MAX)
+            .max_buf_size(HEADER_BYTES_MAX);
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .keep_alive_interval(self.limits.idle_timeout)
+            .max_header_list_size(HEADER_BYTES_MAX as u32)
+            .max_concurrent_streams(1_000);
+        let connection = builder.serve_connection(TokioIo::new(stream), service);
+        tokio::pin!(connection);
+        let mut stopped = self.stopped.clone();
+        // Errors here are the client's (reset, garbage instead of HTTP): nothing to tell anybody.
+        let done = tokio::select! {
+            _ = connection.as_mut() => true,
+            _ = stopped.wait_for(|stopped| *stopped) => false,
+        };
+        if !done {
+            connection.as_mut().graceful_shutdown();
+            let _ = connection.await;
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Continuation tokens of feeds: a position, bound to the feed it belongs to, opaque and signed.
+//!
+//! Payload: `rid length (1) | rid of the feed's owner | kind of position (1) | position`. A token of one feed is refused
+//! by every other. Tokens are good after a restart and any change of the data.
+
+use crate::database::{FeedPosition, Rid};
+use crate::error::Failure;
+use crate::request::Request;
+use crate::service::Shared;
+use crate::wire::address::ResourceKind;
+use crate::wire::{continuation, headers};
+use bytes::Bytes;
+
+/// Which feed a token belongs to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Feed {
+    pub(crate) owner: Rid,
+    pub(crate) kind: ResourceKind,
+}
+
+impl Feed {
+    fn prefix(self) -> Vec<u8> {
+        let mut payload = vec![self.owner.as_bytes().len() as u8];
+        payload.extend_from_slice(self.owner.as_bytes());
+        payload.extend_from_slice(self.kind.segment().as_bytes());
+        payload.push(b':');
+        payload
+    }
+}
+
+const BY_NUMBER: u8 = 1;
+const BY_KEY: u8 = 2;
+
+/// The position in the request's continuation header.
+pub(crate) fn position(shared: &Shared, request: &Request<'_>, feed: Feed) -> Result<Option<FeedPosition>, Failure> {
+    let Some(text) = request.header(headers::CONTINUATION) else { return Ok(None) };
+    let token = continuation::Continuation::parse(text).map_err(|_| invalid())?;
+    let payload = continuation::open(&token.token, &shared.continuation_key).map_err(|_| invalid())?;
+    let position = payload.strip_prefix(feed.prefix().as_slice()).ok_or_else(invalid)?;
+    decode(position).map(Some).ok_or_else(invalid)
+}
+
+/// The token for a position.
+pub(crate) fn token(shared: &Shared, feed: Feed, position: &FeedPosition) -> String {
+    let mut payload = feed.prefix();
+    match position {
+        FeedPosition::Number { range_id, number } => {
+            payload.push(BY_NUMBER);
+            payload.extend_from_slice(&range_id.to_be_bytes());
+            payload.extend_from_slice(&number.to_be_bytes());
+        }
+        FeedPosition::Key { range_id, suffix } => {
+            payload.push(BY_KEY);
+            payload.extend_from_slice(&range_id.to_be_bytes());
+            payload.extend_from_slice(suffix);
+        }
+    }
+    continuation::seal(&payload, &shared.continuation_key)
+}
+
+/// The number after which a listing of the catalog goes on.
+pub(crate) fn after(shared: &Shared, request: &Request<'_>, feed: Feed) -> Result<u64, Failure> {
+    match position(shared, request, feed)? {
+        None => Ok(0),
+        Some(FeedPosition::Number { number, .. }) => Ok(number),
+        Some(FeedPosition::Key { .. }) => Err(invalid()),
+    }
+}
+
+fn decode(bytes: &[u8]) -> Option<FeedPosition> {
+    let (&kind, rest) = bytes.split_first()?;
+    let (range_id, rest) = rest.split_first_chunk::<4>()?;
+    let range_id = u32::from_be_bytes(*range_id);
+    match kind {
+        BY_NUMBER => {
+            let number = u64::from_be_bytes(rest.try_into().ok()?);
+            Some(FeedPosition::Number { range_id, number })
+        }
+        BY_KEY => Some(FeedPosition::Key { range_id, suffix: Bytes::copy_from_slice(rest) }),
+        _ => None,
+    }
+}
+
+fn invalid() -> Failure {
+    Failure::bad_request("Invalid Continuation Token. Send back the token of the previous page unchanged, or none.")
+}

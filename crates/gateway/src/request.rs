@@ -1,0 +1,143 @@
+//! A request as its route sees it: checked address, readable headers, the whole body.
+
+use crate::database::partition::{EffectiveKey, EffectiveRange, PartitionKey};
+use crate::database::{Conditions, EtagCondition, Link, PageLimit, Rid};
+use crate::error::Failure;
+use crate::wire::address::Address;
+use crate::wire::condition::Condition;
+use crate::wire::header_values::{self, MaxItemCount};
+use crate::wire::headers;
+use bytes::Bytes;
+use http::{HeaderMap, Method};
+use serde_json::Value;
+
+/// Bytes of one page's documents.
+const PAGE_BYTES_MAX: usize = 4 << 20;
+/// Items of a page when the client does not say.
+const PAGE_COUNT_DEFAULT: usize = 100;
+/// Items of a page when the client leaves it to the server.
+const PAGE_COUNT_MAX: usize = 1_000;
+
+/// A request that may be served.
+pub(crate) struct Request<'a> {
+    pub(crate) method: &'a Method,
+    pub(crate) address: Address<'a>,
+    /// Whether ids in the address are rids.
+    pub(crate) by_rid: bool,
+    pub(crate) headers: &'a HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+/// The value of a header; an empty one counts as absent.
+pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let value = headers.get(name)?;
+    std::str::from_utf8(value.as_bytes()).ok().map(str::trim).filter(|text| !text.is_empty())
+}
+
+impl Request<'_> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        header(self.headers, name)
+    }
+
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        self.header(name).is_some_and(header_values::parse_boolean)
+    }
+
+    /// The id at a place of the address, from the database downwards.
+    pub(crate) fn link(&self, index: usize) -> Link<'_> {
+        let id = self.address.ids.get(index).map_or("", |id| id.as_ref());
+        match Rid::parse(id).filter(|_| self.by_rid) {
+            Some(rid) => Link::Rid(rid),
+            None => Link::Name(id),
+        }
+    }
+
+    /// Whether a POST to a feed is a query: SDKs say so in three ways.
+    pub(crate) fn is_query(&self) -> bool {
+        let content_type = self.header(headers::CONTENT_TYPE).unwrap_or_default();
+        self.flag(headers::IS_QUERY)
+            || self.flag(headers::QUERY)
+            || content_type.starts_with("application/query+json")
+            || content_type.starts_with("application/sql")
+    }
+
+    /// The body as JSON, of a resource other than a document.
+    pub(crate) fn json(&self) -> Result<Value, Failure> {
+        let text = crate::database::value::json::Text::parse(&self.body).map_err(|error| {
+            Failure::bad_request(format!(
+                "The request payload is invalid. Ensure to provide a valid request payload: {error}."
+            ))
+        })?;
+        drop(text);
+        serde_json::from_slice(&self.body)
+            .map_err(|_| Failure::bad_request("The request payload is invalid. Ensure to provide a valid request payload."))
+    }
+
+    pub(crate) fn conditions(&self) -> Conditions {
+        Conditions {
+            if_match: self.condition(headers::IF_MATCH),
+            if_none_match: self.condition(headers::IF_NONE_MATCH),
+        }
+    }
+
+    fn condition(&self, name: &str) -> Option<EtagCondition> {
+        Some(match Condition::parse(self.header(name)?)? {
+            Condition::Any => EtagCondition::Any,
+            Condition::Etags(etags) => EtagCondition::OneOf(etags.iter().map(str::to_owned).collect()),
+        })
+    }
+
+    pub(crate) fn partition_key(&self) -> Result<Option<PartitionKey>, Failure> {
+        let Some(text) = self.header(headers::PARTITION_KEY) else { return Ok(None) };
+        let key = PartitionKey::parse_header(text).map_err(|error| {
+            Failure::bad_request(format!("Partition key {} is invalid: {error}.", excerpt(text)))
+        })?;
+        Ok(Some(key))
+    }
+
+    /// The slice of the key space named by the effective-key headers.
+    pub(crate) fn slice(&self) -> Result<Option<EffectiveRange>, Failure> {
+        let (min, max) = (self.header(headers::START_EPK), self.header(headers::END_EPK));
+        if min.is_none() && max.is_none() {
+            return Ok(None);
+        }
+        let kind = self.header(headers::READ_KEY_TYPE).unwrap_or_default();
+        if !kind.eq_ignore_ascii_case("EffectivePartitionKeyRange") {
+            return Err(Failure::bad_request(
+                "x-ms-start-epk and x-ms-end-epk need the header x-ms-read-key-type: EffectivePartitionKeyRange.",
+            ));
+        }
+        let parse = |text: &str| {
+            EffectiveKey::parse(text)
+                .map_err(|_| Failure::bad_request(format!("{} is not an effective partition key.", excerpt(text))))
+        };
+        let min = min.map_or(Ok(EffectiveKey::MIN), parse)?;
+        let max = max.map_or(Ok(EffectiveKey::max()), parse)?;
+        Ok(Some(EffectiveRange { min, max }))
+    }
+
+    /// The range id, with or without the container's rid before it.
+    pub(crate) fn range_id(&self) -> Result<Option<u32>, Failure> {
+        let Some(text) = self.header(headers::PARTITION_KEY_RANGE_ID) else { return Ok(None) };
+        let id = text.rsplit(',').next().unwrap_or(text).trim();
+        id.parse().map(Some).map_err(|_| crate::database::Error::KeyRangeGone.into())
+    }
+
+    pub(crate) fn page_limit(&self) -> Result<PageLimit, Failure> {
+        let count_max = match self.header(headers::MAX_ITEM_COUNT) {
+            None => PAGE_COUNT_DEFAULT,
+            Some(text) => match header_values::parse_max_item_count(text) {
+                Ok(MaxItemCount::ServerDecides) => PAGE_COUNT_MAX,
+                Ok(MaxItemCount::AtMost(count)) => count.get() as usize,
+                Err(error) => return Err(Failure::bad_request(error.to_string())),
+            },
+        };
+        Ok(PageLimit { count_max, bytes_max: PAGE_BYTES_MAX })
+    }
+}
+
+/// A piece of client text that is safe and short enough to repeat in a message.
+pub(crate) fn excerpt(text: &str) -> String {
+    let short: String = text.chars().take(100).collect();
+    if short.len() < text.len() { format!("{short}...") } else { short }
+}

@@ -1,0 +1,36 @@
+//! From an address and a verb to the file that serves it.
+
+mod children;
+mod containers;
+mod databases;
+mod documents;
+mod empty;
+mod offers;
+mod ranges;
+
+use crate::answer::Answer;
+use crate::error::Failure;
+use crate::request::Request;
+use crate::service::Shared;
+use crate::wire::address::ResourceKind;
+
+pub(crate) async fn dispatch(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
+    match request.address.kind {
+        ResourceKind::Document => documents::serve(shared, request).await,
+        ResourceKind::PartitionKeyDelete => documents::delete_partition(shared, request).await,
+        ResourceKind::Database => databases::serve(shared, request).await,
+        ResourceKind::Container => containers::serve(shared, request).await,
+        ResourceKind::PartitionKeyRange => ranges::serve(shared, request).await,
+        ResourceKind::Offer => offers::serve(shared, request).await,
+        ResourceKind::User
+        | ResourceKind::Permission
+        | ResourceKind::ClientEncryptionKey
+        | ResourceKind::StoredProcedure
+        | ResourceKind::Trigger
+        | ResourceKind::UserDefinedFunction => children::serve(shared, request).await,
+        ResourceKind::Conflict | ResourceKind::Schema | ResourceKind::Attachment => {
+            empty::serve(shared, request).await
+        }
+        ResourceKind::Account => Err(Failure::new(404, "There is nothing at this path.")),
+    }
+}

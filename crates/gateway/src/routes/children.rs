@@ -1,0 +1,166 @@
+//! Users, permissions, client encryption keys and scripts: a name and a definition below a parent.
+
+use super::databases::{listed, resource_answer, unless_not_modified};
+use crate::answer::Answer;
+use crate::database::definition::client_encryption_key::ClientEncryptionKeyDefinition;
+use crate::database::definition::permission::PermissionDefinition;
+use crate::database::definition::script::{StoredProcedure, Trigger, UserDefinedFunction};
+use crate::database::definition::user::UserDefinition;
+use crate::database::{ChildKind, RecordKind, Resource};
+use crate::error::Failure;
+use crate::lookup::Lookup;
+use crate::paging::{self, Feed};
+use crate::request::Request;
+use crate::service::Shared;
+use crate::token;
+use crate::wire::address::ResourceKind;
+use crate::wire::headers;
+use http::{Method, StatusCode};
+use serde_json::{Map, Value};
+
+pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
+    let kind = child_kind(request);
+    if request.address.is_feed() {
+        return match *request.method {
+            Method::POST if request.is_query() => {
+                let lookup = Lookup::parse(&request.json()?)?;
+                list(shared, request, kind, &lookup).await
+            }
+            Method::POST => create(shared, request, kind).await,
+            _ => list(shared, request, kind, &Lookup::everything()).await,
+        };
+    }
+    let link = request.link(request.address.ids.len() - 1);
+    match *request.method {
+        Method::PUT => {
+            let (id, definition) = definition(request)?;
+            let conditions = request.conditions();
+            let child = shared.account.replace_child(kind, link, &id, &definition, &conditions).await?;
+            single(shared, request, StatusCode::OK, &child).await
+        }
+        Method::DELETE => {
+            shared.account.delete_child(kind, link, &request.conditions()).await?;
+            Ok(Answer::empty(StatusCode::NO_CONTENT))
+        }
+        Method::POST => Err(Failure::bad_request(
+            "Executing stored procedures: this version of the server does not support it yet.",
+        )),
+        _ => {
+            let child = shared.account.child(kind, link).await?;
+            let answer = single(shared, request, StatusCode::OK, &child).await?;
+            Ok(unless_not_modified(request, &child, answer))
+        }
+    }
+}
+
+fn child_kind<'a>(request: &'a Request<'_>) -> ChildKind<'a> {
+    let (first, second) = (request.link(0), request.link(1));
+    match request.address.kind {
+        ResourceKind::Permission => ChildKind::Permission(first, second),
+        ResourceKind::ClientEncryptionKey => ChildKind::ClientEncryptionKey(first),
+        ResourceKind::StoredProcedure => ChildKind::StoredProcedure(first, second),
+        ResourceKind::Trigger => ChildKind::Trigger(first, second),
+        ResourceKind::UserDefinedFunction => ChildKind::UserDefinedFunction(first, second),
+        _ => ChildKind::User(first),
+    }
+}
+
+/// The checked definition in a body: its id, and the text to store.
+fn definition(request: &Request<'_>) -> Result<(String, String), Failure> {
+    let body = request.json()?;
+    let (id, json) = match request.address.kind {
+        ResourceKind::Permission => {
+            let checked = PermissionDefinition::from_json(&body)?;
+            (checked.id.clone(), checked.to_json())
+        }
+        ResourceKind::ClientEncryptionKey => {
+            let checked = ClientEncryptionKeyDefinition::from_json(&body)?;
+            (checked.id.clone(), checked.to_json())
+        }
+        ResourceKind::StoredProcedure => {
+            let checked = StoredProcedure::from_json(&body)?;
+            (checked.id.clone(), checked.to_json())
+        }
+        ResourceKind::Trigger => {
+            let checked = Trigger::from_json(&body)?;
+            (checked.id.clone(), checked.to_json())
+        }
+        ResourceKind::UserDefinedFunction => {
+            let checked = UserDefinedFunction::from_json(&body)?;
+            (checked.id.clone(), checked.to_json())
+        }
+        _ => {
+            let checked = UserDefinition::from_json(&body)?;
+            (checked.id.clone(), checked.to_json())
+        }
+    };
+    Ok((id, Value::Object(json).to_string()))
+}
+
+async fn create(shared: &Shared, request: &Request<'_>, kind: ChildKind<'_>) -> Result<Answer, Failure> {
+    let (id, definition) = definition(request)?;
+    if request.flag(headers::IS_UPSERT) {
+        let conditions = request.conditions();
+        let (child, created) = shared.account.upsert_child(kind, &id, &definition, &conditions).await?;
+        let status = if created { StatusCode::CREATED } else { StatusCode::OK };
+        return single(shared, request, status, &child).await;
+    }
+    let child = shared.account.create_child(kind, &id, &definition).await?;
+    single(shared, request, StatusCode::CREATED, &child).await
+}
+
+async fn single(
+    shared: &Shared,
+    request: &Request<'_>,
+    status: StatusCode,
+    child: &Resource,
+) -> Result<Answer, Failure> {
+    let mut answer = resource_answer(status, child);
+    if child.kind == RecordKind::Permission {
+        let mut json = crate::render::resource(child);
+        add_token(shared, request, child, &mut json).await?;
+        answer.body = Value::Object(json).to_string().into_bytes().into();
+    }
+    answer.set_text(headers::CONTENT_PATH, child.parent.to_string());
+    Ok(answer)
+}
+
+async fn list(
+    shared: &Shared,
+    request: &Request<'_>,
+    kind: ChildKind<'_>,
+    lookup: &Lookup,
+) -> Result<Answer, Failure> {
+    let count_max = request.page_limit()?.count_max;
+    // The owner's rid is part of the token, so it is looked up before the token is read.
+    let (owner, _) = shared.account.list_children(kind, u64::MAX - 1, 1).await?;
+    let feed = Feed { owner, kind: request.address.kind };
+    let after = paging::after(shared, request, feed)?;
+    let (_, listing) = shared.account.list_children(kind, after, count_max).await?;
+    let mut tokens = Map::new();
+    for child in listing.resources.iter().filter(|child| child.kind == RecordKind::Permission) {
+        let mut json = Map::new();
+        add_token(shared, request, child, &mut json).await?;
+        tokens.insert(child.rid.to_string(), json.remove("_token").unwrap_or_default());
+    }
+    listed(shared, feed, &listing.resources, listing.more, lookup, |child, json| {
+        if let Some(token) = tokens.remove(&child.rid.to_string()) {
+            json.insert("_token".to_owned(), token);
+        }
+        Ok(())
+    })
+}
+
+async fn add_token(
+    shared: &Shared,
+    request: &Request<'_>,
+    permission: &Resource,
+    json: &mut Map<String, Value>,
+) -> Result<(), Failure> {
+    let damaged = || Failure::new(500, "A stored permission cannot be decoded.");
+    let stored = serde_json::from_str(&permission.record.definition).map_err(|_| damaged())?;
+    let definition = PermissionDefinition::from_json(&stored).map_err(|_| damaged())?;
+    let seconds = token::expiry_seconds(request)?;
+    json.insert("_token".to_owned(), token::issue(shared, permission, &definition, seconds).await?.into());
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! `/dbs` and `/dbs/{id}`.
+
+use super::containers::throughput;
+use crate::answer::Answer;
+use crate::database::definition::database::DatabaseDefinition;
+use crate::database::{Resource, Rid};
+use crate::error::Failure;
+use crate::lookup::Lookup;
+use crate::paging::{self, Feed};
+use crate::render;
+use crate::request::Request;
+use crate::service::Shared;
+use crate::wire::address::ResourceKind;
+use crate::wire::headers;
+use http::{Method, StatusCode};
+use serde_json::Value;
+
+const FEED: Feed = Feed { owner: Rid::ROOT, kind: ResourceKind::Database };
+
+pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
+    let account = &shared.account;
+    match (*request.method == Method::POST, request.address.is_feed()) {
+        (true, true) if request.is_query() => {
+            let lookup = Lookup::parse(&request.json()?)?;
+            list(shared, request, &lookup).await
+        }
+        (true, true) => {
+            let definition = DatabaseDefinition::from_json(&request.json()?)?;
+            let database = account.create_database(&definition, throughput(request)?).await?;
+            Ok(resource_answer(StatusCode::CREATED, &database))
+        }
+        (_, true) => list(shared, request, &Lookup::everything()).await,
+        _ if *request.method == Method::DELETE => {
+            account.delete_database(request.link(0), &request.conditions()).await?;
+            Ok(Answer::empty(StatusCode::NO_CONTENT))
+        }
+        _ => {
+            let database = account.database(request.link(0)).await?;
+            Ok(unless_not_modified(request, &database, resource_answer(StatusCode::OK, &database)))
+        }
+    }
+}
+
+async fn list(shared: &Shared, request: &Request<'_>, lookup: &Lookup) -> Result<Answer, Failure> {
+    let after = paging::after(shared, request, FEED)?;
+    let listing = shared.account.list_databases(after, request.page_limit()?.count_max).await?;
+    listed(shared, FEED, &listing.resources, listing.more, lookup, |_, _| Ok(()))
+}
+
+/// A single catalog resource.
+pub(super) fn resource_answer(status: StatusCode, resource: &Resource) -> Answer {
+    let json = Value::Object(render::resource(resource)).to_string();
+    let mut answer = Answer::json(status, json.into_bytes());
+    answer.set_etag(resource.record.etag, resource.record.timestamp);
+    answer.set_static(headers::SCHEMA_VERSION, "1.19");
+    answer
+}
+
+/// A reader that has the present version gets no body.
+pub(super) fn unless_not_modified(request: &Request<'_>, resource: &Resource, answer: Answer) -> Answer {
+    if !request.conditions().is_not_modified(resource.record.etag, resource.record.timestamp) {
+        return answer;
+    }
+    let mut unchanged = Answer::empty(StatusCode::NOT_MODIFIED);
+    unchanged.set_etag(resource.record.etag, resource.record.timestamp);
+    unchanged
+}
+
+/// A page of a catalog feed.
+pub(super) fn listed(
+    shared: &Shared,
+    feed: Feed,
+    resources: &[Resource],
+    more: bool,
+    lookup: &Lookup,
+    mut complete: impl FnMut(&Resource, &mut serde_json::Map<String, Value>) -> Result<(), Failure>,
+) -> Result<Answer, Failure> {
+    let mut items = Vec::with_capacity(resources.len());
+    for resource in resources {
+        let mut json = render::resource(resource);
+        complete(resource, &mut json)?;
+        if lookup.matches(&json) {
+            items.push(Value::Object(json).to_string().into_bytes());
+        }
+    }
+    let mut answer = Answer::json(StatusCode::OK, render::feed(feed.owner, feed.kind, &items));
+    answer.set_number(headers::ITEM_COUNT, items.len() as u64);
+    if let Some(last) = resources.last().filter(|_| more) {
+        let position = crate::database::FeedPosition::Number { range_id: 0, number: last.rid.number() };
+        answer.set_text(headers::CONTINUATION, paging::token(shared, feed, &position));
+    }
+    Ok(answer)
+}

@@ -1,0 +1,215 @@
+//! `…/docs` and `…/docs/{id}`: items and their read feed; `…/operations/partitionkeydelete`.
+
+use super::containers::owner_missing;
+use crate::answer::Answer;
+use crate::database::partition::PartitionKey;
+use crate::database::{Container, Error, FeedScope, Outcome, WriteMode, WriteOptions};
+use crate::error::Failure;
+use crate::lookup;
+use crate::paging::{self, Feed};
+use crate::place::Place;
+use crate::render;
+use crate::request::Request;
+use crate::service::Shared;
+use crate::wire::address::ResourceKind;
+use crate::wire::{header_values, headers};
+use http::{Method, StatusCode};
+use std::sync::Arc;
+
+pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
+    let container = container(shared, request).await?;
+    let partition_key = request.partition_key()?;
+    let key = partition_key.as_ref();
+    let result = match (request.method, request.address.is_feed()) {
+        (&Method::POST, true) => create(shared, request, &container, key).await,
+        (&Method::GET | &Method::HEAD, true) => read_feed(shared, request, &container, key).await,
+        (&Method::GET | &Method::HEAD, false) => read(shared, request, &container, key).await,
+        (&Method::PUT, false) => {
+            let mode = WriteMode::Replace(request.link(2));
+            write(shared, request, &container, key, mode).await
+        }
+        (&Method::DELETE, false) => delete(shared, request, &container, key).await,
+        _ => Err(not_yet("Patch")),
+    };
+    match result {
+        Err(failure) if matches!(failure.status, 404 | 409 | 412) => {
+            Err(with_place(shared, &container, key, failure).await)
+        }
+        other => other,
+    }
+}
+
+/// The container of a request about items; one of another rid than the client means is refused.
+async fn container(shared: &Shared, request: &Request<'_>) -> Result<Arc<Container>, Failure> {
+    let found = shared.account.container(request.link(0), request.link(1)).await.map_err(owner_missing)?;
+    match request.header(headers::INTENDED_COLLECTION_RID) {
+        Some(rid) if rid != found.rid().to_string() => Err(Error::ContainerRecreated.into()),
+        _ => Ok(found),
+    }
+}
+
+async fn create(
+    shared: &Shared,
+    request: &Request<'_>,
+    container: &Arc<Container>,
+    key: Option<&PartitionKey>,
+) -> Result<Answer, Failure> {
+    if request.flag(headers::IS_QUERY_PLAN_REQUEST) || request.is_query() {
+        return Err(lookup::unsupported());
+    }
+    if request.flag(headers::IS_BATCH_REQUEST) {
+        return Err(not_yet("Transactional batch and bulk"));
+    }
+    let mode = if request.flag(headers::IS_UPSERT) { WriteMode::Upsert } else { WriteMode::Create };
+    write(shared, request, container, key, mode).await
+}
+
+fn not_yet(what: &str) -> Failure {
+    Failure::bad_request(format!("{what}: this version of the server does not support it yet."))
+}
+
+async fn write(
+    shared: &Shared,
+    request: &Request<'_>,
+    container: &Arc<Container>,
+    partition_key: Option<&PartitionKey>,
+    mode: WriteMode<'_>,
+) -> Result<Answer, Failure> {
+    for name in [headers::PRE_TRIGGER_INCLUDE, headers::POST_TRIGGER_INCLUDE] {
+        if request.header(name).is_some() {
+            return Err(not_yet("Triggers"));
+        }
+    }
+    let directive = request.header(headers::INDEXING_DIRECTIVE).unwrap_or_default();
+    let conditions = request.conditions();
+    let options = WriteOptions {
+        partition_key,
+        conditions: &conditions,
+        index_excluded: directive.eq_ignore_ascii_case("exclude"),
+    };
+    let outcome = shared.account.write_document(container, mode, &request.body, options).await?;
+    let status = if outcome.created { StatusCode::CREATED } else { StatusCode::OK };
+    let minimal = request.header(headers::PREFER).is_some_and(header_values::prefers_minimal);
+    Ok(item(status, outcome, !minimal))
+}
+
+async fn read(
+    shared: &Shared,
+    request: &Request<'_>,
+    container: &Arc<Container>,
+    partition_key: Option<&PartitionKey>,
+) -> Result<Answer, Failure> {
+    let outcome = shared.account.read_document(container, request.link(2), partition_key).await?;
+    let header = &outcome.body.header;
+    let conditions = request.conditions();
+    if conditions.is_not_modified(header.etag, header.timestamp) {
+        return Ok(item(StatusCode::NOT_MODIFIED, outcome, false));
+    }
+    if conditions.if_match.is_some_and(|condition| !condition.matches(header.etag, header.timestamp)) {
+        return Err(Error::PreconditionFailed.into());
+    }
+    Ok(item(StatusCode::OK, outcome, true))
+}
+
+async fn delete(
+    shared: &Shared,
+    request: &Request<'_>,
+    container: &Arc<Container>,
+    partition_key: Option<&PartitionKey>,
+) -> Result<Answer, Failure> {
+    let conditions = request.conditions();
+    let outcome = shared.account.delete_document(container, request.link(2), partition_key, &conditions).await?;
+    let mut answer = item(StatusCode::NO_CONTENT, outcome, false);
+    answer.headers.remove(headers::ETAG);
+    Ok(answer)
+}
+
+/// The answer about one item, with or without its content.
+fn item(status: StatusCode, outcome: Outcome, with_body: bool) -> Answer {
+    let Outcome { container, range_id, lsn, body, charge, .. } = outcome;
+    let mut answer = if with_body {
+        let mut json = Vec::new();
+        render::document(container.rid(), &body, &mut json);
+        Answer::json(status, json)
+    } else {
+        Answer::empty(status)
+    };
+    answer.set_etag(body.header.etag, body.header.timestamp);
+    answer.set_charge(charge);
+    answer.set_number(headers::ITEM_LSN, body.header.lsn);
+    answer.set_number(headers::ITEM_LOCAL_LSN, body.header.lsn);
+    answer.set_static(headers::RESOURCE_QUOTA, ITEM_QUOTA);
+    Place { container, range_id, lsn }.set_headers(&mut answer);
+    answer
+}
+
+/// Kilobytes: an item of 2 MiB; the container without a limit of its own.
+const ITEM_QUOTA: &str = "documentSize=2048;documentsSize=-1;documentsCount=-1;collectionSize=-1;";
+
+async fn read_feed(
+    shared: &Shared,
+    request: &Request<'_>,
+    container: &Arc<Container>,
+    partition_key: Option<&PartitionKey>,
+) -> Result<Answer, Failure> {
+    if request.header(headers::A_IM).is_some() {
+        return Err(not_yet("The change feed"));
+    }
+    let range_id = request.range_id()?;
+    if let Some(id) = range_id
+        && !container.ranges.iter().any(|range| range.id == id)
+    {
+        return Err(Error::KeyRangeGone.into());
+    }
+    let scope = match (partition_key, request.slice()?, range_id) {
+        (Some(key), ..) => FeedScope::Partition(key),
+        (None, Some(slice), _) => FeedScope::Slice(slice),
+        (None, None, Some(id)) => FeedScope::Range(id),
+        (None, None, None) => FeedScope::All,
+    };
+    let feed = Feed { owner: container.rid(), kind: ResourceKind::Document };
+    let position = paging::position(shared, request, feed)?;
+    let page = shared.account.read_feed(container, &scope, position, request.page_limit()?).await?;
+    let items: Vec<Vec<u8>> = page
+        .documents
+        .iter()
+        .map(|body| {
+            let mut json = Vec::new();
+            render::document(container.rid(), body, &mut json);
+            json
+        })
+        .collect();
+    let mut answer = Answer::json(StatusCode::OK, render::feed(container.rid(), ResourceKind::Document, &items));
+    answer.set_number(headers::ITEM_COUNT, items.len() as u64);
+    answer.set_charge(page.charge);
+    if let Some(position) = &page.resume {
+        answer.set_text(headers::CONTINUATION, paging::token(shared, feed, position));
+    }
+    Place { container: container.clone(), range_id: page.range_id, lsn: page.lsn }.set_headers(&mut answer);
+    Ok(answer)
+}
+
+pub(super) async fn delete_partition(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
+    let container = container(shared, request).await?;
+    let key = request.partition_key()?.ok_or_else(|| {
+        Failure::bad_request("PartitionKey value must be supplied for this operation.")
+    })?;
+    let (range_id, lsn, charge) = shared.account.delete_partition(&container, &key).await?;
+    let mut answer = Answer::empty(StatusCode::OK);
+    answer.set_charge(charge.max(1.0));
+    Place { container, range_id, lsn }.set_headers(&mut answer);
+    Ok(answer)
+}
+
+/// Adds where a failed operation was looked for, so that the session goes on from there.
+async fn with_place(
+    shared: &Shared,
+    container: &Arc<Container>,
+    key: Option<&PartitionKey>,
+    failure: Failure,
+) -> Failure {
+    match shared.account.position(container, key).await {
+        Ok((range_id, lsn)) => Failure { place: Some(Place { container: container.clone(), range_id, lsn }), ..failure },
+        Err(_) => failure,
+    }
+}

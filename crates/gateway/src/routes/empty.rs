@@ -1,0 +1,43 @@
+//! Feeds that a single-region server has but never fills: conflicts, schemas, and the retired attachments.
+
+use super::containers::owner_missing;
+use crate::answer::Answer;
+use crate::database::{Error, Rid};
+use crate::error::Failure;
+use crate::render;
+use crate::request::Request;
+use crate::service::Shared;
+use crate::wire::address::ResourceKind;
+use crate::wire::headers;
+use http::{Method, StatusCode};
+
+pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
+    let kind = request.address.kind;
+    let container = shared.account.container(request.link(0), request.link(1)).await.map_err(owner_missing)?;
+    let owner = owner(shared, request, container.rid()).await?;
+    let reads = matches!(*request.method, Method::GET | Method::HEAD) || request.is_query();
+    if kind == ResourceKind::Attachment && !reads && *request.method != Method::DELETE {
+        return Err(Failure::bad_request(
+            "Attachments are retired. Keep the file elsewhere and its address in the item.",
+        ));
+    }
+    if !request.address.is_feed() || !reads {
+        return Err(Error::NotFound.into());
+    }
+    let mut answer = Answer::json(StatusCode::OK, render::feed(owner, kind, &[]));
+    answer.set_static(headers::ITEM_COUNT, "0");
+    answer.set_text(headers::ALT_CONTENT_PATH, render::container_path(&container));
+    answer.set_text(headers::CONTENT_PATH, container.rid().to_string());
+    Ok(answer)
+}
+
+/// The owner of the feed: the container, or for attachments the item, which must be there.
+async fn owner(shared: &Shared, request: &Request<'_>, container: Rid) -> Result<Rid, Failure> {
+    if request.address.kind != ResourceKind::Attachment {
+        return Ok(container);
+    }
+    let loaded = shared.account.container(request.link(0), request.link(1)).await.map_err(owner_missing)?;
+    let key = request.partition_key()?;
+    let item = shared.account.read_document(&loaded, request.link(2), key.as_ref()).await.map_err(owner_missing)?;
+    Ok(render::document_rid(container, &item.body))
+}

@@ -1,0 +1,335 @@
+//! One request from its first header to its answer: address, signature, limits, route, common headers, counters.
+
+use crate::answer::Answer;
+use crate::authenticate::{self, Access};
+use crate::database::{Account, Error, Link};
+use crate::error::Failure;
+use crate::metrics::Metrics;
+use crate::request::{Request, header};
+use crate::wire::address::{Address, ResourceKind};
+use crate::wire::authorization::{AccountKeys, DateWindow};
+use crate::wire::consistency::ConsistencyLevel;
+use crate::wire::continuation::SigningKey;
+use crate::wire::headers;
+use crate::{account_document, cross_origin, routes};
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderValue, Method, StatusCode};
+use http_body_util::{BodyExt as _, Full, Limited};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How the gateway behaves; everything here is a setting of the server.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The account's keys.
+    pub keys: AccountKeys,
+    /// How old a signature may be.
+    pub date_window: DateWindow,
+    /// The endpoint to tell clients, instead of the one they used.
+    pub public_endpoint: Option<String>,
+    /// Host and port to tell clients that name none.
+    pub fallback_authority: String,
+    /// Whether `X-Forwarded-*` headers come from a proxy of ours.
+    pub trust_forwarded: bool,
+    /// Origins whose browsers may use the server.
+    pub cors_origins: Vec<String>,
+    /// The account's consistency level.
+    pub consistency: ConsistencyLevel,
+    /// Largest request body.
+    pub body_bytes_max: usize,
+    /// Longest time for a request's body to arrive.
+    pub body_timeout: Duration,
+    /// Whether every request is logged.
+    pub log_requests: bool,
+    /// The certificate authority that clients may trust, as PEM.
+    pub authority_pem: Option<String>,
+}
+
+/// Whether a connection is encrypted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scheme {
+    /// Plain.
+    Http,
+    /// TLS.
+    Https,
+}
+
+impl Scheme {
+    /// As in a URL.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Scheme::Http => "http",
+            Scheme::Https => "https",
+        }
+    }
+}
+
+/// The server's side of the protocol. Cheap to clone.
+#[derive(Clone)]
+pub struct Gateway {
+    pub(crate) shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) account: Account,
+    pub(crate) settings: Settings,
+    pub(crate) continuation_key: SigningKey,
+    pub(crate) metrics: Metrics,
+    started: HeaderValue,
+}
+
+impl Gateway {
+    /// A gateway over an account.
+    pub fn new(account: Account, settings: Settings) -> Gateway {
+        let continuation_key = SigningKey::derive(&settings.keys.primary, "read feed");
+        let now = i64::try_from(account.env().now_seconds()).unwrap_or_default();
+        let started = crate::wire::date::format_rfc1123(now);
+        let started = HeaderValue::from_str(&started).unwrap_or(HeaderValue::from_static(""));
+        let metrics = Metrics::new();
+        Gateway { shared: Arc::new(Shared { account, settings, continuation_key, metrics, started }) }
+    }
+
+    /// The account behind it.
+    pub fn account(&self) -> &Account {
+        &self.shared.account
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.shared.metrics
+    }
+
+    /// Answers a request. Never fails: what goes wrong is an answer too.
+    pub(crate) async fn handle<B>(&self, request: http::Request<B>, scheme: Scheme) -> http::Response<Full<Bytes>>
+    where
+        B: http_body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let began = Instant::now();
+        let (parts, body) = request.into_parts();
+        let activity_id = self.activity_id(&parts);
+        let mut kind = ResourceKind::Account;
+        let mut answer = match self.operator_page(&parts) {
+            Some(answer) => answer,
+            None => match self.serve(&parts, body, scheme, &mut kind).await {
+                Ok(answer) => answer,
+                Err(failure) => {
+                    if failure.is_ours() {
+                        tracing::error!(status = failure.status, activity_id, "{}", failure.message);
+                    }
+                    failure.answer(&activity_id)
+                }
+            },
+        };
+        let elapsed = began.elapsed();
+        self.finish(&parts, &mut answer, &activity_id, elapsed);
+        self.shared.metrics.request(kind, answer.status, elapsed, answer.body.len());
+        if self.shared.settings.log_requests {
+            let (method, path, status) = (&parts.method, parts.uri.path(), answer.status.as_u16());
+            tracing::info!(target: "request", %method, path, status, micros = elapsed.as_micros() as u64, activity_id);
+        }
+        into_response(&parts.method, answer)
+    }
+
+    /// Pages for operators and tools, without signature.
+    fn operator_page(&self, parts: &Parts) -> Option<Answer> {
+        let shared = &self.shared;
+        if parts.method == Method::OPTIONS {
+            return Some(cross_origin::preflight(&shared.settings.cors_origins, &parts.headers));
+        }
+        if parts.method != Method::GET {
+            return None;
+        }
+        match parts.uri.path() {
+            "/alive" => Some(Answer::content("text/plain", "alive\n")),
+            "/ready" | "/status" => Some(self.readiness()),
+            "/metrics" => {
+                let text = shared.metrics.render(&shared.account.health());
+                Some(Answer::content("application/openmetrics-text; version=1.0.0; charset=utf-8", text))
+            }
+            "/_explorer/emulator.pem" => {
+                let pem = shared.settings.authority_pem.clone()?;
+                Some(Answer::content("application/x-pem-file", pem))
+            }
+            _ => None,
+        }
+    }
+
+    fn readiness(&self) -> Answer {
+        match self.shared.account.health().write_refusal {
+            None => Answer::content("text/plain", "ready\n"),
+            Some(reason) => {
+                let mut answer = Answer::content("text/plain", format!("not writing: {reason}\n"));
+                answer.status = StatusCode::SERVICE_UNAVAILABLE;
+                answer
+            }
+        }
+    }
+
+    async fn serve<B>(
+        &self,
+        parts: &Parts,
+        body: B,
+        scheme: Scheme,
+        kind: &mut ResourceKind,
+    ) -> Result<Answer, Failure>
+    where
+        B: http_body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let shared = &self.shared;
+        let address = Address::parse(parts.uri.path(), parts.uri.query());
+        let address = address.map_err(|error| self.refuse_address(parts, error))?;
+        *kind = address.kind;
+        let now = shared.account.env().now_seconds();
+        let access = authenticate::check(&shared.settings, parts, &address, now)?;
+        if !address.allows(parts.method.as_str()) {
+            return Err(method_not_allowed(&address));
+        }
+        if address.kind == ResourceKind::Account {
+            let authority = parts.uri.authority().map(http::uri::Authority::as_str);
+            return Ok(account_document::answer(&shared.settings, &parts.headers, authority, scheme));
+        }
+        self.check_headers(parts)?;
+        let by_rid = self.is_by_rid(&address).await?;
+        let body = self.read_body(parts, body).await?;
+        let request = Request { method: &parts.method, address, by_rid, headers: &parts.headers, body };
+        let request = &request;
+        if let Access::Token(token) = &access {
+            crate::token::check(shared, token, request).await?;
+        }
+        if matches!(access, Access::ReadOnly) && is_write(request) {
+            return Err(authenticate::read_only(parts, &request.address));
+        }
+        routes::dispatch(shared, request).await
+    }
+
+    /// An unknown path is told only to those who send credentials; nothing can be signed for it.
+    fn refuse_address(&self, parts: &Parts, error: crate::wire::address::AddressError) -> Failure {
+        match header(&parts.headers, headers::AUTHORIZATION) {
+            None => crate::wire::authorization::AuthorizationError::MissingHeader.into(),
+            Some(_) => Failure::new(error.status(), error.to_string()),
+        }
+    }
+
+    /// Headers whose value can be wrong whatever the route.
+    fn check_headers(&self, parts: &Parts) -> Result<(), Failure> {
+        if let Some(text) = header(&parts.headers, headers::CONSISTENCY_LEVEL) {
+            let wanted = ConsistencyLevel::parse(text).map_err(|error| Failure::bad_request(error.to_string()))?;
+            let account = self.shared.settings.consistency;
+            if !wanted.is_served_by(account) {
+                return Err(Failure::bad_request(format!(
+                    "Consistency level {} is stronger than the account's {}. Ask for the same or a weaker one.",
+                    wanted.name(),
+                    account.name()
+                )));
+            }
+        }
+        if let Some(text) = header(&parts.headers, headers::SESSION_TOKEN) {
+            crate::wire::session::SessionToken::parse(text)
+                .map_err(|_| Failure::bad_request("The session token of the request is invalid."))?;
+        }
+        if let Some(text) = header(&parts.headers, headers::PRIORITY_LEVEL)
+            && !text.eq_ignore_ascii_case("high")
+            && !text.eq_ignore_ascii_case("low")
+        {
+            return Err(Failure::bad_request("x-ms-cosmos-priority-level must be High or Low."));
+        }
+        Ok(())
+    }
+
+    /// Whether the address names resources by rid: it looks so, and there is such a database.
+    async fn is_by_rid(&self, address: &Address<'_>) -> Result<bool, Failure> {
+        if !address.looks_like_rid() {
+            return Ok(false);
+        }
+        let Some(rid) = address.ids.first().and_then(|id| crate::database::Rid::parse(id)) else { return Ok(false) };
+        if address.kind == ResourceKind::Offer {
+            return Ok(true);
+        }
+        match self.shared.account.database(Link::Rid(rid)).await {
+            Ok(_) => Ok(true),
+            Err(Error::NotFound) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn read_body<B>(&self, parts: &Parts, body: B) -> Result<Bytes, Failure>
+    where
+        B: http_body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let settings = &self.shared.settings;
+        if body.is_end_stream() {
+            return Ok(Bytes::new());
+        }
+        let length = header(&parts.headers, headers::CONTENT_LENGTH).and_then(|text| text.parse::<usize>().ok());
+        if length.is_some_and(|length| length > settings.body_bytes_max) {
+            return Err(Error::TooLarge.into());
+        }
+        let collected = Limited::new(body, settings.body_bytes_max).collect();
+        match tokio::time::timeout(settings.body_timeout, collected).await {
+            Ok(Ok(body)) => Ok(body.to_bytes()),
+            Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(Error::TooLarge.into()),
+            Ok(Err(_)) => Err(Failure::bad_request("The request's body ended before it was complete.")),
+            Err(_) => Err(Failure::new(408, "The request's body did not arrive in time.")),
+        }
+    }
+
+    fn activity_id(&self, parts: &Parts) -> String {
+        let given = header(&parts.headers, headers::ACTIVITY_ID);
+        if let Some(given) = given.filter(|given| given.len() <= 64 && given.is_ascii()) {
+            return given.to_owned();
+        }
+        uuid::Uuid::from_bytes(self.shared.account.env().random_uuid()).to_string()
+    }
+
+    /// The headers that every answer has.
+    fn finish(&self, parts: &Parts, answer: &mut Answer, activity_id: &str, elapsed: Duration) {
+        answer.set_text(headers::ACTIVITY_ID, activity_id.to_owned());
+        if !answer.headers.contains_key(headers::REQUEST_CHARGE) {
+            answer.set_static(headers::REQUEST_CHARGE, "1");
+        }
+        answer.set_static(headers::CACHE_CONTROL, "no-store, no-cache");
+        answer.set_static(headers::PRAGMA, "no-cache");
+        answer.set_static(headers::SERVER, "Astrarium");
+        answer.set_static(headers::GATEWAY_VERSION, "version=2.14.0");
+        answer.set_static(headers::SERVICE_VERSION, "version=2.14.0.0");
+        let milliseconds = elapsed.as_micros() as f64 / 1000.0;
+        answer.set_text(headers::REQUEST_DURATION_MS, format!("{milliseconds:.3}"));
+        let last_change = http::HeaderName::from_static(headers::LAST_STATE_CHANGE_UTC);
+        answer.headers.insert(last_change, self.shared.started.clone());
+        if !self.shared.settings.cors_origins.is_empty() {
+            cross_origin::allow(&self.shared.settings.cors_origins, &parts.headers, &mut answer.headers);
+        }
+    }
+}
+
+fn method_not_allowed(address: &Address<'_>) -> Failure {
+    Failure::new(
+        405,
+        format!("The verb is not supported on this path; it takes {}.", address.allowed_methods().join(", ")),
+    )
+}
+
+/// Whether a request changes anything: queries are reads although they are POSTs.
+fn is_write(request: &Request<'_>) -> bool {
+    match *request.method {
+        Method::GET | Method::HEAD => false,
+        Method::POST => !(request.is_query() || request.flag(headers::IS_QUERY_PLAN_REQUEST)),
+        _ => true,
+    }
+}
+
+fn into_response(method: &Method, answer: Answer) -> http::Response<Full<Bytes>> {
+    let length = answer.body.len();
+    let head = method == Method::HEAD;
+    let mut response = http::Response::new(Full::new(if head { Bytes::new() } else { answer.body }));
+    *response.status_mut() = answer.status;
+    *response.headers_mut() = answer.headers;
+    // Clients read errors only with a known length; for HEAD it is the length a GET would have.
+    if !matches!(answer.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
+        response.headers_mut().insert(http::header::CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    response
+}

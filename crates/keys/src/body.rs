@@ -1,0 +1,113 @@
+//! The value of a document: a fixed header, then the user's JSON text.
+//!
+//! | bytes | content |
+//! |---|---|
+//! | 0..8 | LSN of the commit that wrote it, filled in by the engine |
+//! | 8 | format, 1 |
+//! | 9 | flags: 1 = left out of the index at the writer's wish |
+//! | 10..14 | sequence in that commit, with the LSN the place in the change feed |
+//! | 14..22 | number in the directory and in the rid |
+//! | 22..30 | etag stamp |
+//! | 30..38 | `_ts`, seconds |
+//! | 38..42 | the document's own `ttl`, 0 if it has none |
+//! | 42.. | the JSON text: minimal, without system properties |
+//!
+//! All integers are big-endian. The text is what a read sends, with the system properties spliced in before the last
+//! brace.
+
+use crate::Malformed;
+use bytes::{BufMut as _, Bytes};
+
+/// Bytes before the text.
+pub const HEADER_LENGTH: usize = 42;
+const FORMAT: u8 = 1;
+const FLAG_INDEX_EXCLUDED: u8 = 1;
+
+/// What the database knows about a document beside its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// The commit that wrote this version.
+    pub lsn: u64,
+    /// Its place within that commit.
+    pub sequence: u32,
+    /// The document's number in its container.
+    pub number: u64,
+    /// What the etag is printed from.
+    pub etag: u64,
+    /// Seconds since 1970 of this version.
+    pub timestamp: u64,
+    /// The document's own time to live: seconds, -1 for never, `None` if it has none.
+    pub ttl: Option<i32>,
+    /// Whether the writer asked to keep it out of the index.
+    pub index_excluded: bool,
+}
+
+/// A stored document: the bytes as the engine gave them, and the header decoded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Body {
+    /// The header.
+    pub header: Header,
+    bytes: Bytes,
+}
+
+impl Body {
+    /// Reads what the engine stores.
+    pub fn decode(bytes: Bytes) -> Result<Body, Malformed> {
+        let malformed = Malformed::new("document");
+        let header: &[u8; HEADER_LENGTH] =
+            bytes.get(..HEADER_LENGTH).and_then(|header| header.try_into().ok()).ok_or(malformed.clone())?;
+        if header[8] != FORMAT {
+            return Err(malformed);
+        }
+        let u64_at = |at: usize| u64::from_be_bytes(std::array::from_fn(|i| header[at + i]));
+        let u32_at = |at: usize| u32::from_be_bytes(std::array::from_fn(|i| header[at + i]));
+        let ttl = u32_at(38).cast_signed();
+        let header = Header {
+            lsn: u64_at(0),
+            sequence: u32_at(10),
+            number: u64_at(14),
+            etag: u64_at(22),
+            timestamp: u64_at(30),
+            ttl: (ttl != 0).then_some(ttl),
+            index_excluded: header[9] & FLAG_INDEX_EXCLUDED != 0,
+        };
+        Ok(Body { header, bytes })
+    }
+
+    /// Makes the bytes to store from text that was written after [`HEADER_LENGTH`] free bytes, so that it is not
+    /// copied again.
+    pub fn in_place(header: Header, mut bytes: Vec<u8>) -> Body {
+        let mut head = &mut bytes[..HEADER_LENGTH];
+        head.put_u64(header.lsn);
+        head.put_u8(FORMAT);
+        head.put_u8(if header.index_excluded { FLAG_INDEX_EXCLUDED } else { 0 });
+        head.put_u32(header.sequence);
+        head.put_u64(header.number);
+        head.put_u64(header.etag);
+        head.put_u64(header.timestamp);
+        head.put_i32(header.ttl.unwrap_or(0));
+        Body { header, bytes: bytes.into() }
+    }
+
+    /// The same document with the place that its commit gave it.
+    #[must_use]
+    pub fn committed_at(mut self, lsn: u64) -> Body {
+        self.header.lsn = lsn;
+        self
+    }
+
+    /// The bytes to store.
+    pub fn as_bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// The bytes to store, given away.
+    pub fn into_bytes(self) -> Bytes {
+        self.bytes
+    }
+
+    /// The user's JSON.
+    pub fn text(&self) -> &[u8] {
+        &self.bytes[HEADER_LENGTH..]
+    }
+}

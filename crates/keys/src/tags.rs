@@ -1,0 +1,27 @@
+//! The first byte of every key, by space. A byte is never given a second meaning.
+
+/// Space `Meta`.
+pub mod meta {
+    /// A catalog resource: see [`crate::record::record_key`].
+    pub const RECORD: u8 = 0x01;
+    /// From a name to a catalog resource: see [`crate::record::name_key`].
+    pub const NAME: u8 = 0x02;
+    /// The key ranges of a container: see [`crate::record::ranges_key`].
+    pub const RANGES: u8 = 0x03;
+    /// A shard whose data waits to be removed: see [`crate::record::sweep_key`].
+    pub const SWEEP: u8 = 0x04;
+}
+
+/// Space `Body`.
+pub mod body {
+    /// A document: see [`crate::document::DocumentKey`].
+    pub const DOCUMENT: u8 = 0x01;
+}
+
+/// Space `Log`.
+pub mod log {
+    /// From a document's number to its key: see [`crate::number`].
+    pub const NUMBER: u8 = 0x01;
+    /// The change feed, one entry for each document: see [`crate::feed`].
+    pub const FEED: u8 = 0x02;
+}

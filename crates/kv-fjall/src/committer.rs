@@ -1,0 +1,167 @@
+//! The one thread that commits: it takes everything that waits, writes it with one sync, and answers.
+//!
+//! In: submissions from the queue. Out: answers, a new view for readers, new shard states.
+//! Invariants
+//! - It never waits for more work than there is, and never tries a failed write again.
+//! - A group becomes visible in the order: stable storage, readers' view, shard states, answers. So nobody hears of a
+//!   version that a snapshot taken afterwards does not show.
+//! - When the thread ends, for whatever reason, nobody waits forever: the queue is closed and forgotten.
+//!
+//! Not here: what makes a batch commit or not (`group`).
+
+use crate::group::Group;
+use crate::queue::Submission;
+use crate::snapshot::FjallSnapshot;
+use crate::store::Store;
+use crate::{Core, FjallEngine};
+use astrarium_kv::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Where the committer's time went since opening, waiting for work apart.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CommitTimes {
+    /// Checking batches and putting groups together.
+    pub prepare: Duration,
+    /// Inside fjall: journal, sync, memtables, its throttling.
+    pub write: Duration,
+    /// New view, shard states, answers.
+    pub publish: Duration,
+}
+
+/// [`CommitTimes`] in nanoseconds, as they are counted.
+#[derive(Default)]
+pub(crate) struct TimeCounters {
+    prepare: AtomicU64,
+    write: AtomicU64,
+    publish: AtomicU64,
+}
+
+impl TimeCounters {
+    pub(crate) fn read(&self) -> CommitTimes {
+        let read = |counter: &AtomicU64| Duration::from_nanos(counter.load(Ordering::Relaxed));
+        CommitTimes {
+            prepare: read(&self.prepare),
+            write: read(&self.write),
+            publish: read(&self.publish),
+        }
+    }
+}
+
+impl FjallEngine {
+    /// Where the committer's time went since opening.
+    pub fn commit_times(&self) -> CommitTimes {
+        self.core.times.read()
+    }
+}
+
+pub(crate) struct Committer {
+    core: Arc<Core>,
+    store: Arc<Store>,
+    last_group: u64,
+    group: Group,
+}
+
+impl Drop for Committer {
+    fn drop(&mut self) {
+        self.core.queue.abandon();
+    }
+}
+
+impl Committer {
+    pub(crate) fn new(core: Arc<Core>, store: Arc<Store>, last_group: u64) -> Committer {
+        Committer {
+            core,
+            store,
+            last_group,
+            group: Group::default(),
+        }
+    }
+
+    /// Works until the queue is closed.
+    pub(crate) fn run(mut self) {
+        let mut submissions = Vec::new();
+        while self.core.queue.take(&mut submissions) {
+            let begun = Instant::now();
+            for submission in submissions.drain(..) {
+                self.consider(submission);
+            }
+            self.core
+                .times
+                .prepare
+                .fetch_add(nanoseconds_since(begun), Ordering::Relaxed);
+            if !self.group.is_empty() {
+                self.write();
+            }
+        }
+    }
+
+    /// Takes a batch into the group, or answers it at once.
+    fn consider(&mut self, submission: Submission) {
+        let Submission { batch, answer, .. } = submission;
+        let outcome = self.core.health.check().and_then(|()| {
+            let core = &self.core;
+            self.group
+                .admit(batch, &self.store, |shard| core.shard_state(shard))
+        });
+        match outcome {
+            Ok(version) => self.group.promise(answer, version),
+            Err(error) => {
+                if matches!(error, Error::Conflict { .. }) {
+                    self.core.conflicts.fetch_add(1, Ordering::Relaxed);
+                }
+                // Whoever does not wait for the answer any more does not need it.
+                let _ = answer.send(Err(error));
+            }
+        }
+    }
+
+    fn write(&mut self) {
+        let begun = Instant::now();
+        let group = self.last_group + 1;
+        let written = self.group.write_to(&self.store).commit(group);
+        self.core
+            .times
+            .write
+            .fetch_add(nanoseconds_since(begun), Ordering::Relaxed);
+        match written {
+            Ok(()) => self.publish(group),
+            Err(error) => self.refuse(&error),
+        }
+    }
+
+    fn publish(&mut self, group: u64) {
+        let begun = Instant::now();
+        self.last_group = group;
+        let core = &self.core;
+        core.current
+            .store(Arc::new(FjallSnapshot::open(Arc::clone(&self.store))));
+        core.shards.write().extend(self.group.take_shards());
+        core.mark.acknowledge(group);
+        let promises = self.group.take_promises();
+        core.commits.fetch_add(promises.len() as u64, Ordering::Relaxed);
+        core.groups.fetch_add(1, Ordering::Relaxed);
+        for (answer, version) in promises {
+            let _ = answer.send(Ok(version));
+        }
+        core.times
+            .publish
+            .fetch_add(nanoseconds_since(begun), Ordering::Relaxed);
+    }
+
+    fn refuse(&mut self, error: &fjall::Error) {
+        self.core.health.fail(format!("a commit failed: {error}"));
+        let reason = self.core.health.failure().unwrap_or_default();
+        self.group.take_shards().for_each(drop);
+        for (answer, _) in self.group.take_promises() {
+            let _ = answer.send(Err(Error::Unavailable {
+                reason: reason.to_owned(),
+            }));
+        }
+    }
+}
+
+fn nanoseconds_since(begun: Instant) -> u64 {
+    u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,147 @@
+//! Why a folder cannot be opened, and how failures of fjall are told in the words of the contract.
+//!
+//! In: what was found in a folder, or an error of fjall. Out: an [`OpenError`] whose text an operator can act on, or an
+//! [`Error`] of the contract.
+//!
+//! Not here: refusals while running (`health`), damage of the journal (`recovery`).
+
+use astrarium_kv::{Error, Kind};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why [`crate::FjallEngine::open`] did not open the folder.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The folder holds something else. The operator's to name another.
+    #[error("{} is not empty and holds no FORMAT file: it is not a storage folder; give an empty or a new one", folder.display())]
+    NotOurs {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A newer release wrote the folder. The operator's to run that release.
+    #[error(
+        "{} has storage format {found}, this program knows up to {known}: run the release that wrote it, or a later one",
+        folder.display()
+    )]
+    NewerFormat {
+        /// The folder.
+        folder: PathBuf,
+        /// What its FORMAT file says.
+        found: u32,
+        /// The newest format of this program.
+        known: u32,
+    },
+    /// Somebody else has the folder open. The operator's to stop them.
+    #[error("{} is in use by {}", folder.display(), holder_text(*.holder))]
+    Locked {
+        /// The folder.
+        folder: PathBuf,
+        /// Process that holds it, if it is known.
+        holder: Option<u32>,
+    },
+    /// Commits that were acknowledged are not there. The operator's to restore a backup, or to accept the loss.
+    #[error(
+        "{} is missing at least {} acknowledged commit groups (acknowledged up to {acknowledged}, found up to {found}): \
+         restore a backup, or accept the loss with `astrarium repair --data {} --accept-loss`",
+        folder.display(), acknowledged.saturating_sub(*.found), folder.display()
+    )]
+    LostWrites {
+        /// The folder.
+        folder: PathBuf,
+        /// Highest group known to have been acknowledged.
+        acknowledged: u64,
+        /// Last group that is there.
+        found: u64,
+    },
+    /// Files are not what was written. The operator's to restore a backup.
+    #[error("{} is damaged: {what}", folder.display())]
+    Damaged {
+        /// The folder.
+        folder: PathBuf,
+        /// What was found.
+        what: String,
+    },
+    /// The system refused. The operator's to mend (rights, space, hardware).
+    #[error("could not {doing} {}: {source}", path.display())]
+    Io {
+        /// A verb phrase.
+        doing: &'static str,
+        /// File or folder.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+fn holder_text(holder: Option<u32>) -> String {
+    holder.map_or_else(
+        || "another process".to_owned(),
+        |process| format!("process {process}"),
+    )
+}
+
+impl OpenError {
+    /// Who has to act.
+    pub fn kind(&self) -> Kind {
+        match self {
+            OpenError::LostWrites { .. } | OpenError::Damaged { .. } => Kind::Corruption,
+            OpenError::NotOurs { .. }
+            | OpenError::NewerFormat { .. }
+            | OpenError::Locked { .. }
+            | OpenError::Io { .. } => Kind::Unavailable,
+        }
+    }
+}
+
+/// Adds to an I/O error what was being done, and to what.
+pub(crate) trait Doing<T> {
+    fn doing(self, doing: &'static str, path: &Path) -> Result<T, OpenError>;
+}
+
+impl<T> Doing<T> for io::Result<T> {
+    fn doing(self, doing: &'static str, path: &Path) -> Result<T, OpenError> {
+        self.map_err(|source| OpenError::Io {
+            doing,
+            path: path.to_path_buf(),
+            source,
+        })
+    }
+}
+
+/// An error of fjall while opening.
+pub(crate) fn opening(folder: &Path, error: fjall::Error) -> OpenError {
+    match error {
+        fjall::Error::Io(source) | fjall::Error::Storage(fjall::LsmError::Io(source)) => OpenError::Io {
+            doing: "open the engine's files in",
+            path: folder.to_path_buf(),
+            source,
+        },
+        fjall::Error::Locked => OpenError::Locked {
+            folder: folder.to_path_buf(),
+            holder: None,
+        },
+        other => OpenError::Damaged {
+            folder: folder.to_path_buf(),
+            what: other.to_string(),
+        },
+    }
+}
+
+/// An error of fjall while reading.
+pub(crate) fn reading(error: &fjall::Error) -> Error {
+    match error {
+        fjall::Error::Io(source) | fjall::Error::Storage(fjall::LsmError::Io(source))
+            if !matches!(
+                source.kind(),
+                io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData
+            ) =>
+        {
+            Error::Unavailable {
+                reason: format!("a read failed: {source}"),
+            }
+        }
+        other => Error::Corruption {
+            what: format!("a read failed: {other}"),
+        },
+    }
+}

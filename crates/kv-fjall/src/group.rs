@@ -1,0 +1,179 @@
+//! One commit group being put together: which batches are in it, and what they change together.
+//!
+//! In: batches in order of submission, and the committed state. Out: one change for each key and shard touched, and
+//! who is to be told which version.
+//! Invariants
+//! - A batch is judged on the committed state plus everything the batches before it in the group change.
+//! - Each key is in the group once, with its last change.
+//! - Keys and values are moved, not copied, except where a stamp has to be filled into bytes that others hold.
+//!
+//! Not here: writing and answering (`committer`).
+
+use crate::error::reading;
+use crate::queue::Answer;
+use crate::store::{GroupWriter, Store};
+use astrarium_kv::contract::{advance, holds, raise_fences, stamp_put};
+use astrarium_kv::{CommitVersion, Error, Expectation, Mutation, ShardId, ShardState, Space, WriteBatch};
+use bytes::Bytes;
+use foldhash::fast::RandomState;
+use hashbrown::hash_map::Entry;
+use hashbrown::{HashMap, HashTable};
+use std::hash::BuildHasher;
+
+/// The order of neither map is ever seen; random seeds keep clients from choosing keys that collide.
+#[derive(Default)]
+pub(crate) struct Group {
+    changes: Vec<Change>,
+    /// Places in `changes`, by space and key.
+    places: HashTable<usize>,
+    hasher: RandomState,
+    /// Shards that batches of the group change, with their new states.
+    shards: HashMap<ShardId, ShardState, RandomState>,
+    accepted: Vec<(Answer, CommitVersion)>,
+}
+
+struct Change {
+    space: Space,
+    key: Bytes,
+    /// Nothing where the key is removed.
+    value: Option<Bytes>,
+}
+
+impl Group {
+    /// Takes the batch into the group, or tells why it cannot commit.
+    ///
+    /// `committed` gives a shard's state before the group.
+    pub(crate) fn admit(
+        &mut self,
+        batch: WriteBatch,
+        store: &Store,
+        committed: impl Fn(ShardId) -> Result<ShardState, Error>,
+    ) -> Result<CommitVersion, Error> {
+        let current = match self.shards.get(&batch.shard) {
+            Some(state) => state.epoch,
+            None => committed(batch.shard)?.epoch,
+        };
+        if batch.epoch != current {
+            return Err(Error::Fenced {
+                shard: batch.shard,
+                current,
+            });
+        }
+        for (index, (space, key, expectation)) in batch.expectations.iter().enumerate() {
+            if !self.is_met(store, *space, key, *expectation)? {
+                return Err(Error::Conflict { expectation: index });
+            }
+        }
+        // Everything that can fail is done before anything changes.
+        for shard in batch.fences.iter().chain([&batch.shard]) {
+            if let Entry::Vacant(entry) = self.shards.entry(*shard) {
+                entry.insert(committed(*shard)?);
+            }
+        }
+        let version = advance(self.shards.entry(batch.shard).or_default(), &batch);
+        raise_fences(&batch, |shard| self.shards.entry(shard).or_default().epoch += 1);
+        for mutation in batch.mutations {
+            match mutation {
+                Mutation::Put {
+                    space,
+                    key,
+                    value,
+                    stamp,
+                } => {
+                    let (key, value) = stamp_put(key, value, stamp, version);
+                    self.change(Change {
+                        space,
+                        key,
+                        value: Some(value),
+                    });
+                }
+                Mutation::Delete { space, key } => self.change(Change {
+                    space,
+                    key,
+                    value: None,
+                }),
+            }
+        }
+        Ok(version)
+    }
+
+    /// Remembers whom to tell once the group is written.
+    pub(crate) fn promise(&mut self, answer: Answer, version: CommitVersion) {
+        self.accepted.push((answer, version));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.accepted.is_empty()
+    }
+
+    /// Hands all changes over for writing; shards and promises stay.
+    pub(crate) fn write_to<'store>(&mut self, store: &'store Store) -> GroupWriter<'store> {
+        let mut writer = store.begin(self.changes.len() + self.shards.len());
+        self.places.clear();
+        for change in self.changes.drain(..) {
+            writer.change(change.space, change.key, change.value);
+        }
+        for (shard, state) in &self.shards {
+            writer.shard(*shard, *state);
+        }
+        writer
+    }
+
+    /// The new states of all shards touched; the group forgets them.
+    pub(crate) fn take_shards(&mut self) -> impl Iterator<Item = (ShardId, ShardState)> + '_ {
+        self.shards.drain()
+    }
+
+    /// Everyone to be told; the group forgets them.
+    pub(crate) fn take_promises(&mut self) -> impl ExactSizeIterator<Item = (Answer, CommitVersion)> + '_ {
+        self.accepted.drain(..)
+    }
+
+    fn is_met(
+        &self,
+        store: &Store,
+        space: Space,
+        key: &[u8],
+        expectation: Expectation,
+    ) -> Result<bool, Error> {
+        let place = self.places.find(self.hash(space, key), |place| {
+            self.changes[*place].is_of(space, key)
+        });
+        if let Some(place) = place {
+            return Ok(holds(expectation, self.changes[*place].value.as_deref()));
+        }
+        let value = store.keyspace(space).get(key).map_err(|error| reading(&error))?;
+        Ok(holds(expectation, value.as_deref()))
+    }
+
+    fn change(&mut self, change: Change) {
+        let hash = self.hash(change.space, &change.key);
+        if let Some(place) = self.places.find(hash, |place| {
+            self.changes[*place].is_of(change.space, &change.key)
+        }) {
+            self.changes[*place].value = change.value;
+            return;
+        }
+        let place = self.changes.len();
+        self.changes.push(change);
+        let Group {
+            changes,
+            places,
+            hasher,
+            ..
+        } = self;
+        places.insert_unique(hash, place, |place| {
+            hasher.hash_one((changes[*place].space, &changes[*place].key[..]))
+        });
+    }
+
+    fn hash(&self, space: Space, key: &[u8]) -> u64 {
+        self.hasher.hash_one((space, key))
+    }
+}
+
+impl Change {
+    fn is_of(&self, space: Space, key: &[u8]) -> bool {
+        self.space == space && self.key == key
+    }
+}

@@ -1,0 +1,184 @@
+//! Decides what damage of the journal means, and cuts a journal where it is no longer whole.
+//!
+//! In: what `journal::scan` found, and the acknowledged mark. Out: a journal that fjall opens without losing anything
+//! acknowledged, or [`Verdict::Lost`].
+//! Why each kind of damage means what it means: fjall syncs each batch before the next one is written, and a journal
+//! before the next one is begun. So
+//! - damage with a whole batch behind it hit something that had been acknowledged, or could have been;
+//! - damage in a journal that is not the last one, too;
+//! - damage at the very end is a batch that was being written when the machine stopped, unless the mark says that it
+//!   had been acknowledged. It is cut off, and the cut bytes are kept in a file beside.
+//!
+//! Not here: the comparison with the tables, which needs fjall (`lib`).
+
+use crate::journal::{self, Findings};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// Cut pieces of one journal that are kept at most.
+const KEPT_COUNT_MAX: u32 = 32;
+
+/// What the journals of a folder say.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Nothing is wrong.
+    Clean {
+        /// The last group in a journal, if there is one.
+        last_group: Option<u64>,
+    },
+    /// The last batch was torn while it was written.
+    TornEnd {
+        /// The last whole group in a journal, if there is one.
+        last_group: Option<u64>,
+    },
+    /// Acknowledged groups are damaged.
+    Lost {
+        /// At least this group had been acknowledged.
+        acknowledged: u64,
+        /// The last group before the damage.
+        found: u64,
+    },
+}
+
+/// Judges the journals of an engine folder, given the acknowledged mark. Changes nothing.
+pub(crate) fn judge(folder: &Path, mark: u64) -> io::Result<Verdict> {
+    Ok(judge_findings(&journal::scan(folder)?, mark))
+}
+
+fn judge_findings(journals: &[Findings], mark: u64) -> Verdict {
+    let mut last_group = None;
+    for (index, found) in journals.iter().enumerate() {
+        let follows = |first: u64| last_group.is_none_or(|last: u64| first == last + 1);
+        let is_gap = !found.first_group.is_none_or(follows);
+        if !is_gap {
+            last_group = found.last_group.or(last_group);
+        }
+        if !found.is_damaged && !is_gap {
+            continue;
+        }
+        let later = &journals[index + 1..];
+        let behind = if is_gap {
+            found.first_group.zip(found.last_group)
+        } else {
+            found.behind
+        };
+        return judge_damage(last_group, behind, later, mark);
+    }
+    match last_group {
+        Some(found) if mark > found => Verdict::Lost {
+            acknowledged: mark,
+            found,
+        },
+        _ => Verdict::Clean { last_group },
+    }
+}
+
+/// The first damage stands after `last_group`; `behind` are whole groups behind it in its file, `later` the next files.
+fn judge_damage(
+    last_group: Option<u64>,
+    behind: Option<(u64, u64)>,
+    later: &[Findings],
+    mark: u64,
+) -> Verdict {
+    let in_later = later
+        .iter()
+        .filter_map(|found| found.first_group.zip(found.last_group));
+    let (lowest, highest) = behind
+        .into_iter()
+        .chain(in_later)
+        .fold((u64::MAX, 0), |(low, high), (first, last)| {
+            (low.min(first), high.max(last))
+        });
+    // Where nothing whole stands before the damage, the best guess is that it hit one group.
+    let found = last_group.unwrap_or_else(|| if highest > 0 { lowest.saturating_sub(2) } else { 0 });
+    if highest > 0 || !later.is_empty() {
+        return Verdict::Lost {
+            acknowledged: mark.max(highest).max(found + 1),
+            found,
+        };
+    }
+    match last_group {
+        Some(found) if mark > found => Verdict::Lost {
+            acknowledged: mark,
+            found,
+        },
+        _ => Verdict::TornEnd { last_group },
+    }
+}
+
+/// Cuts the first damaged journal after its last whole batch and puts later ones aside, keeping everything cut in
+/// `*.damaged` files. For a torn end, or when the operator accepts a loss.
+pub(crate) fn cut(folder: &Path) -> io::Result<()> {
+    let mut last_group = None;
+    let mut is_cut = false;
+    for found in journal::scan(folder)? {
+        let is_gap = found
+            .first_group
+            .zip(last_group)
+            .is_some_and(|(first, last): (u64, u64)| first != last + 1);
+        if is_cut || is_gap {
+            std::fs::rename(&found.path, kept_name(&found.path)?)?;
+            is_cut = true;
+        } else if found.is_damaged {
+            cut_file(&found)?;
+            is_cut = true;
+        }
+        last_group = found.last_group.or(last_group);
+    }
+    if is_cut {
+        crate::folder::sync_folder(folder)
+    } else {
+        Ok(())
+    }
+}
+
+fn cut_file(found: &Findings) -> io::Result<()> {
+    let mut journal = OpenOptions::new().read(true).write(true).open(&found.path)?;
+    let mut copy = File::create(kept_name(&found.path)?)?;
+    journal.seek(SeekFrom::Start(found.whole_bytes))?;
+    copy_without_trailing_zeros(&mut journal, &mut copy)?;
+    copy.sync_all()?;
+    tracing::warn!(
+        journal = %found.path.display(),
+        at = found.whole_bytes,
+        "cut a damaged end off the journal; the bytes are kept beside it"
+    );
+    journal.set_len(found.whole_bytes)?;
+    journal.sync_all()
+}
+
+fn copy_without_trailing_zeros(from: &mut File, to: &mut File) -> io::Result<()> {
+    let mut buffer = vec![0; 64 << 10];
+    let (mut copied, mut used) = (0, 0);
+    loop {
+        let count = from.read(&mut buffer)?;
+        if count == 0 {
+            return to.set_len(used);
+        }
+        to.write_all(&buffer[..count])?;
+        if let Some(last) = buffer[..count].iter().rposition(|byte| *byte != 0) {
+            used = copied + last as u64 + 1;
+        }
+        copied += count as u64;
+    }
+}
+
+/// `0.jnl.damaged`, or with a number when that is taken. fjall ignores it, since it does not end in `.jnl`. After many
+/// kills the last name is used again: torn ends were never acknowledged, and must not fill the disk.
+fn kept_name(path: &Path) -> io::Result<PathBuf> {
+    let mut candidate = PathBuf::new();
+    for number in 1..=KEPT_COUNT_MAX {
+        let mut name = path.as_os_str().to_owned();
+        name.push(if number == 1 {
+            ".damaged".to_owned()
+        } else {
+            format!(".damaged.{number}")
+        });
+        candidate = PathBuf::from(name);
+        if !candidate.try_exists()? {
+            break;
+        }
+    }
+    Ok(candidate)
+}

@@ -1,0 +1,237 @@
+//! fjall, opened the way we use it: one keyspace for each space, one for our own state, tuned by their shape.
+//!
+//! In: the engine's folder. Out: a [`Store`] to read from and to write groups to.
+//! Invariants
+//! - Every batch in fjall's journal is one commit group and ends with the group's record: its number, and a checksum of
+//!   everything before it in the batch (see `journal`, which reads it back).
+//! - The journal is not compressed: what the checksum covers is what lies on disk, byte for byte, and the committer
+//!   spends no time on it.
+//! - Memtables are small, so that what a kill leaves to replay is small too.
+//!
+//! Not here: what a group holds (`group`), repairing a journal (`recovery`).
+
+use crate::Options;
+use crate::error::reading;
+use crate::journal::{self, GROUP_KEY, GroupRecord};
+use astrarium_kv::{Error, ShardId, ShardState, Space};
+use fjall::config::{BlockSizePolicy, CompressionPolicy, HashRatioPolicy};
+use fjall::{
+    AbstractTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode,
+    Readable, Slice,
+};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Journals that may stay because some keyspace has not been flushed; fjall's smallest.
+const JOURNAL_BYTES_MAX: u64 = 64 << 20;
+
+/// How long closing waits for memtables to reach the disk. What is not flushed then is replayed on opening.
+const FLUSH_TIME_MAX: Duration = Duration::from_secs(10);
+
+pub(crate) struct Store {
+    folder: PathBuf,
+    pub(crate) database: Database,
+    spaces: [Keyspace; Space::ALL.len()],
+    /// Shard states and the group record; not reachable through the contract.
+    state: Keyspace,
+}
+
+impl Store {
+    pub(crate) fn open(folder: &Path, options: &Options) -> fjall::Result<Store> {
+        let database = Database::builder(folder)
+            .cache_size(options.cache_bytes)
+            .journal_compression(CompressionType::None)
+            .max_journaling_size(JOURNAL_BYTES_MAX)
+            .open()?;
+        let meta = database.keyspace("meta", || small_values(2 << 20))?;
+        let body = database.keyspace("body", bodies)?;
+        let log = database.keyspace("log", || small_values(8 << 20))?;
+        let state = database.keyspace("state", || small_values(2 << 20))?;
+        Ok(Store {
+            folder: folder.to_path_buf(),
+            database,
+            spaces: [meta, body, log],
+            state,
+        })
+    }
+
+    pub(crate) fn keyspace(&self, space: Space) -> &Keyspace {
+        &self.spaces[space as usize]
+    }
+
+    /// The number of the last group, 0 before the first.
+    pub(crate) fn last_group(&self) -> Result<u64, Error> {
+        let Some(value) = self.state.get(GROUP_KEY).map_err(|error| reading(&error))? else {
+            return Ok(0);
+        };
+        let record = GroupRecord::decode(&value).ok_or_else(|| unreadable("the group record"))?;
+        Ok(record.group)
+    }
+
+    /// A shard's state as a snapshot sees it.
+    pub(crate) fn shard(&self, snapshot: &fjall::Snapshot, shard: ShardId) -> Result<ShardState, Error> {
+        let value = snapshot
+            .get(&self.state, shard_key(shard))
+            .map_err(|error| reading(&error))?;
+        let Some(value) = value else {
+            return Ok(ShardState::default());
+        };
+        decode_shard(&value).ok_or_else(|| unreadable("the state of a shard"))
+    }
+
+    /// Begins a group of about this many changes.
+    pub(crate) fn begin(&self, change_count: usize) -> GroupWriter<'_> {
+        let batch = OwnedWriteBatch::with_capacity(self.database.clone(), change_count + 8);
+        GroupWriter {
+            store: self,
+            batch,
+            checksum: crc32fast::Hasher::new(),
+        }
+    }
+
+    /// Writes all memtables to tables, so that the journal is not needed. Tells whether that is so.
+    pub(crate) fn flush(&self) -> fjall::Result<bool> {
+        let deadline = Instant::now() + FLUSH_TIME_MAX;
+        for keyspace in self.keyspaces() {
+            keyspace.rotate_memtable()?;
+        }
+        while !self.is_flushed() && Instant::now() < deadline {
+            // Fails when a background thread has failed, which would make the wait pointless.
+            self.database.persist(PersistMode::Buffer)?;
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(self.is_flushed())
+    }
+
+    fn is_flushed(&self) -> bool {
+        self.keyspaces().all(|keyspace| {
+            keyspace.sealed_memtable_count() == 0 && keyspace.tree.active_memtable().is_empty()
+        })
+    }
+
+    fn keyspaces(&self) -> impl Iterator<Item = &Keyspace> {
+        self.spaces.iter().chain([&self.state])
+    }
+
+    /// Ends fjall's threads and, when everything is in tables, empties the journals: the next start has nothing to
+    /// replay. They are emptied and not removed, because fjall learns its last sequence number only if one is there.
+    pub(crate) fn close(self) -> std::io::Result<()> {
+        let is_flushed = self.is_flushed();
+        let Store {
+            folder,
+            database,
+            spaces,
+            state,
+        } = self;
+        drop((spaces, state));
+        drop(database);
+        if is_flushed {
+            journal::empty_all(&folder)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Reads every entry of every keyspace, and so checks every block that is not in the cache yet.
+    pub(crate) fn read_everything(&self) -> fjall::Result<(u64, u64)> {
+        let snapshot = self.database.snapshot();
+        let (mut entry_count, mut byte_count) = (0, 0);
+        for keyspace in self.keyspaces() {
+            for entry in snapshot.iter(keyspace) {
+                let (key, value) = entry.into_inner()?;
+                entry_count += 1;
+                byte_count += (key.len() + value.len()) as u64;
+            }
+        }
+        Ok((entry_count, byte_count))
+    }
+}
+
+/// A commit group on its way into one atomic, synced batch of fjall.
+pub(crate) struct GroupWriter<'store> {
+    store: &'store Store,
+    batch: OwnedWriteBatch,
+    checksum: crc32fast::Hasher,
+}
+
+impl GroupWriter<'_> {
+    /// Adds a change: a value, or nothing to remove the key. A key may be named once only, since all changes of a
+    /// batch have the same sequence number in fjall.
+    pub(crate) fn change(&mut self, space: Space, key: bytes::Bytes, value: Option<bytes::Bytes>) {
+        let keyspace = self.store.keyspace(space);
+        journal::checksum_item(&mut self.checksum, keyspace.id(), &key, value.as_deref());
+        match value {
+            Some(value) => self.batch.insert(keyspace, Slice::from(key), Slice::from(value)),
+            None => self.batch.remove(keyspace, Slice::from(key)),
+        }
+    }
+
+    pub(crate) fn shard(&mut self, shard: ShardId, state: ShardState) {
+        let (key, value) = (shard_key(shard), encode_shard(state));
+        journal::checksum_item(&mut self.checksum, self.store.state.id(), &key, Some(&value));
+        self.batch.insert(&self.store.state, key, value);
+    }
+
+    /// Writes the group and waits until it is on stable storage; only then readers see it.
+    pub(crate) fn commit(mut self, group: u64) -> fjall::Result<()> {
+        let record = GroupRecord {
+            group,
+            checksum: self.checksum.finalize(),
+        };
+        self.batch.insert(&self.store.state, GROUP_KEY, record.encode());
+        self.batch.durability(Some(PersistMode::SyncData)).commit()
+    }
+}
+
+/// Documents: compressed, in blocks of several of them, with a hash index for exact keys.
+fn bodies() -> KeyspaceCreateOptions {
+    KeyspaceCreateOptions::default()
+        .max_memtable_size(16 << 20)
+        .data_block_size_policy(BlockSizePolicy::all(8 << 10))
+        .data_block_hash_ratio_policy(HashRatioPolicy::all(0.75))
+        .data_block_compression_policy(CompressionPolicy::all(CompressionType::Lz4))
+}
+
+/// Short entries read by key or by range: the usual small blocks, compressed once they have settled.
+fn small_values(memtable_bytes: u64) -> KeyspaceCreateOptions {
+    KeyspaceCreateOptions::default().max_memtable_size(memtable_bytes)
+}
+
+fn unreadable(what: &str) -> Error {
+    Error::Corruption {
+        what: format!("{what} has an unknown form"),
+    }
+}
+
+/// One byte that is not [`GROUP_KEY`], then the shard's number.
+fn shard_key(shard: ShardId) -> [u8; 9] {
+    let mut key = [b's'; 9];
+    key[1..].copy_from_slice(&shard.0.to_be_bytes());
+    key
+}
+
+fn encode_shard(state: ShardState) -> [u8; 24] {
+    let mut value = [0; 24];
+    for (place, number) in value
+        .chunks_exact_mut(8)
+        .zip([state.version, state.epoch, state.high_water])
+    {
+        place.copy_from_slice(&number.to_be_bytes());
+    }
+    value
+}
+
+fn decode_shard(value: &[u8]) -> Option<ShardState> {
+    let (numbers, []) = value.as_chunks::<8>() else {
+        return None;
+    };
+    let [version, epoch, high_water] = numbers else {
+        return None;
+    };
+    let [version, epoch, high_water] = [version, epoch, high_water].map(|number| u64::from_be_bytes(*number));
+    Some(ShardState {
+        version,
+        epoch,
+        high_water,
+    })
+}

@@ -1,0 +1,151 @@
+//! The same random batches on fjall and on the specification give the same answers and leave the same data.
+
+use crate::fixture::{NO_LIMIT, open, scan_all};
+use astrarium_kv::contract::block_on;
+use astrarium_kv::memory::MemoryEngine;
+use astrarium_kv::{
+    Direction, Engine, Error, Expectation, KeyRange, ScanLimit, ShardId, Snapshot, Space, Stamp, WriteBatch,
+};
+use bytes::Bytes;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::sync::Arc;
+
+fn key() -> impl Strategy<Value = Bytes> {
+    // Few keys of several lengths, so that batches meet, and prefixes of each other are among them.
+    (0..4u8, 0..3usize)
+        .prop_map(|(letter, length)| Bytes::from([vec![b'a'; length], vec![b'a' + letter; 9]].concat()))
+}
+
+fn space() -> impl Strategy<Value = Space> {
+    proptest::sample::select(&Space::ALL[..])
+}
+
+fn expectation() -> impl Strategy<Value = Expectation> {
+    prop_oneof![
+        3 => Just(Expectation::Absent),
+        3 => Just(Expectation::Present),
+        2 => (0..6u64).prop_map(Expectation::Version),
+    ]
+}
+
+fn stamp() -> impl Strategy<Value = Stamp> {
+    let key_offset = prop_oneof![4 => Just(None), 1 => (0..4u32).prop_map(Some)];
+    (key_offset, any::<bool>()).prop_map(|(key_offset, value)| Stamp { key_offset, value })
+}
+
+fn batch() -> impl Strategy<Value = WriteBatch> {
+    let value = prop_oneof![Just(Bytes::new()), vec(any::<u8>(), 7..20).prop_map(Bytes::from)];
+    let mutation = prop_oneof![
+        3 => (space(), key(), value, stamp()).prop_map(|(space, key, value, stamp)| (space, key, Some((value, stamp)))),
+        1 => (space(), key()).prop_map(|(space, key)| (space, key, None)),
+    ];
+    let expectations = vec((space(), key(), expectation()), 0..2);
+    let head = (0..3u64, prop_oneof![6 => Just(0), 1 => Just(1u64)], any::<u16>());
+    let fences = prop_oneof![8 => Just(None), 1 => (0..3u64).prop_map(Some)];
+    (head, fences, expectations, vec(mutation, 0..5)).prop_map(|(head, fence, expectations, mutations)| {
+        let mut batch = WriteBatch::new(ShardId(head.0), head.1);
+        batch.high_water = u64::from(head.2);
+        batch.fences.extend(fence.map(ShardId));
+        batch.expectations = expectations;
+        for (space, key, put) in mutations {
+            match put {
+                Some((value, stamp)) => batch.put(space, key, value, stamp),
+                None => batch.delete(space, key),
+            }
+        }
+        batch
+    })
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// Handed over together, then awaited: fjall may group them.
+    Commit(Vec<WriteBatch>),
+    Snapshot,
+    Reopen {
+        close: bool,
+    },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        8 => vec(batch(), 1..6).prop_map(Step::Commit),
+        2 => Just(Step::Snapshot),
+        1 => any::<bool>().prop_map(|close| Step::Reopen { close }),
+    ]
+}
+
+fn answers(engine: &dyn Engine, batches: &[WriteBatch]) -> Vec<String> {
+    let replies: Vec<_> = batches.iter().map(|batch| engine.commit(batch.clone())).collect();
+    let tell = |answer: Result<_, Error>| format!("{answer:?}");
+    replies.into_iter().map(|reply| tell(block_on(reply))).collect()
+}
+
+fn compare(ours: &dyn Snapshot, theirs: &dyn Snapshot) {
+    for space in Space::ALL {
+        let entries = scan_all(ours, space);
+        assert_eq!(entries, scan_all(theirs, space), "{space:?}");
+        let keys: Vec<_> = entries
+            .iter()
+            .rev()
+            .map(|(key, _)| key.clone())
+            .chain([Bytes::from_static(b"x")])
+            .collect();
+        let values = |snapshot: &dyn Snapshot| block_on(snapshot.get_many(space, &keys)).unwrap();
+        assert_eq!(values(ours), values(theirs));
+        let range = KeyRange {
+            start: Bytes::from_static(b"aaa"),
+            end: Bytes::from_static(b"c"),
+        };
+        for limit in [
+            ScanLimit {
+                entry_count_max: 2,
+                ..NO_LIMIT
+            },
+            ScanLimit {
+                byte_count_max: 30,
+                ..NO_LIMIT
+            },
+        ] {
+            for direction in [Direction::Forward, Direction::Backward] {
+                let scan = |snapshot: &dyn Snapshot| {
+                    block_on(snapshot.scan(space, &range, direction, limit)).unwrap()
+                };
+                assert_eq!(scan(ours), scan(theirs));
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn fjall_answers_like_memory(steps in vec(step(), 1..25)) {
+        let folder = tempfile::tempdir().unwrap();
+        let model = MemoryEngine::new();
+        let mut engine = open(folder.path());
+        let mut snapshots: Vec<(Arc<dyn Snapshot>, Arc<dyn Snapshot>)> = Vec::new();
+        for step in steps {
+            match step {
+                Step::Commit(batches) => prop_assert_eq!(answers(&engine, &batches), answers(&model, &batches)),
+                Step::Snapshot => snapshots.push((engine.snapshot(), model.snapshot())),
+                Step::Reopen { close } => {
+                    snapshots.clear();
+                    if close {
+                        engine.close().unwrap();
+                    }
+                    drop(engine);
+                    engine = open(folder.path());
+                }
+            }
+            for shard in (0..4).map(ShardId) {
+                prop_assert_eq!(block_on(engine.shard(shard)).unwrap(), block_on(model.shard(shard)).unwrap());
+            }
+        }
+        snapshots.push((engine.snapshot(), model.snapshot()));
+        for (ours, theirs) in &snapshots {
+            compare(&**ours, &**theirs);
+        }
+    }
+}

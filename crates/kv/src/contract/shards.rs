@@ -1,0 +1,150 @@
+//! What the contract promises about shards and the life of an engine: versions, epochs, counters, closing.
+//!
+//! In: an empty engine. Out: a panic when a promise is broken. Part of [`super::check`].
+
+use super::block_on;
+use super::suite::{bytes, commit, get, put, state};
+use crate::{Engine, Error, Expectation, ShardId, ShardState, Space, Stamp, WriteBatch};
+
+pub(super) fn versions_have_no_gaps(engine: &dyn Engine) {
+    assert_eq!(
+        state(engine, ShardId(1)),
+        ShardState::default(),
+        "an unknown shard is at its beginning"
+    );
+    let mut replies = Vec::new();
+    for number in 0..60u64 {
+        let mut batch = WriteBatch::new(ShardId(number % 3), 0);
+        // Not rising, so that only a maximum passes.
+        batch.high_water = (number * 37) % 60;
+        replies.push((number, engine.commit(batch)));
+    }
+    for (number, reply) in replies {
+        let version = block_on(reply).expect("a batch without mutations commits");
+        assert_eq!(
+            version.0,
+            number / 3 + 1,
+            "versions count up in the order of submission"
+        );
+    }
+    for shard in 0..3u64 {
+        let high_water = (0..60u64)
+            .filter(|number| number % 3 == shard)
+            .map(|number| (number * 37) % 60)
+            .max();
+        let expected = ShardState {
+            version: 20,
+            epoch: 0,
+            high_water: high_water.unwrap_or_default(),
+        };
+        assert_eq!(state(engine, ShardId(shard)), expected);
+    }
+}
+
+/// Panics unless the batch is refused because its shard is at this epoch.
+fn fenced(engine: &dyn Engine, batch: WriteBatch, epoch: u64) {
+    let expected = batch.shard;
+    let answer = commit(engine, batch);
+    let refused =
+        matches!(answer, Err(Error::Fenced { shard, current }) if shard == expected && current == epoch);
+    assert!(refused, "{answer:?}");
+}
+
+pub(super) fn fences_refuse_old_epochs(engine: &dyn Engine) {
+    let (catalog, shard) = (ShardId(0), ShardId(9));
+    fenced(engine, WriteBatch::new(shard, 1), 0);
+    let mut fence = WriteBatch::new(catalog, 0);
+    fence.fence(shard);
+    fence.fence(shard);
+    commit(engine, fence).expect("a fence commits");
+    assert_eq!(
+        state(engine, shard),
+        ShardState {
+            version: 0,
+            epoch: 1,
+            high_water: 0
+        },
+        "named twice, raised once"
+    );
+    assert_eq!(
+        state(engine, catalog),
+        ShardState {
+            version: 1,
+            epoch: 0,
+            high_water: 0
+        }
+    );
+
+    // The epoch is looked at before the expectations.
+    let mut old = WriteBatch::new(shard, 0);
+    old.expect(Space::Body, bytes("absent"), Expectation::Present);
+    old.put(Space::Body, bytes("key"), bytes("value"), Stamp::NONE);
+    fenced(engine, old, 1);
+    assert_eq!(
+        get(&*engine.snapshot(), Space::Body, "key"),
+        None,
+        "a fenced batch changes nothing"
+    );
+    let mut own = WriteBatch::new(shard, 1);
+    own.fence(shard);
+    assert_eq!(
+        commit(engine, own).expect("a shard may fence itself").0,
+        1,
+        "a fenced batch uses no version"
+    );
+    assert_eq!(
+        state(engine, shard),
+        ShardState {
+            version: 1,
+            epoch: 2,
+            high_water: 0
+        }
+    );
+
+    // A refused batch raises nothing.
+    let mut refused = WriteBatch::new(catalog, 0);
+    refused.expect(Space::Body, bytes("absent"), Expectation::Present);
+    refused.fence(shard);
+    commit(engine, refused).expect_err("the expectation does not hold");
+    assert_eq!(state(engine, shard).epoch, 2);
+}
+
+pub(super) fn fences_apply_to_batches_already_waiting(engine: &dyn Engine) {
+    let shard = ShardId(5);
+    let mut fence = WriteBatch::new(ShardId(0), 0);
+    fence.fence(shard);
+    let replies = [
+        WriteBatch::new(shard, 0),
+        fence,
+        WriteBatch::new(shard, 0),
+        WriteBatch::new(shard, 1),
+    ]
+    .map(|batch| engine.commit(batch));
+    let [before, fence, late, renewed] = replies.map(block_on);
+    assert_eq!(before.expect("before the fence").0, 1);
+    assert_eq!(fence.expect("the fence").0, 1);
+    assert!(matches!(late, Err(Error::Fenced { current: 1, .. })), "{late:?}");
+    assert_eq!(renewed.expect("with the new epoch").0, 2);
+}
+
+pub(super) fn counters_count(engine: &dyn Engine) {
+    put(engine, Space::Body, "a", "1");
+    put(engine, Space::Body, "a", "2");
+    let mut conflicting = WriteBatch::new(ShardId(1), 0);
+    conflicting.expect(Space::Body, bytes("a"), Expectation::Absent);
+    commit(engine, conflicting).expect_err("the key is there");
+    commit(engine, WriteBatch::new(ShardId(1), 8)).expect_err("the epoch is another");
+    let stats = engine.stats();
+    assert_eq!((stats.commits, stats.conflicts, stats.queued), (2, 1, 0));
+    assert!((1..=2).contains(&stats.groups), "{stats:?}");
+    assert_eq!(engine.write_refusal(), None);
+}
+
+pub(super) fn a_closed_engine_refuses(engine: &dyn Engine) {
+    put(engine, Space::Body, "a", "1");
+    engine.close().expect("closing works");
+    engine.close().expect("closing again does nothing");
+    let answer = commit(engine, WriteBatch::new(ShardId(1), 0));
+    assert!(matches!(answer, Err(Error::Unavailable { .. })), "{answer:?}");
+    assert!(engine.write_refusal().is_some());
+}

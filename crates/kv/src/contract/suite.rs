@@ -1,0 +1,194 @@
+//! Runs the suite: the list of checks, and the small vocabulary they are written in.
+//!
+//! In: a way to open an engine. Out: nothing, or a panic that names what does not hold.
+//! Every check gets an engine of its own from `open`, so that their order does not matter.
+//! Not here: what is specific to one engine (folders, damage, disk space); that is tested in its crate.
+
+use super::{commits, reads, shards};
+use crate::{
+    CommitVersion, Direction, Engine, Error, Expectation, KeyRange, Reply, ScanBatch, ScanLimit, ShardId,
+    ShardState, Snapshot, Space, Stamp, WriteBatch,
+};
+use bytes::Bytes;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+
+/// Panics unless the engines that `open` makes, each empty, keep the contract.
+pub fn check(open: &dyn Fn() -> Arc<dyn Engine>) {
+    let checks: &[fn(&dyn Engine)] = &[
+        reads::snapshots_do_not_change,
+        reads::reads_find_what_was_written,
+        reads::scans_respect_ranges_and_limits,
+        reads::spaces_are_apart,
+        commits::expectations_decide,
+        commits::expectations_see_earlier_batches,
+        commits::mutations_apply_in_order,
+        commits::stamps_are_filled_in,
+        commits::limits_are_enforced,
+        commits::one_of_many_writers_wins,
+        commits::writers_of_many_shards_do_not_mix,
+        shards::versions_have_no_gaps,
+        shards::fences_refuse_old_epochs,
+        shards::fences_apply_to_batches_already_waiting,
+        shards::counters_count,
+    ];
+    for check in checks {
+        let engine = open();
+        check(&*engine);
+        engine.close().expect("an engine closes after a check");
+    }
+    shards::a_closed_engine_refuses(&*open());
+}
+
+/// How the life of an engine ends between two openings in [`check_reopen`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// [`Engine::close`].
+    Close,
+    /// Dropped without a word, as if the process had been killed after the last answer.
+    Drop,
+}
+
+/// Panics unless everything acknowledged is still there when `open` opens the same storage again and again.
+pub fn check_reopen(open: &dyn Fn() -> Arc<dyn Engine>, ending: Ending) {
+    let shard = ShardId(7);
+    for round in 1..=4u64 {
+        let engine = open();
+        assert_eq!(
+            state(&*engine, shard),
+            ShardState {
+                version: round - 1,
+                epoch: round - 1,
+                high_water: (round - 1) * 10
+            }
+        );
+        let entries = scan_all(&*engine.snapshot(), Space::Log);
+        assert_eq!(
+            entries.len() as u64,
+            round - 1,
+            "every acknowledged log entry is there after {ending:?}"
+        );
+        for (index, (key, value)) in entries.iter().enumerate() {
+            assert_eq!(key[..], (index as u64 + 1).to_be_bytes());
+            assert_eq!(value[..], [index as u8 + 1]);
+        }
+        let mut batch = WriteBatch::new(shard, round - 1);
+        batch.high_water = round * 10;
+        if round > 1 {
+            batch.expect(Space::Body, bytes("document"), Expectation::Version(round - 1));
+            batch.delete(Space::Meta, number_key(round - 1));
+        }
+        batch.put(
+            Space::Body,
+            bytes("document"),
+            Bytes::from(vec![0; 100]),
+            Stamp::VALUE,
+        );
+        batch.put(
+            Space::Log,
+            Bytes::from(vec![0; 8]),
+            Bytes::from(vec![round as u8]),
+            Stamp::key_at(0),
+        );
+        batch.put(Space::Meta, number_key(round), Bytes::new(), Stamp::NONE);
+        batch.fence(shard);
+        assert_eq!(
+            commit(&*engine, batch).expect("commit after reopening"),
+            CommitVersion(round)
+        );
+        assert_eq!(
+            scan_all(&*engine.snapshot(), Space::Meta),
+            [(number_key(round), Bytes::new())]
+        );
+        if ending == Ending::Close {
+            engine.close().expect("close");
+        }
+    }
+}
+
+/// Waits for a reply on this thread. For tests and tools; a server awaits it.
+pub fn block_on<T: Unpin>(reply: Reply<T>) -> T {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut context = Context::from_waker(&waker);
+    let mut reply = pin!(reply);
+    loop {
+        match reply.as_mut().poll(&mut context) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+pub(super) const NO_LIMIT: ScanLimit = ScanLimit {
+    entry_count_max: usize::MAX,
+    byte_count_max: usize::MAX,
+};
+
+pub(super) fn bytes(text: &str) -> Bytes {
+    Bytes::copy_from_slice(text.as_bytes())
+}
+
+pub(super) fn number_key(number: u64) -> Bytes {
+    Bytes::copy_from_slice(&number.to_be_bytes())
+}
+
+pub(super) fn commit(engine: &dyn Engine, batch: WriteBatch) -> Result<CommitVersion, Error> {
+    block_on(engine.commit(batch))
+}
+
+/// Commits one write of shard 1 that needs nothing, and gives its version.
+pub(super) fn put(engine: &dyn Engine, space: Space, key: &str, value: &str) -> u64 {
+    let mut batch = WriteBatch::new(ShardId(1), 0);
+    batch.put(space, bytes(key), bytes(value), Stamp::NONE);
+    commit(engine, batch).expect("a plain write commits").0
+}
+
+pub(super) fn get(snapshot: &dyn Snapshot, space: Space, key: &str) -> Option<Bytes> {
+    block_on(snapshot.get(space, key.as_bytes())).expect("a point read answers")
+}
+
+pub(super) fn state(engine: &dyn Engine, shard: ShardId) -> ShardState {
+    block_on(engine.shard(shard)).expect("a shard's state answers")
+}
+
+pub(super) fn scan(
+    snapshot: &dyn Snapshot,
+    space: Space,
+    range: (&str, &str),
+    direction: Direction,
+    limit: ScanLimit,
+) -> ScanBatch {
+    let range = KeyRange {
+        start: bytes(range.0),
+        end: bytes(range.1),
+    };
+    block_on(snapshot.scan(space, &range, direction, limit)).expect("a scan answers")
+}
+
+/// Every entry of a space whose key begins below `FF`.
+pub(super) fn scan_all(snapshot: &dyn Snapshot, space: Space) -> Vec<(Bytes, Bytes)> {
+    let range = KeyRange {
+        start: Bytes::new(),
+        end: Bytes::from_static(&[0xFF]),
+    };
+    let batch = block_on(snapshot.scan(space, &range, Direction::Forward, NO_LIMIT)).expect("a scan answers");
+    assert!(!batch.more, "a scan without a limit gives everything");
+    batch.entries
+}
+
+/// Panics unless the batch is refused for the expectation at this index.
+pub(super) fn refused_for(engine: &dyn Engine, batch: WriteBatch, index: usize) {
+    let answer = commit(engine, batch);
+    assert!(
+        matches!(answer, Err(Error::Conflict { expectation }) if expectation == index),
+        "{index}: {answer:?}"
+    );
+}

@@ -1,0 +1,25 @@
+//! Which engine holds the data, and with what settings.
+
+use crate::machine;
+use astrarium_kv::Engine;
+use astrarium_kv::memory::MemoryEngine;
+use astrarium_kv_fjall::{FjallEngine, Options};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A throw-away store.
+pub(crate) fn memory() -> Arc<dyn Engine> {
+    Arc::new(MemoryEngine::default())
+}
+
+/// The embedded store of a data folder.
+pub(crate) fn embedded(folder: &Path, cache_mb: Option<u64>, reserve_mb: u64) -> anyhow::Result<FjallEngine> {
+    let quarter = machine::memory_bytes() / 4;
+    let cache_bytes = cache_mb.map_or(quarter.clamp(32 << 20, 1 << 30), |megabytes| megabytes << 20);
+    let options = Options {
+        cache_bytes,
+        free_space_reserve_bytes: reserve_mb << 20,
+        free_space: Some(Arc::new(machine::free_disk_bytes)),
+    };
+    Ok(FjallEngine::open(folder, options)?)
+}

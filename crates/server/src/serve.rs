@@ -1,0 +1,127 @@
+//! The life of a server: open the data, listen, say so, serve, and stop in good order.
+
+use crate::settings::ServeSettings;
+use crate::{engines, logging, machine};
+use anyhow::Context as _;
+use astrarium_database::{Account, Env};
+use astrarium_gateway::certificate::Certificate;
+use astrarium_gateway::listener::{self, Limits};
+use astrarium_gateway::{Gateway, Settings};
+use astrarium_kv::Engine;
+use astrarium_wire::authorization::{AccountKeys, DateWindow, MasterKey};
+use astrarium_wire::key_text::EMULATOR_KEY;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Largest request body: twice the largest item, so that an item with spaces is still read and judged by its content.
+const BODY_BYTES_MAX: usize = 4 << 20;
+/// Between two looks for removed containers whose space is to be freed.
+const SWEEP_PAUSE: Duration = Duration::from_secs(5);
+
+pub(crate) fn run(settings: &ServeSettings) -> anyhow::Result<()> {
+    logging::start(settings)?;
+    check_exposure(settings)?;
+    machine::raise_file_limit();
+    let keys = account_keys(settings)?;
+    let engine: Arc<dyn Engine> = if settings.memory {
+        engines::memory()
+    } else {
+        Arc::new(engines::embedded(&settings.data, settings.cache_mb, settings.reserve_mb)?)
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("start runtime")?;
+    runtime.block_on(serve(settings, keys, engine))
+}
+
+async fn serve(settings: &ServeSettings, keys: AccountKeys, engine: Arc<dyn Engine>) -> anyhow::Result<()> {
+    let account = Account::open(engine, Env::system()).await?;
+    let folder = (!settings.memory).then(|| settings.data.join("tls"));
+    let certificate = Certificate::load_or_make(folder.as_deref(), &settings.certificate_name)?;
+    let listener = TcpListener::bind(settings.listen)
+        .await
+        .with_context(|| format!("listen on {} (is another server running there?)", settings.listen))?;
+    let address = listener.local_addr()?;
+    let gateway = Gateway::new(
+        account.clone(),
+        Settings {
+            keys,
+            date_window: DateWindow::default(),
+            public_endpoint: settings.public_endpoint.clone(),
+            fallback_authority: address.to_string(),
+            trust_forwarded: settings.trust_forwarded,
+            cors_origins: settings.cors_origin.clone(),
+            consistency: settings.consistency.level(),
+            body_bytes_max: BODY_BYTES_MAX,
+            body_timeout: Duration::from_secs(60),
+            log_requests: settings.log_requests,
+            authority_pem: Some(certificate.authority_pem),
+        },
+    );
+    let limits = Limits {
+        connections_max: settings.connections,
+        handshake_timeout: Duration::from_secs(10),
+        idle_timeout: Duration::from_secs(240),
+        shutdown_timeout: Duration::from_secs(10),
+    };
+    let mut terminate = signal(SignalKind::terminate()).context("listen for SIGTERM")?;
+    #[expect(clippy::disallowed_methods, reason = "the server starts background work")]
+    let sweeper = tokio::spawn(sweep(account.clone()));
+    println!("{}", ready_line(settings, &address.to_string()));
+    let shutdown = async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = tokio::signal::ctrl_c() => {}
+        }
+    };
+    listener::serve(gateway, listener, Some(certificate.config), limits, shutdown).await;
+    sweeper.abort();
+    account.close().context("close the data folder")
+}
+
+/// Frees the space of removed containers, a step at a time, giving way to requests between steps.
+async fn sweep(account: Account) {
+    loop {
+        match account.sweep().await {
+            Ok(true) => tokio::time::sleep(Duration::from_millis(2)).await,
+            Ok(false) => tokio::time::sleep(SWEEP_PAUSE).await,
+            Err(error) => {
+                tracing::warn!(%error, "free space of removed containers");
+                tokio::time::sleep(SWEEP_PAUSE * 6).await;
+            }
+        }
+    }
+}
+
+/// The well-known key is no secret, so it is not offered to a network without being asked for.
+fn check_exposure(settings: &ServeSettings) -> anyhow::Result<()> {
+    let local = settings.listen.ip().is_loopback();
+    anyhow::ensure!(
+        local || settings.key != EMULATOR_KEY || settings.allow_well_known_key,
+        "listening on {} would offer the data to the network under the emulator's well-known key. Set a key of your \
+         own with --key (for example from `openssl rand -base64 64`), or add --allow-well-known-key if that is wanted",
+        settings.listen
+    );
+    Ok(())
+}
+
+fn account_keys(settings: &ServeSettings) -> anyhow::Result<AccountKeys> {
+    let key = |name: &str, text: &str| {
+        MasterKey::from_base64(text).with_context(|| format!("{name} is not an account key"))
+    };
+    let optional = |name: &str, text: &Option<String>| text.as_deref().map(|text| key(name, text)).transpose();
+    Ok(AccountKeys {
+        primary: key("--key", &settings.key)?,
+        secondary: optional("--secondary-key", &settings.secondary_key)?,
+        primary_readonly: optional("--read-only-key", &settings.read_only_key)?,
+        secondary_readonly: optional("--secondary-read-only-key", &settings.secondary_read_only_key)?,
+    })
+}
+
+/// One line that can be pasted into an SDK; a key that is a secret is not printed.
+fn ready_line(settings: &ServeSettings, address: &str) -> String {
+    let endpoint = settings.public_endpoint.clone().unwrap_or_else(|| format!("http://{address}/"));
+    let key = if settings.key == EMULATOR_KEY { EMULATOR_KEY } else { "<the key given with --key>" };
+    let place = if settings.memory { "in memory".to_owned() } else { format!("in {}", settings.data.display()) };
+    format!("Astrarium is ready, data {place}. Connection string: AccountEndpoint={endpoint};AccountKey={key};")
+}

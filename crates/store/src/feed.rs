@@ -1,0 +1,190 @@
+//! Reading many documents: by insertion order, or by key within a logical partition or a slice of the key space.
+//!
+//! In: a snapshot, a range, a position, a page limit. Out: a [`Page`] with visible documents and where to go on.
+//! Invariants
+//! - A page stops at its limits; a document that alone is larger still comes, so a reader always moves on.
+//! - A position is valid after any change of the data and after a restart: it is a place, not a count.
+//! - The work of one page is bounded, expired documents included: a page may be empty and still have a position.
+
+use crate::{Error, Expiry};
+use astrarium_catalog::container::Range;
+use astrarium_keys::body::Body;
+use astrarium_keys::{document, number};
+use astrarium_kv::{Direction, KeyRange, ScanLimit, Snapshot, Space};
+use astrarium_partition::{EffectiveRange, PartitionKey};
+use bytes::Bytes;
+
+/// Documents looked at in one page at most, visible or not.
+const EXAMINED_MAX: usize = 20_000;
+/// Directory entries or bodies read from the engine at once.
+const STEP: usize = 256;
+
+/// When a page ends.
+#[derive(Debug, Clone, Copy)]
+pub struct PageLimit {
+    /// Documents at most.
+    pub count_max: usize,
+    /// No further document once the texts hold this many bytes.
+    pub bytes_max: usize,
+}
+
+/// Documents in order, and the position to go on from if there may be more.
+#[derive(Debug, Default)]
+pub struct Page<P> {
+    /// The documents.
+    pub documents: Vec<Body>,
+    /// Where the next page starts.
+    pub resume: Option<P>,
+}
+
+/// Which documents of a range a keyed read covers.
+#[derive(Debug, Clone)]
+pub enum Scope<'a> {
+    /// One logical partition.
+    Partition(&'a PartitionKey, astrarium_partition::EffectiveKey),
+    /// A slice of the key space.
+    Slice(EffectiveRange),
+}
+
+impl Scope<'_> {
+    fn key_range(&self, range: &Range) -> KeyRange {
+        let shard = range.shard.0;
+        match self {
+            Scope::Partition(partition, effective) => {
+                KeyRange::prefix(&document::partition_prefix(shard, effective, partition))
+            }
+            Scope::Slice(slice) => {
+                let all = KeyRange::prefix(&document::shard_prefix(shard));
+                let start = document::effective_bound(shard, &slice.min).max(all.start);
+                let end = document::effective_bound(shard, &slice.max).min(all.end);
+                KeyRange { start, end }
+            }
+        }
+    }
+}
+
+/// A page in insertion order; positions are document numbers.
+pub async fn by_insertion(
+    snapshot: &dyn Snapshot,
+    range: &Range,
+    after: u64,
+    limit: PageLimit,
+    expiry: Expiry,
+) -> Result<Page<u64>, Error> {
+    let shard = range.shard.0;
+    let mut keys = KeyRange::prefix(&number::number_prefix(shard));
+    let mut page = PageBuilder::new(limit, expiry);
+    let mut position = after;
+    loop {
+        keys.start = number::number_key(shard, position.saturating_add(1));
+        let step = ScanLimit { entry_count_max: page.step(), byte_count_max: usize::MAX };
+        let batch = snapshot.scan(Space::Log, &keys, Direction::Forward, step).await?;
+        let body_keys: Vec<Bytes> =
+            batch.entries.iter().map(|(_, suffix)| document::from_suffix(shard, suffix)).collect();
+        let bodies = snapshot.get_many(Space::Body, &body_keys).await?;
+        for ((key, _), body) in batch.entries.iter().zip(bodies) {
+            let here = number::read_number(key)?;
+            if !page.offer(body)? {
+                return Ok(page.stopped_at(position));
+            }
+            position = here;
+        }
+        if !batch.more {
+            return Ok(page.finished());
+        }
+        if page.is_spent() {
+            return Ok(page.stopped_at(position));
+        }
+    }
+}
+
+/// A page in key order; positions are the suffixes of document keys.
+pub async fn by_key(
+    snapshot: &dyn Snapshot,
+    range: &Range,
+    scope: &Scope<'_>,
+    after: Option<&[u8]>,
+    limit: PageLimit,
+    expiry: Expiry,
+) -> Result<Page<Bytes>, Error> {
+    let mut keys = scope.key_range(range);
+    let mut page = PageBuilder::new(limit, expiry);
+    let mut position = Bytes::copy_from_slice(after.unwrap_or_default());
+    if after.is_some() {
+        keys.start = keys.start.max(just_after(&document::from_suffix(range.shard.0, &position)));
+    }
+    while keys.start < keys.end {
+        let step = ScanLimit { entry_count_max: page.step(), byte_count_max: limit.bytes_max };
+        let batch = snapshot.scan(Space::Body, &keys, Direction::Forward, step).await?;
+        for (key, body) in batch.entries {
+            if !page.offer(Some(body))? {
+                return Ok(page.stopped_at(position));
+            }
+            keys.start = just_after(&key);
+            position = Bytes::copy_from_slice(document::suffix(&key)?);
+        }
+        if !batch.more {
+            break;
+        }
+        if page.is_spent() {
+            return Ok(page.stopped_at(position));
+        }
+    }
+    Ok(page.finished())
+}
+
+/// The smallest key greater than this one.
+pub(crate) fn just_after(key: &[u8]) -> Bytes {
+    let mut next = Vec::with_capacity(key.len() + 1);
+    next.extend_from_slice(key);
+    next.push(0);
+    next.into()
+}
+
+struct PageBuilder {
+    limit: PageLimit,
+    expiry: Expiry,
+    documents: Vec<Body>,
+    bytes: usize,
+    examined: usize,
+}
+
+impl PageBuilder {
+    fn new(limit: PageLimit, expiry: Expiry) -> PageBuilder {
+        PageBuilder { limit, expiry, documents: Vec::new(), bytes: 0, examined: 0 }
+    }
+
+    /// How many entries to ask for next: one more than fits tells whether there is a further page.
+    fn step(&self) -> usize {
+        (self.limit.count_max - self.documents.len()).saturating_add(1).min(STEP)
+    }
+
+    fn is_spent(&self) -> bool {
+        self.examined >= EXAMINED_MAX
+    }
+
+    /// Takes a document into the page; false if the page is full and the document belongs to the next one.
+    fn offer(&mut self, bytes: Option<Bytes>) -> Result<bool, Error> {
+        self.examined += 1;
+        let Some(body) = bytes.map(Body::decode).transpose()? else { return Ok(true) };
+        if !self.expiry.is_alive(&body.header) {
+            return Ok(true);
+        }
+        let full = self.documents.len() >= self.limit.count_max
+            || (!self.documents.is_empty() && self.bytes + body.text().len() > self.limit.bytes_max);
+        if full {
+            return Ok(false);
+        }
+        self.bytes += body.text().len();
+        self.documents.push(body);
+        Ok(true)
+    }
+
+    fn stopped_at<P>(self, position: P) -> Page<P> {
+        Page { documents: self.documents, resume: Some(position) }
+    }
+
+    fn finished<P>(self) -> Page<P> {
+        Page { documents: self.documents, resume: None }
+    }
+}

@@ -1,0 +1,113 @@
+//! Removing many documents in bounded steps: a whole shard that nobody refers to, or one logical partition.
+//!
+//! A step is one batch; after a kill the next start simply goes on.
+
+use crate::feed::just_after;
+use crate::{Error, Transaction};
+use astrarium_catalog::container::{Container, Range};
+use astrarium_env::Env;
+use astrarium_keys::{document, feed, number};
+use astrarium_kv::{Direction, Engine, KeyRange, ScanLimit, ShardId, Snapshot, Space, WriteBatch};
+use astrarium_partition::{EffectiveKey, PartitionKey};
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// Keys or documents removed in one batch.
+const STEP: ScanLimit = ScanLimit { entry_count_max: 500, byte_count_max: 4 << 20 };
+
+/// Removes some of a dead shard's keys; false when nothing was left.
+pub async fn sweep_shard(engine: &dyn Engine, shard: ShardId) -> Result<bool, Error> {
+    let places = [
+        (Space::Body, document::shard_prefix(shard.0)),
+        (Space::Log, number::number_prefix(shard.0)),
+        (Space::Log, feed::feed_prefix(shard.0)),
+    ];
+    let snapshot = engine.snapshot();
+    for (space, prefix) in places {
+        let step = snapshot.scan(space, &KeyRange::prefix(&prefix), Direction::Forward, STEP).await?;
+        if step.entries.is_empty() {
+            continue;
+        }
+        let epoch = engine.shard(shard).await?.epoch;
+        let mut batch = WriteBatch::new(shard, epoch);
+        for (key, _) in step.entries {
+            batch.delete(space, key);
+        }
+        engine.commit(batch).await?;
+        return Ok(true);
+    }
+    Ok(false)
+}
+
+/// What one step of removing a logical partition did.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PartitionStep {
+    /// Documents removed.
+    pub removed: usize,
+    /// Bytes of text removed.
+    pub bytes: usize,
+    /// Whether there may be more.
+    pub more: bool,
+    /// The commit, if there was anything to remove.
+    pub lsn: Option<u64>,
+}
+
+/// Removes some documents of a logical partition in one transaction.
+pub async fn sweep_partition(
+    engine: &dyn Engine,
+    env: &Env,
+    container: &Container,
+    range: &Range,
+    effective: &EffectiveKey,
+    partition: &PartitionKey,
+) -> Result<PartitionStep, Error> {
+    let snapshot = engine.snapshot();
+    let prefix = document::partition_prefix(range.shard.0, effective, partition);
+    let found = snapshot.scan(Space::Body, &KeyRange::prefix(&prefix), Direction::Forward, STEP).await?;
+    let mut step = PartitionStep { more: found.more, ..PartitionStep::default() };
+    let mut transaction = Transaction::begin(env, range, container.definition.default_ttl, snapshot);
+    for (key, _) in &found.entries {
+        if let Some(old) = transaction.remove(key).await? {
+            step.removed += 1;
+            step.bytes += old.text().len();
+        }
+    }
+    if let Some(batch) = transaction.into_batch() {
+        step.lsn = Some(engine.commit(batch).await?.0);
+    }
+    Ok(step)
+}
+
+/// Walks all keys with a prefix in bounded steps.
+pub(crate) struct Walk {
+    snapshot: Arc<dyn Snapshot>,
+    space: Space,
+    rest: Option<KeyRange>,
+}
+
+impl Walk {
+    pub(crate) fn new(engine: &dyn Engine, space: Space, prefix: &[u8]) -> Walk {
+        Walk { snapshot: engine.snapshot(), space, rest: Some(KeyRange::prefix(prefix)) }
+    }
+
+    /// The next entries; none at the end.
+    pub(crate) async fn next(&mut self) -> Result<Vec<(Bytes, Bytes)>, Error> {
+        let Some(range) = &self.rest else { return Ok(Vec::new()) };
+        let step = self.snapshot.scan(self.space, range, Direction::Forward, STEP).await?;
+        self.rest = match step.entries.last() {
+            Some((last, _)) if step.more => Some(KeyRange { start: just_after(last), end: range.end.clone() }),
+            _ => None,
+        };
+        Ok(step.entries)
+    }
+
+    pub(crate) async fn count(mut self) -> Result<u64, Error> {
+        let mut count = 0;
+        loop {
+            match self.next().await?.len() {
+                0 => return Ok(count),
+                step => count += step as u64,
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! One transaction over documents of one range: reads that see its own writes, and the batch that makes them real.
+//!
+//! In: a range, a snapshot, the time. Out: a `kv::WriteBatch`. Each document touched is an [`Entry`] with what the
+//! snapshot had and what it is now; the batch is the difference, however often a document was written in between.
+//! Invariants
+//! - Every entry that changes is expected in the batch as it was read, or as absent if it was not read at all.
+//! - All documents of a transaction get one LSN; the sequence tells them apart.
+
+use crate::{Error, Expiry, Incoming};
+use astrarium_catalog::container::{Container, Range};
+use astrarium_catalog::definition::container::DefaultTtl;
+use astrarium_env::Env;
+use astrarium_keys::body::{Body, Header};
+use astrarium_keys::{document, number};
+use astrarium_kv::{Expectation, Snapshot, Space, Stamp, WriteBatch};
+use astrarium_partition::{EffectiveKey, PartitionKey};
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// Where a document is or would be.
+#[derive(Debug, Clone)]
+pub struct Location<'a> {
+    /// The range that holds its effective key.
+    pub range: &'a Range,
+    /// The effective key.
+    pub effective: EffectiveKey,
+    /// The key of its body.
+    pub key: Bytes,
+}
+
+impl<'a> Location<'a> {
+    /// Finds the place of a document from its partition key and id.
+    pub fn of(container: &'a Container, partition: &PartitionKey, id: &str) -> Location<'a> {
+        let effective = container.definition.partition_key.effective(partition);
+        let range = container.range_of(&effective);
+        let key = document::document_key(range.shard.0, &effective, partition, id);
+        Location { range, effective, key }
+    }
+}
+
+/// Staged changes of one range.
+pub struct Transaction<'a> {
+    env: &'a Env,
+    range: &'a Range,
+    expiry: Expiry,
+    snapshot: Arc<dyn Snapshot>,
+    entries: Vec<Entry>,
+    sequence: u32,
+}
+
+/// A document that the transaction has read or written.
+struct Entry {
+    key: Bytes,
+    /// What storage has, expired documents included; `None` also if it was not read.
+    stored: Option<Body>,
+    /// What this transaction sees: never expired.
+    current: Option<Body>,
+    changed: bool,
+}
+
+impl<'a> Transaction<'a> {
+    /// Starts on a snapshot.
+    pub fn begin(
+        env: &'a Env,
+        range: &'a Range,
+        default_ttl: Option<DefaultTtl>,
+        snapshot: Arc<dyn Snapshot>,
+    ) -> Transaction<'a> {
+        let expiry = Expiry { default_ttl, now: env.now_seconds() };
+        Transaction { env, range, expiry, snapshot, entries: Vec::new(), sequence: 0 }
+    }
+
+    /// The visible document at a key, this transaction's own writes included.
+    pub async fn read(&mut self, key: &Bytes) -> Result<Option<&Body>, Error> {
+        let index = self.entry(key).await?;
+        Ok(self.entries[index].current.as_ref())
+    }
+
+    /// Writes a document at a key that was read before; a new one gets a number, an existing one keeps its own.
+    pub async fn write(&mut self, key: &Bytes, incoming: Incoming, index_excluded: bool) -> Result<&Body, Error> {
+        let index = self.entry(key).await?;
+        let number = self.entries[index].current.as_ref().map(|body| body.header.number);
+        let body = self.new_body(number, incoming, index_excluded);
+        let entry = &mut self.entries[index];
+        entry.changed = true;
+        Ok(entry.current.insert(body))
+    }
+
+    /// Writes a new document without reading: the commit fails if there is one already, expired or not.
+    pub fn write_unseen(&mut self, key: Bytes, incoming: Incoming, index_excluded: bool) -> &Body {
+        debug_assert!(self.entries.iter().all(|entry| entry.key != key), "an unseen document was seen");
+        let body = self.new_body(None, incoming, index_excluded);
+        let entry = Entry { key, stored: None, current: Some(body), changed: true };
+        let index = self.entries.len();
+        self.entries.push(entry);
+        self.entries[index].current.as_ref().expect("just written")
+    }
+
+    /// Removes the document at a key; gives what was visible. An expired one is removed too.
+    pub async fn remove(&mut self, key: &Bytes) -> Result<Option<Body>, Error> {
+        let index = self.entry(key).await?;
+        let entry = &mut self.entries[index];
+        entry.changed |= entry.stored.is_some() || entry.current.is_some();
+        Ok(entry.current.take())
+    }
+
+    /// The whole transaction as one batch, or nothing if it changed nothing.
+    pub fn into_batch(self) -> Option<WriteBatch> {
+        let mut batch = WriteBatch::new(self.range.shard, self.range.epoch);
+        for entry in self.entries.into_iter().filter(|entry| entry.changed) {
+            stage(&mut batch, entry);
+        }
+        (!batch.mutations.is_empty()).then_some(batch)
+    }
+
+    async fn entry(&mut self, key: &Bytes) -> Result<usize, Error> {
+        if let Some(index) = self.entries.iter().position(|entry| entry.key == *key) {
+            return Ok(index);
+        }
+        let stored = self.snapshot.get(Space::Body, key).await?.map(Body::decode).transpose()?;
+        let current = stored.clone().filter(|body| self.expiry.is_alive(&body.header));
+        self.entries.push(Entry { key: key.clone(), stored, current, changed: false });
+        Ok(self.entries.len() - 1)
+    }
+
+    fn new_body(&mut self, number: Option<u64>, incoming: Incoming, index_excluded: bool) -> Body {
+        let header = Header {
+            lsn: 0,
+            sequence: self.sequence,
+            number: number.unwrap_or_else(|| self.range.numbers.next()),
+            etag: self.env.unique_stamp(),
+            timestamp: self.expiry.now,
+            ttl: incoming.ttl,
+            index_excluded,
+        };
+        self.sequence += 1;
+        Body::in_place(header, incoming.bytes)
+    }
+}
+
+/// Appends the difference between what storage has and what it shall have.
+fn stage(batch: &mut WriteBatch, entry: Entry) {
+    let shard = batch.shard.0;
+    let expectation = entry.stored.as_ref().map_or(Expectation::Absent, |body| Expectation::Version(body.header.lsn));
+    batch.expect(Space::Body, entry.key.clone(), expectation);
+    let suffix = entry.key.slice(document::SHARD_PREFIX_LENGTH..);
+    let new_number = entry.current.as_ref().map(|body| body.header.number);
+    if let Some(old) = &entry.stored {
+        astrarium_changefeed::remove(batch, old.header.lsn, old.header.sequence);
+        if new_number != Some(old.header.number) {
+            batch.delete(Space::Log, number::number_key(shard, old.header.number));
+        }
+    }
+    match entry.current {
+        Some(new) => {
+            let header = new.header;
+            batch.put(Space::Body, entry.key, new.into_bytes(), Stamp::VALUE);
+            if entry.stored.is_none_or(|old| old.header.number != header.number) {
+                batch.put(Space::Log, number::number_key(shard, header.number), suffix.clone(), Stamp::NONE);
+                batch.high_water = batch.high_water.max(header.number);
+            }
+            astrarium_changefeed::append(batch, header.sequence, suffix);
+        }
+        None => batch.delete(Space::Body, entry.key),
+    }
+}
