@@ -1,2 +1,39 @@
-//! Our tools.
-fn main() {}
+//! Our tools, as `cargo xtask <command>`; run without arguments for the list.
+
+mod profile;
+mod sources;
+mod steps;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask <command>
+
+  test      everything: format, lints, docs, tidy, Rust tests, the official SDKs as clients, fuzz smoke
+            (--only STEP[,STEP] runs some of it; --list names the steps)
+  tidy      the rules of this repository that no compiler checks
+  profile   lengths of files and functions, beside what we aim at
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let result = match arguments.first().map(String::as_str) {
+        Some("test") => test::run(&arguments[1..]),
+        Some("tidy") => tidy::run(),
+        Some("profile") => profile::run(),
+        _ => {
+            print!("{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

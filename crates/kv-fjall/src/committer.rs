@@ -65,6 +65,9 @@ pub(crate) struct Committer {
 
 impl Drop for Committer {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.core.health.fail("the committer ended in a panic".to_owned());
+        }
         self.core.queue.abandon();
     }
 }
@@ -120,7 +123,10 @@ impl Committer {
     fn write(&mut self) {
         let begun = Instant::now();
         let group = self.last_group + 1;
-        let written = self.group.write_to(&self.store).commit(group);
+        let written = self
+            .store
+            .wait_for_room()
+            .and_then(|()| self.group.write_to(&self.store).commit(group));
         self.core
             .times
             .write
@@ -153,7 +159,7 @@ impl Committer {
     fn refuse(&mut self, error: &fjall::Error) {
         self.core.health.fail(format!("a commit failed: {error}"));
         let reason = self.core.health.failure().unwrap_or_default();
-        self.group.take_shards().for_each(drop);
+        self.group.forget_changes();
         for (answer, _) in self.group.take_promises() {
             let _ = answer.send(Err(Error::Unavailable {
                 reason: reason.to_owned(),

@@ -129,6 +129,13 @@ impl Group {
         self.accepted.drain(..)
     }
 
+    /// Drops what the group would have changed, when it cannot be written.
+    pub(crate) fn forget_changes(&mut self) {
+        self.changes.clear();
+        self.places.clear();
+        self.shards.clear();
+    }
+
     fn is_met(
         &self,
         store: &Store,

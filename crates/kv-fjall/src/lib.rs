@@ -197,7 +197,7 @@ impl Engine for FjallEngine {
         let is_whole = committer.join().is_ok();
         self.core.mark.stop();
         let _ = marker.join();
-        let outcome = self.flush_and_release();
+        let outcome = self.flush_and_release(&folder);
         drop(folder);
         if !is_whole {
             return Err(unavailable("the committer ended in a panic"));
@@ -223,7 +223,7 @@ impl FjallEngine {
 
     /// The end of [`Engine::close`], when no thread of ours runs any more. If a reader still holds a view, fjall stays
     /// open until it is dropped, and its journal is left to be replayed.
-    fn flush_and_release(&self) -> Result<(), Error> {
+    fn flush_and_release(&self, folder: &Folder) -> Result<(), Error> {
         let current = self.core.current.swap(Arc::new(FjallSnapshot::closed()));
         let store = Arc::clone(current.store()?);
         drop(current);
@@ -231,10 +231,12 @@ impl FjallEngine {
             store
                 .flush()
                 .map_err(|error| unavailable(&format!("flushing failed: {error}")))?;
-            self.core
+            let marked = self
+                .core
                 .mark
                 .write_last()
-                .map_err(|error| unavailable(&format!("the mark failed: {error}")))?;
+                .and_then(|()| folder::sync_folder(folder.path()));
+            marked.map_err(|error| unavailable(&format!("writing the mark failed: {error}")))?;
         }
         match Arc::into_inner(store) {
             Some(store) => store

@@ -56,9 +56,9 @@ impl FjallEngine {
             return lost(acknowledged, recovered);
         }
         // A table can only hold what the journal held before. If it knows of later groups, the journal lost them, and
-        // with them what other keyspaces had not yet in tables.
-        if let Some(found) = journaled.filter(|journaled| *journaled < recovered) {
-            return lost(recovered, found);
+        // with them what other keyspaces had not yet in tables. The other way round, fjall did not take a whole batch.
+        if let Some(journaled) = journaled.filter(|journaled| *journaled != recovered) {
+            return lost(journaled.max(recovered), journaled.min(recovered));
         }
         start(folder, options, store, acknowledged, recovered)
     }
@@ -106,7 +106,14 @@ impl FjallEngine {
 /// The files of a new folder, FORMAT last: until it is there, the folder counts as new.
 fn create(folder: &Folder) -> Result<(), OpenError> {
     mark::write(&folder.mark(), 0).doing("write the mark in", folder.path())?;
-    folder.write_format()
+    folder.write_format()?;
+    // A path of one name has an empty parent: the present folder.
+    let parent = folder
+        .path()
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    sync_folder(parent).doing("sync", parent)
 }
 
 /// Cuts a torn end and gives the last group that is in a journal, if one is.

@@ -25,6 +25,15 @@ use std::time::{Duration, Instant};
 /// Journals that may stay because some keyspace has not been flushed; fjall's smallest.
 const JOURNAL_BYTES_MAX: u64 = 64 << 20;
 
+/// Full memtables that may wait to be written, for each keyspace. fjall stops at 4, and one group can add two.
+const SEALED_MEMTABLES_MAX: usize = 1;
+
+/// Runs of tables that may wait to be merged. fjall slows down at 20 and stops at 30.
+const WAITING_RUNS_MAX: usize = 24;
+
+/// Time between two looks whether fjall has caught up.
+const ROOM_INTERVAL: Duration = Duration::from_millis(1);
+
 /// How long closing waits for memtables to reach the disk. What is not flushed then is replayed on opening.
 const FLUSH_TIME_MAX: Duration = Duration::from_secs(10);
 
@@ -79,6 +88,19 @@ impl Store {
         decode_shard(&value).ok_or_else(|| unreadable("the state of a shard"))
     }
 
+    /// Waits while fjall is behind with writing memtables to tables, or with merging tables.
+    ///
+    /// fjall waits by itself, at limits a little higher, but forever when its background threads have failed in the
+    /// meantime; here that ends the wait with an error. Waiting earlier also keeps fewer memtables in memory.
+    pub(crate) fn wait_for_room(&self) -> fjall::Result<()> {
+        while self.keyspaces().any(is_behind) {
+            // Does nothing but tell whether a background thread has failed.
+            self.database.persist(PersistMode::Buffer)?;
+            std::thread::sleep(ROOM_INTERVAL);
+        }
+        Ok(())
+    }
+
     /// Begins a group of about this many changes.
     pub(crate) fn begin(&self, change_count: usize) -> GroupWriter<'_> {
         let batch = OwnedWriteBatch::with_capacity(self.database.clone(), change_count + 8);
@@ -96,9 +118,8 @@ impl Store {
             keyspace.rotate_memtable()?;
         }
         while !self.is_flushed() && Instant::now() < deadline {
-            // Fails when a background thread has failed, which would make the wait pointless.
             self.database.persist(PersistMode::Buffer)?;
-            std::thread::sleep(Duration::from_millis(1));
+            std::thread::sleep(ROOM_INTERVAL);
         }
         Ok(self.is_flushed())
     }
@@ -181,6 +202,10 @@ impl GroupWriter<'_> {
         self.batch.insert(&self.store.state, GROUP_KEY, record.encode());
         self.batch.durability(Some(PersistMode::SyncData)).commit()
     }
+}
+
+fn is_behind(keyspace: &Keyspace) -> bool {
+    keyspace.sealed_memtable_count() > SEALED_MEMTABLES_MAX || keyspace.tree.l0_run_count() > WAITING_RUNS_MAX
 }
 
 /// Documents: compressed, in blocks of several of them, with a hash index for exact keys.

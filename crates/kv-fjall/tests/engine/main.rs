@@ -1,5 +1,7 @@
 //! Tests of the whole engine: the contract, the same answers as the engine in memory, damage, folders, processes.
 
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
+
 mod contract;
 mod damage;
 mod differential;

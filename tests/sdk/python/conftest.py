@@ -1,0 +1,55 @@
+"""One server for the whole run; every test runs once over http and once over https."""
+
+import pytest
+from azure.cosmos import CosmosClient, PartitionKey
+
+import server as under_test
+from support import fresh
+
+
+@pytest.fixture(scope="session")
+def server():
+    running = under_test.Server()
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="session", params=["http", "https"])
+def endpoint(request, server):
+    return server.endpoint(request.param)
+
+
+@pytest.fixture(scope="session")
+def client(endpoint):
+    with CosmosClient(endpoint, under_test.PRIMARY_KEY) as connected:
+        yield connected
+
+
+@pytest.fixture(scope="session")
+def connection(client):
+    """The layer of the SDK that sends any definition, also such as its own methods have no argument for."""
+    return client.client_connection
+
+
+@pytest.fixture(scope="module")
+def database(client):
+    created = client.create_database(fresh("database"))
+    yield created
+    client.delete_database(created)
+
+
+@pytest.fixture(scope="module")
+def container(database):
+    """A container with the partition key /pk that the tests of a file share; they use different ids and keys."""
+    return database.create_container(fresh("container"), PartitionKey("/pk"))
+
+
+@pytest.fixture
+def make_container(database):
+    """Makes containers of a test's own."""
+
+    def make(path="/pk", **options):
+        key = path if isinstance(path, dict) else PartitionKey(path)
+        return database.create_container(fresh("container"), key, **options)
+
+    return make

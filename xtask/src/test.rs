@@ -1,0 +1,85 @@
+//! `cargo xtask test`: everything that must hold, in one command, on a laptop as in continuous integration.
+
+use crate::steps::{Outcome, Step, command, has, run_all, script};
+
+const STEPS: &[Step] = &[
+    Step { name: "format", summary: "the code is formatted", run: format },
+    Step { name: "lints", summary: "clippy has nothing to say", run: lints },
+    Step { name: "tidy", summary: "the rules of this repository", run: tidy },
+    Step { name: "docs", summary: "the API documentation builds without warnings", run: docs },
+    Step { name: "rust", summary: "unit, property, contract, REST, bad-input and crash tests", run: rust },
+    Step { name: "build", summary: "the server that the SDKs talk to", run: build },
+    Step { name: "python", summary: "the official Python SDK as a client", run: || script("tests/sdk/python/run") },
+    Step {
+        name: "javascript",
+        summary: "the official JavaScript SDK as a client",
+        run: || script("tests/sdk/javascript/run"),
+    },
+    Step { name: "go", summary: "the official Go SDK as a client", run: || script("tests/sdk/go/run") },
+    Step { name: "java", summary: "the official Java SDK as a client", run: || script("tests/sdk/java/run") },
+    Step { name: "rust-sdk", summary: "the official Rust SDK as a client", run: || script("tests/sdk/rust/run") },
+    Step { name: "fuzz", summary: "a few seconds of every fuzz target", run: fuzz },
+    Step { name: "licences", summary: "licences and advisories of the dependencies", run: licences },
+];
+
+pub(crate) fn run(arguments: &[String]) -> anyhow::Result<bool> {
+    if arguments.iter().any(|argument| argument == "--list") {
+        STEPS.iter().for_each(|step| println!("{:12} {}", step.name, step.summary));
+        return Ok(true);
+    }
+    let only = arguments.iter().position(|argument| argument == "--only").and_then(|at| arguments.get(at + 1));
+    let chosen: Vec<&Step> = match only {
+        None => STEPS.iter().collect(),
+        Some(names) => {
+            let names: Vec<&str> = names.split(',').collect();
+            for name in &names {
+                anyhow::ensure!(STEPS.iter().any(|step| step.name == *name), "there is no step {name}; see --list");
+            }
+            STEPS.iter().filter(|step| names.contains(&step.name)).collect()
+        }
+    };
+    Ok(run_all(&chosen))
+}
+
+fn format() -> Outcome {
+    command("cargo", &["fmt", "--all", "--check"])
+}
+
+fn lints() -> Outcome {
+    command("cargo", &["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"])
+}
+
+fn tidy() -> Outcome {
+    match crate::tidy::run() {
+        Ok(true) => Outcome::Passed,
+        Ok(false) => Outcome::Failed("see the lines above".to_owned()),
+        Err(error) => Outcome::Failed(format!("{error:#}")),
+    }
+}
+
+fn docs() -> Outcome {
+    // Environment instead of arguments: rustdoc takes its lints only there.
+    command("env", &["RUSTDOCFLAGS=-D warnings", "cargo", "doc", "--quiet", "--workspace", "--no-deps"])
+}
+
+fn rust() -> Outcome {
+    command("cargo", &["test", "--workspace"])
+}
+
+fn build() -> Outcome {
+    command("cargo", &["build", "--release"])
+}
+
+fn fuzz() -> Outcome {
+    if !has("cargo", "fuzz") {
+        return Outcome::Skipped("cargo-fuzz is not installed (cargo install cargo-fuzz); needs a nightly toolchain".to_owned());
+    }
+    script("fuzz/smoke")
+}
+
+fn licences() -> Outcome {
+    if !has("cargo-deny", "--version") {
+        return Outcome::Skipped("cargo-deny is not installed (cargo install cargo-deny)".to_owned());
+    }
+    command("cargo", &["deny", "check", "licenses", "bans", "sources"])
+}

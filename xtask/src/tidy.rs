@@ -1,0 +1,136 @@
+//! Rules of this repository that no compiler checks: who may use whom, function length, leftovers, living documents.
+
+use crate::sources;
+use anyhow::Context as _;
+use std::collections::BTreeMap;
+
+/// Longest function that may be added.
+const FUNCTION_LINES_MAX: usize = 70;
+/// Longest file that may be added.
+const FILE_LINES_MAX: usize = 900;
+
+pub(crate) fn run() -> anyhow::Result<bool> {
+    let mut problems = Vec::new();
+    check_dependencies(&mut problems)?;
+    check_sources(&mut problems)?;
+    check_documents(&mut problems)?;
+    check_case_sources()?;
+    for problem in &problems {
+        println!("tidy: {problem}");
+    }
+    println!("tidy: {} problems", problems.len());
+    Ok(problems.is_empty())
+}
+
+/// The table in ARCHITECTURE.md against the manifests: a new arrow needs a line there and a decision note.
+fn check_dependencies(problems: &mut Vec<String>) -> anyhow::Result<()> {
+    let table = dependency_table(&sources::read(&sources::root().join("ARCHITECTURE.md"))?);
+    anyhow::ensure!(!table.is_empty(), "ARCHITECTURE.md has no table of who may use whom");
+    for entry in std::fs::read_dir(sources::root().join("crates"))? {
+        let folder = entry?.path();
+        let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+        let manifest = sources::read(&folder.join("Cargo.toml"))?;
+        let Some(allowed) = table.get(&name) else {
+            problems.push(format!("crate {name} is missing in the table of ARCHITECTURE.md"));
+            continue;
+        };
+        for used in used_crates(&manifest) {
+            if !allowed.contains(&used) {
+                problems.push(format!("crate {name} uses {used}, which the table of ARCHITECTURE.md does not allow"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Rows of the form `| crate | may use | must not know |`.
+fn dependency_table(text: &str) -> BTreeMap<String, Vec<String>> {
+    let rows = text.lines().skip_while(|line| !line.starts_with("| crate | may use"));
+    rows.skip(2)
+        .map_while(|line| line.strip_prefix('|'))
+        .filter_map(|row| {
+            let mut cells = row.split('|').map(str::trim);
+            let (name, uses) = (cells.next()?, cells.next()?);
+            let uses = uses.split(',').map(|used| used.trim().to_owned()).collect();
+            Some((name.to_owned(), uses))
+        })
+        .collect()
+}
+
+fn used_crates(manifest: &str) -> Vec<String> {
+    let dependencies = manifest.lines().skip_while(|line| *line != "[dependencies]").skip(1);
+    dependencies
+        .take_while(|line| !line.starts_with('['))
+        .filter_map(|line| line.strip_prefix("astrarium-")?.split('.').next().map(str::to_owned))
+        .collect()
+}
+
+fn check_sources(problems: &mut Vec<String>) -> anyhow::Result<()> {
+    for path in sources::rust_files()? {
+        let text = sources::read(&path)?;
+        let shown = sources::shown(&path);
+        if text.lines().count() > FILE_LINES_MAX {
+            problems.push(format!("{shown} has over {FILE_LINES_MAX} lines"));
+        }
+        if !text.starts_with("//!") && !text.starts_with("#!") {
+            problems.push(format!("{shown} has no module header"));
+        }
+        for function in sources::functions(&text).iter().filter(|one| one.length > FUNCTION_LINES_MAX) {
+            let (name, length) = (&function.name, function.length);
+            problems.push(format!("{shown}:{} {name} has {length} lines", function.line));
+        }
+        // Written so that this file does not find itself.
+        for word in ["TO\u{44}O", "FIX\u{4d}E", "#[ign\u{6f}re", "XX\u{58}"] {
+            for (index, _) in text.lines().enumerate().filter(|(_, line)| line.contains(word)) {
+                problems.push(format!("{shown}:{} says {word}", index + 1));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The two tours name real functions: `path/to/file.rs` `function_name` pairs in backticks must exist.
+fn check_documents(problems: &mut Vec<String>) -> anyhow::Result<()> {
+    for document in ["docs/life-of-a-write.md"] {
+        let text = sources::read(&sources::root().join(document))?;
+        let mut file: Option<String> = None;
+        for piece in text.split('`').skip(1).step_by(2) {
+            if piece.ends_with(".rs") {
+                let path = sources::root().join(piece);
+                let content = sources::read(&path).with_context(|| format!("{document} names {piece}"));
+                match content {
+                    Ok(content) => file = Some(content),
+                    Err(error) => problems.push(format!("{error:#}")),
+                }
+            } else if let (Some(name), Some(content)) = (piece.strip_suffix("()"), &file) {
+                if !content.contains(&format!("fn {name}(")) && !content.contains(&format!("fn {name}<")) {
+                    problems.push(format!("{document} names {name}(), which is not in the file named before it"));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Counts expectations that are only guesses, so that they are seen.
+fn check_case_sources() -> anyhow::Result<()> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let mut folders = vec![sources::root().join("tests/rest")];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+        for entry in entries {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "case") {
+                for line in sources::read(&path)?.lines() {
+                    if let Some(source) = line.strip_prefix("from:") {
+                        *counts.entry(source.trim().to_owned()).or_default() += 1;
+                    }
+                }
+            }
+        }
+    }
+    println!("tidy: sources of REST expectations: {counts:?}");
+    Ok(())
+}
