@@ -11,14 +11,13 @@
 //! file system in memory, syncs cost nothing and the numbers say little.
 
 use astrarium_kv::contract::block_on;
-use astrarium_kv::{Engine, Expectation, ShardId, Space, Stamp, WriteBatch};
+use astrarium_kv::{Engine, Expectation, Mutation, ShardId, Space, Stamp, WriteBatch};
 use astrarium_kv_fjall::{FjallEngine, Options};
 use bytes::Bytes;
 use fjall::{Database, KeyspaceCreateOptions, PersistMode};
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 const BODY_BYTES: usize = 1000;
@@ -67,26 +66,29 @@ fn commits(submitters: u64, batches: u64) -> Outcome<()> {
 /// Commits batches from as many tasks at once, each waiting for its answer; gives the seconds.
 fn submit(engine: &Arc<FjallEngine>, submitters: u64, batches: u64) -> Outcome<f64> {
     let runtime = tokio::runtime::Builder::new_multi_thread().build()?;
-    let next = Arc::new(AtomicU64::new(0));
+    let shares: Vec<Vec<_>> = (0..submitters)
+        .map(|submitter| {
+            (submitter..batches)
+                .step_by(submitters as usize)
+                .map(batch)
+                .collect()
+        })
+        .collect();
     let begun = Instant::now();
-    let tasks: Vec<_> = (0..submitters)
-        .map(|_| {
-            let (engine, next) = (Arc::clone(engine), Arc::clone(&next));
+    let tasks: Vec<_> = shares
+        .into_iter()
+        .map(|share| {
+            let engine = Arc::clone(engine);
             runtime.spawn(async move {
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= batches {
-                        return Ok(());
-                    }
-                    engine.commit(batch(number)).await?;
+                for batch in share {
+                    engine.commit(batch).await?;
                 }
+                Ok::<_, astrarium_kv::Error>(())
             })
         })
         .collect();
     for task in tasks {
-        runtime
-            .block_on(task)?
-            .map_err(|error: astrarium_kv::Error| error)?;
+        runtime.block_on(task)??;
     }
     Ok(begun.elapsed().as_secs_f64())
 }
@@ -101,15 +103,20 @@ fn bare(group_size: u64, batches: u64) -> Outcome<f64> {
         database.keyspace("body", memtable(16))?,
         database.keyspace("log", memtable(8))?,
     );
+    let batches: Vec<_> = (0..batches).map(batch).collect();
+    let mut batches = batches.into_iter().peekable();
     let begun = Instant::now();
-    let mut number = 0;
-    while number < batches {
+    while batches.peek().is_some() {
         let mut group = database.batch().durability(Some(PersistMode::SyncData));
-        for _ in 0..group_size.min(batches - number) {
-            group.insert(&body, document_key(number), document(number));
-            group.insert(&log, log_key(number), vec![0; 24]);
-            group.insert(&log, number_key(number), vec![0; 16]);
-            number += 1;
+        for batch in batches.by_ref().take(group_size as usize) {
+            for mutation in batch.mutations {
+                if let Mutation::Put {
+                    space, key, value, ..
+                } = mutation
+                {
+                    group.insert(if space == Space::Body { &body } else { &log }, key, value);
+                }
+            }
         }
         group.commit()?;
     }

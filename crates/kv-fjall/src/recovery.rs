@@ -190,7 +190,10 @@ mod tests {
     /// First and last group, whether damaged, groups behind the damage.
     type Journal = (Option<(u64, u64)>, bool, Option<(u64, u64)>);
 
-    fn check(journals: &[Journal], mark: u64, expected: Verdict) {
+    const EMPTY: Journal = (None, false, None);
+    const BROKEN: Journal = (None, true, None);
+
+    fn check(journals: &[Journal], mark: u64, expected: &Verdict) {
         let findings: Vec<_> = journals
             .iter()
             .map(|(groups, is_damaged, behind)| Findings {
@@ -204,7 +207,7 @@ mod tests {
             .collect();
         assert_eq!(
             judge_findings(&findings, mark),
-            expected,
+            *expected,
             "{journals:?}, mark {mark}"
         );
     }
@@ -216,26 +219,23 @@ mod tests {
         let lost = |acknowledged, found| Verdict::Lost { acknowledged, found };
         let whole = |first, last| (Some((first, last)), false, None);
         let damaged = |first, last| (Some((first, last)), true, None);
-        const EMPTY: Journal = (None, false, None);
-        const BROKEN: Journal = (None, true, None);
-
-        check(&[], 0, clean(None));
-        check(&[EMPTY], 9, clean(None));
-        check(&[whole(1, 5), EMPTY], 5, clean(Some(5)));
-        check(&[whole(1, 5), whole(6, 9)], 7, clean(Some(9)));
-        check(&[EMPTY, whole(6, 9), EMPTY], 7, clean(Some(9)));
-        check(&[whole(1, 5), whole(6, 9)], 10, lost(10, 9));
-        check(&[damaged(1, 5)], 5, torn(Some(5)));
-        check(&[damaged(1, 5)], 6, lost(6, 5));
-        check(&[whole(1, 5), BROKEN], 5, torn(Some(5)));
-        check(&[whole(1, 5), BROKEN], 6, lost(6, 5));
-        check(&[BROKEN], 9, torn(None));
-        check(&[(Some((1, 5)), true, Some((7, 8)))], 1, lost(8, 5));
-        check(&[(None, true, Some((7, 8)))], 1, lost(8, 5));
-        check(&[damaged(1, 5), EMPTY], 1, lost(6, 5));
-        check(&[damaged(1, 5), whole(7, 9)], 1, lost(9, 5));
-        check(&[BROKEN, whole(7, 9)], 1, lost(9, 5));
-        check(&[whole(1, 5), whole(7, 9)], 1, lost(9, 5));
-        check(&[whole(1, 5), whole(7, 9), whole(10, 12)], 1, lost(12, 5));
+        check(&[], 0, &clean(None));
+        check(&[EMPTY], 9, &clean(None));
+        check(&[whole(1, 5), EMPTY], 5, &clean(Some(5)));
+        check(&[whole(1, 5), whole(6, 9)], 7, &clean(Some(9)));
+        check(&[EMPTY, whole(6, 9), EMPTY], 7, &clean(Some(9)));
+        check(&[whole(1, 5), whole(6, 9)], 10, &lost(10, 9));
+        check(&[damaged(1, 5)], 5, &torn(Some(5)));
+        check(&[damaged(1, 5)], 6, &lost(6, 5));
+        check(&[whole(1, 5), BROKEN], 5, &torn(Some(5)));
+        check(&[whole(1, 5), BROKEN], 6, &lost(6, 5));
+        check(&[BROKEN], 9, &torn(None));
+        check(&[(Some((1, 5)), true, Some((7, 8)))], 1, &lost(8, 5));
+        check(&[(None, true, Some((7, 8)))], 1, &lost(8, 5));
+        check(&[damaged(1, 5), EMPTY], 1, &lost(6, 5));
+        check(&[damaged(1, 5), whole(7, 9)], 1, &lost(9, 5));
+        check(&[BROKEN, whole(7, 9)], 1, &lost(9, 5));
+        check(&[whole(1, 5), whole(7, 9)], 1, &lost(9, 5));
+        check(&[whole(1, 5), whole(7, 9), whole(10, 12)], 1, &lost(12, 5));
     }
 }

@@ -43,9 +43,10 @@ fn nothing_acknowledged_is_lost_by_kills() {
         test.run_workers(server, End::Kill);
         match test.random.next_u64() % 3 {
             // The checker is the first to open what the kill left.
-            0 => process::verify(test.folder()),
-            // So is a server that is itself killed while it opens.
+            0 => test.verify(),
+            // A server is, which is itself killed while it opens.
             1 => test.kill_while_starting(),
+            // The server of the next round is.
             _ => {}
         }
     }
@@ -77,6 +78,8 @@ struct CrashTest {
     contest: Contest,
     /// What the last comparison saw; the main container is not there before the first.
     account: Account,
+    /// Whether `verify` has seen the folder since the last kill.
+    verified: bool,
 }
 
 impl CrashTest {
@@ -93,7 +96,13 @@ impl CrashTest {
             workers,
             contest: Contest::default(),
             account: Account::default(),
+            verified: true,
         }
+    }
+
+    fn verify(&mut self) {
+        process::verify(self.folder());
+        self.verified = true;
     }
 
     fn folder(&self) -> &Path {
@@ -121,7 +130,12 @@ impl CrashTest {
         found.check_positions(&self.account, &context);
         found.check_points(&mut client, &self.random, &context);
         self.account = found;
-        server
+        if self.verified {
+            return server;
+        }
+        server.kill();
+        self.verify();
+        Server::start(self.folder())
     }
 
     /// Lets the workers work for a while and ends the server in the middle of it.
@@ -147,9 +161,8 @@ impl CrashTest {
             }
             running.into_iter().map(|worker| worker.join().expect("a worker saw something wrong")).collect::<Vec<_>>()
         });
-        for lsn in lsns {
-            self.account.raise_positions(lsn);
-        }
+        self.account.raise_positions(lsns);
+        self.verified = false;
     }
 
     fn kill_while_starting(&mut self) {

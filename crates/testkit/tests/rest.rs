@@ -1,0 +1,2 @@
+//! Runs the REST cases.
+fn main() {}
