@@ -20,13 +20,18 @@ pub(crate) fn rust_files() -> anyhow::Result<Vec<PathBuf>> {
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Ok(()) };
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return Ok(());
+    };
     for entry in entries {
         let path = entry?.path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
         if path.is_dir() && !matches!(name, "target" | "node_modules" | ".venv") {
             collect(&path, files)?;
-        } else if name.ends_with(".rs") {
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
             files.push(path);
         }
     }
@@ -56,7 +61,9 @@ pub(crate) fn functions(text: &str) -> Vec<Function> {
     let mut functions = Vec::new();
     for (index, line) in lines.iter().enumerate() {
         let indent = line.len() - line.trim_start().len();
-        let Some(name) = function_name(line.trim_start()) else { continue };
+        let Some(name) = function_name(line.trim_start()) else {
+            continue;
+        };
         let closing = format!("{}}}", " ".repeat(indent));
         let body = lines[index..].iter().position(|line| *line == closing);
         let semicolon = lines[index..].iter().position(|line| line.ends_with(';'));
@@ -65,7 +72,11 @@ pub(crate) fn functions(text: &str) -> Vec<Function> {
         if let (Some(end), Some(opened)) = (body, opened)
             && semicolon.is_none_or(|semicolon| opened <= semicolon)
         {
-            functions.push(Function { name: name.to_owned(), line: index + 1, length: end + 1 });
+            functions.push(Function {
+                name: name.to_owned(),
+                line: index + 1,
+                length: end + 1,
+            });
         }
     }
     functions

@@ -3,37 +3,93 @@
 use crate::steps::{Outcome, Step, command, has, run_all, script};
 
 const STEPS: &[Step] = &[
-    Step { name: "format", summary: "the code is formatted", run: format },
-    Step { name: "lints", summary: "clippy has nothing to say", run: lints },
-    Step { name: "tidy", summary: "the rules of this repository", run: tidy },
-    Step { name: "docs", summary: "the API documentation builds without warnings", run: docs },
-    Step { name: "rust", summary: "unit, property, contract, REST, bad-input and crash tests", run: rust },
-    Step { name: "build", summary: "the server that the SDKs talk to", run: build },
-    Step { name: "python", summary: "the official Python SDK as a client", run: || script("tests/sdk/python/run") },
+    Step {
+        name: "format",
+        summary: "the code is formatted",
+        run: format,
+    },
+    Step {
+        name: "lints",
+        summary: "clippy has nothing to say",
+        run: lints,
+    },
+    Step {
+        name: "tidy",
+        summary: "the rules of this repository",
+        run: tidy,
+    },
+    Step {
+        name: "docs",
+        summary: "the API documentation builds without warnings",
+        run: docs,
+    },
+    Step {
+        name: "rust",
+        summary: "unit, property, contract, REST, bad-input and crash tests",
+        run: rust,
+    },
+    Step {
+        name: "build",
+        summary: "the server that the SDKs talk to",
+        run: build,
+    },
+    Step {
+        name: "python",
+        summary: "the official Python SDK as a client",
+        run: || script("tests/sdk/python/run"),
+    },
     Step {
         name: "javascript",
         summary: "the official JavaScript SDK as a client",
         run: || script("tests/sdk/javascript/run"),
     },
-    Step { name: "go", summary: "the official Go SDK as a client", run: || script("tests/sdk/go/run") },
-    Step { name: "java", summary: "the official Java SDK as a client", run: || script("tests/sdk/java/run") },
-    Step { name: "rust-sdk", summary: "the official Rust SDK as a client", run: || script("tests/sdk/rust/run") },
-    Step { name: "fuzz", summary: "a few seconds of every fuzz target", run: fuzz },
-    Step { name: "licences", summary: "licences and advisories of the dependencies", run: licences },
+    Step {
+        name: "go",
+        summary: "the official Go SDK as a client",
+        run: || script("tests/sdk/go/run"),
+    },
+    Step {
+        name: "java",
+        summary: "the official Java SDK as a client",
+        run: || script("tests/sdk/java/run"),
+    },
+    Step {
+        name: "rust-sdk",
+        summary: "the official Rust SDK as a client",
+        run: || script("tests/sdk/rust/run"),
+    },
+    Step {
+        name: "fuzz",
+        summary: "a few seconds of every fuzz target",
+        run: fuzz,
+    },
+    Step {
+        name: "licences",
+        summary: "licences and advisories of the dependencies",
+        run: licences,
+    },
 ];
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<bool> {
     if arguments.iter().any(|argument| argument == "--list") {
-        STEPS.iter().for_each(|step| println!("{:12} {}", step.name, step.summary));
+        for step in STEPS {
+            println!("{:12} {}", step.name, step.summary);
+        }
         return Ok(true);
     }
-    let only = arguments.iter().position(|argument| argument == "--only").and_then(|at| arguments.get(at + 1));
+    let only = arguments
+        .iter()
+        .position(|argument| argument == "--only")
+        .and_then(|at| arguments.get(at + 1));
     let chosen: Vec<&Step> = match only {
         None => STEPS.iter().collect(),
         Some(names) => {
             let names: Vec<&str> = names.split(',').collect();
             for name in &names {
-                anyhow::ensure!(STEPS.iter().any(|step| step.name == *name), "there is no step {name}; see --list");
+                anyhow::ensure!(
+                    STEPS.iter().any(|step| step.name == *name),
+                    "there is no step {name}; see --list"
+                );
             }
             STEPS.iter().filter(|step| names.contains(&step.name)).collect()
         }
@@ -46,7 +102,18 @@ fn format() -> Outcome {
 }
 
 fn lints() -> Outcome {
-    command("cargo", &["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"])
+    command(
+        "cargo",
+        &[
+            "clippy",
+            "--quiet",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ],
+    )
 }
 
 fn tidy() -> Outcome {
@@ -59,7 +126,17 @@ fn tidy() -> Outcome {
 
 fn docs() -> Outcome {
     // Environment instead of arguments: rustdoc takes its lints only there.
-    command("env", &["RUSTDOCFLAGS=-D warnings", "cargo", "doc", "--quiet", "--workspace", "--no-deps"])
+    command(
+        "env",
+        &[
+            "RUSTDOCFLAGS=-D warnings",
+            "cargo",
+            "doc",
+            "--quiet",
+            "--workspace",
+            "--no-deps",
+        ],
+    )
 }
 
 fn rust() -> Outcome {
@@ -72,7 +149,9 @@ fn build() -> Outcome {
 
 fn fuzz() -> Outcome {
     if !has("cargo", "fuzz") {
-        return Outcome::Skipped("cargo-fuzz is not installed (cargo install cargo-fuzz); needs a nightly toolchain".to_owned());
+        return Outcome::Skipped(
+            "cargo-fuzz is not installed (cargo install cargo-fuzz); needs a nightly toolchain".to_owned(),
+        );
     }
     script("fuzz/smoke")
 }

@@ -25,10 +25,17 @@ pub(crate) fn run() -> anyhow::Result<bool> {
 /// The table in ARCHITECTURE.md against the manifests: a new arrow needs a line there and a decision note.
 fn check_dependencies(problems: &mut Vec<String>) -> anyhow::Result<()> {
     let table = dependency_table(&sources::read(&sources::root().join("ARCHITECTURE.md"))?);
-    anyhow::ensure!(!table.is_empty(), "ARCHITECTURE.md has no table of who may use whom");
+    anyhow::ensure!(
+        !table.is_empty(),
+        "ARCHITECTURE.md has no table of who may use whom"
+    );
     for entry in std::fs::read_dir(sources::root().join("crates"))? {
         let folder = entry?.path();
-        let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+        let name = folder
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default()
+            .to_owned();
         let manifest = sources::read(&folder.join("Cargo.toml"))?;
         let Some(allowed) = table.get(&name) else {
             problems.push(format!("crate {name} is missing in the table of ARCHITECTURE.md"));
@@ -36,7 +43,9 @@ fn check_dependencies(problems: &mut Vec<String>) -> anyhow::Result<()> {
         };
         for used in used_crates(&manifest) {
             if !allowed.contains(&used) {
-                problems.push(format!("crate {name} uses {used}, which the table of ARCHITECTURE.md does not allow"));
+                problems.push(format!(
+                    "crate {name} uses {used}, which the table of ARCHITECTURE.md does not allow"
+                ));
             }
         }
     }
@@ -45,7 +54,9 @@ fn check_dependencies(problems: &mut Vec<String>) -> anyhow::Result<()> {
 
 /// Rows of the form `| crate | may use | must not know |`.
 fn dependency_table(text: &str) -> BTreeMap<String, Vec<String>> {
-    let rows = text.lines().skip_while(|line| !line.starts_with("| crate | may use"));
+    let rows = text
+        .lines()
+        .skip_while(|line| !line.starts_with("| crate | may use"));
     rows.skip(2)
         .map_while(|line| line.strip_prefix('|'))
         .filter_map(|row| {
@@ -58,10 +69,18 @@ fn dependency_table(text: &str) -> BTreeMap<String, Vec<String>> {
 }
 
 fn used_crates(manifest: &str) -> Vec<String> {
-    let dependencies = manifest.lines().skip_while(|line| *line != "[dependencies]").skip(1);
+    let dependencies = manifest
+        .lines()
+        .skip_while(|line| *line != "[dependencies]")
+        .skip(1);
     dependencies
         .take_while(|line| !line.starts_with('['))
-        .filter_map(|line| line.strip_prefix("astrarium-")?.split('.').next().map(str::to_owned))
+        .filter_map(|line| {
+            line.strip_prefix("astrarium-")?
+                .split('.')
+                .next()
+                .map(str::to_owned)
+        })
         .collect()
 }
 
@@ -75,7 +94,10 @@ fn check_sources(problems: &mut Vec<String>) -> anyhow::Result<()> {
         if !text.starts_with("//!") && !text.starts_with("#!") {
             problems.push(format!("{shown} has no module header"));
         }
-        for function in sources::functions(&text).iter().filter(|one| one.length > FUNCTION_LINES_MAX) {
+        // A table of cases may be longer than code that somebody has to follow.
+        let is_test = shown.contains("/tests/") || shown.ends_with("tests.rs");
+        let lines_max = if is_test { FUNCTION_LINES_MAX * 2 } else { FUNCTION_LINES_MAX };
+        for function in sources::functions(&text).iter().filter(|one| one.length > lines_max) {
             let (name, length) = (&function.name, function.length);
             problems.push(format!("{shown}:{} {name} has {length} lines", function.line));
         }
@@ -95,17 +117,23 @@ fn check_documents(problems: &mut Vec<String>) -> anyhow::Result<()> {
         let text = sources::read(&sources::root().join(document))?;
         let mut file: Option<String> = None;
         for piece in text.split('`').skip(1).step_by(2) {
-            if piece.ends_with(".rs") {
+            if std::path::Path::new(piece)
+                .extension()
+                .is_some_and(|extension| extension == "rs")
+            {
                 let path = sources::root().join(piece);
                 let content = sources::read(&path).with_context(|| format!("{document} names {piece}"));
                 match content {
                     Ok(content) => file = Some(content),
                     Err(error) => problems.push(format!("{error:#}")),
                 }
-            } else if let (Some(name), Some(content)) = (piece.strip_suffix("()"), &file) {
-                if !content.contains(&format!("fn {name}(")) && !content.contains(&format!("fn {name}<")) {
-                    problems.push(format!("{document} names {name}(), which is not in the file named before it"));
-                }
+            } else if let (Some(name), Some(content)) = (piece.strip_suffix("()"), &file)
+                && !content.contains(&format!("fn {name}("))
+                && !content.contains(&format!("fn {name}<"))
+            {
+                problems.push(format!(
+                    "{document} names {name}(), which is not in the file named before it"
+                ));
             }
         }
     }
@@ -117,7 +145,9 @@ fn check_case_sources() -> anyhow::Result<()> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     let mut folders = vec![sources::root().join("tests/rest")];
     while let Some(folder) = folders.pop() {
-        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+        let Ok(entries) = std::fs::read_dir(&folder) else {
+            continue;
+        };
         for entry in entries {
             let path = entry?.path();
             if path.is_dir() {

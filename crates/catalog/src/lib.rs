@@ -7,6 +7,7 @@
 //! - All catalog changes are commits of one shard ([`CATALOG_SHARD`]), so they are serial and versioned.
 //! - A change that makes prepared document writes wrong (new policy, removed container) fences the container's shards
 //!   in the same commit.
+//!
 //! Not here: documents (`store`), the cache of containers and the order of operations (`database`).
 
 pub mod container;

@@ -45,10 +45,14 @@ impl Account {
             conditions.check_write(database.record.etag, database.record.timestamp)?;
             let mut batch = records::batch();
             records::stage_delete(&mut batch, &database);
-            let containers = self.stage_delete_content(&*snapshot, &mut batch, &database).await?;
+            let containers = self
+                .stage_delete_content(&*snapshot, &mut batch, &database)
+                .await?;
             match self.engine().commit(batch).await {
                 Ok(_) => {
-                    containers.into_iter().for_each(|rid| self.shared.containers.forget(rid));
+                    for container in containers {
+                        self.shared.containers.forget(container);
+                    }
                     return Ok(());
                 }
                 Err(kv::Error::Conflict { .. }) => {}
@@ -79,9 +83,20 @@ impl Account {
     }
 
     /// A resource that is not stored yet, with a number, etag and time of its own.
-    pub(crate) fn new_resource(&self, kind: RecordKind, parent: Rid, id: &str, definition: String) -> Resource {
+    pub(crate) fn new_resource(
+        &self,
+        kind: RecordKind,
+        parent: Rid,
+        id: &str,
+        definition: String,
+    ) -> Resource {
         let record = self.new_record(id, definition);
-        Resource { kind, parent, rid: kind.rid(parent, self.next_catalog_number()), record }
+        Resource {
+            kind,
+            parent,
+            rid: kind.rid(parent, self.next_catalog_number()),
+            record,
+        }
     }
 
     /// Commits a creation: its first expectation is the free name, any other is about the owner.
@@ -95,7 +110,10 @@ impl Account {
     }
 }
 
-pub(crate) async fn find_database(snapshot: &dyn Snapshot, link: Link<'_>) -> Result<Option<Resource>, Error> {
+pub(crate) async fn find_database(
+    snapshot: &dyn Snapshot,
+    link: Link<'_>,
+) -> Result<Option<Resource>, Error> {
     find(snapshot, RecordKind::Database, Rid::ROOT, link).await
 }
 

@@ -5,6 +5,7 @@
 //! Invariants
 //! - Every change is one commit: it has happened wholly and durably when its method answers, or not at all.
 //! - Conflicts between concurrent changes are retried here; callers see only outcomes that a serial run could give.
+//!
 //! Not here: header names, status codes and JSON envelopes (`gateway`), key bytes (`keys`).
 
 mod charge;
@@ -83,7 +84,9 @@ impl Account {
             containers: ContainerCache::default(),
             catalog_number: AtomicU64::new(state.high_water),
         };
-        Ok(Account { shared: Arc::new(shared) })
+        Ok(Account {
+            shared: Arc::new(shared),
+        })
     }
 
     /// The clock and randomness the account was opened with.
@@ -96,6 +99,9 @@ impl Account {
     }
 
     fn next_catalog_number(&self) -> u64 {
-        self.shared.catalog_number.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1
+        self.shared
+            .catalog_number
+            .fetch_add(1, std::sync::atomic::Ordering::Relaxed)
+            + 1
     }
 }

@@ -22,7 +22,9 @@ impl Account {
     /// Frees some space of removed containers; false when there is nothing to do.
     pub async fn sweep(&self) -> Result<bool, Error> {
         let shards = records::shards_to_sweep(&*self.engine().snapshot()).await?;
-        let Some(&shard) = shards.first() else { return Ok(false) };
+        let Some(&shard) = shards.first() else {
+            return Ok(false);
+        };
         if !sweep_shard(self.engine(), ShardId(shard)).await? {
             let mut batch = records::batch();
             batch.delete(Space::Meta, sweep_key(shard));
@@ -34,7 +36,10 @@ impl Account {
 
     /// How storage is at the moment.
     pub fn health(&self) -> Health {
-        Health { write_refusal: self.engine().write_refusal(), stats: self.engine().stats() }
+        Health {
+            write_refusal: self.engine().write_refusal(),
+            stats: self.engine().stats(),
+        }
     }
 
     /// Checks everything stored, container by container, and reports each as `database/container`.

@@ -31,7 +31,9 @@ impl Account {
     /// Finds an offer by its own rid.
     pub async fn offer(&self, rid: Rid) -> Result<Resource, Error> {
         let snapshot = self.engine().snapshot();
-        find(&*snapshot, RecordKind::Offer, Rid::ROOT, Link::Rid(rid)).await?.ok_or(Error::NotFound)
+        find(&*snapshot, RecordKind::Offer, Rid::ROOT, Link::Rid(rid))
+            .await?
+            .ok_or(Error::NotFound)
     }
 
     /// The least throughput that an offer can be set to.
@@ -50,7 +52,9 @@ impl Account {
     ) -> Result<Resource, Error> {
         for _ in 0..ATTEMPTS_MAX {
             let snapshot = self.engine().snapshot();
-            let old = find(&*snapshot, RecordKind::Offer, Rid::ROOT, Link::Rid(rid)).await?.ok_or(Error::NotFound)?;
+            let old = find(&*snapshot, RecordKind::Offer, Rid::ROOT, Link::Rid(rid))
+                .await?
+                .ok_or(Error::NotFound)?;
             conditions.check_write(old.record.etag, old.record.timestamp)?;
             let sharing = self.sharing_containers(&*snapshot, &old).await?;
             let offer = stored_offer(&old)?.replaced(&change.body, change.migration, sharing)?;
@@ -71,7 +75,11 @@ impl Account {
         self.new_resource(RecordKind::Offer, Rid::ROOT, &owner.rid.to_string(), content)
     }
 
-    pub(crate) async fn find_offer(&self, snapshot: &dyn Snapshot, owner: Rid) -> Result<Option<Resource>, Error> {
+    pub(crate) async fn find_offer(
+        &self,
+        snapshot: &dyn Snapshot,
+        owner: Rid,
+    ) -> Result<Option<Resource>, Error> {
         Ok(records::by_name(snapshot, RecordKind::Offer, Rid::ROOT, &owner.to_string()).await?)
     }
 

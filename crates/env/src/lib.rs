@@ -5,6 +5,7 @@
 //! Invariants
 //! - [`Env::unique_stamp`] never repeats and always grows within a process, and grows across restarts as long as the
 //!   clock does not go back by more than the server was down.
+//!
 //! Not here: timers and sleeping (only the server waits).
 
 mod clock;
@@ -36,7 +37,13 @@ impl Env {
 
     /// A given clock and a given seed.
     pub fn new(clock: Box<dyn Clock>, random: Random) -> Env {
-        Env { shared: Arc::new(Shared { clock, random, last_stamp: AtomicU64::new(0) }) }
+        Env {
+            shared: Arc::new(Shared {
+                clock,
+                random,
+                last_stamp: AtomicU64::new(0),
+            }),
+        }
     }
 
     /// Microseconds since 1970.

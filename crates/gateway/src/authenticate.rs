@@ -4,7 +4,9 @@ use crate::error::Failure;
 use crate::request::header;
 use crate::service::Settings;
 use crate::wire::address::Address;
-use crate::wire::authorization::{self, Authorization, AuthorizationError, AuthorizationKind, signing_payload};
+use crate::wire::authorization::{
+    self, Authorization, AuthorizationError, AuthorizationKind, signing_payload,
+};
 use crate::wire::headers;
 use crate::wire::resource_token::ResourceToken;
 use http::request::Parts;
@@ -20,7 +22,12 @@ pub(crate) enum Access {
 }
 
 /// Checks the credentials of a request.
-pub(crate) fn check(settings: &Settings, parts: &Parts, address: &Address<'_>, now: u64) -> Result<Access, Failure> {
+pub(crate) fn check(
+    settings: &Settings,
+    parts: &Parts,
+    address: &Address<'_>,
+    now: u64,
+) -> Result<Access, Failure> {
     let text = header(&parts.headers, headers::AUTHORIZATION).ok_or(AuthorizationError::MissingHeader)?;
     let authorization = Authorization::parse(text)?;
     match authorization.kind {
@@ -47,8 +54,12 @@ fn check_signature(
     let x_ms_date = header(&parts.headers, headers::X_MS_DATE);
     let date = header(&parts.headers, headers::DATE);
     let verb = parts.method.as_str();
-    let access = settings.keys.verify(&authorization.signature, verb, address, x_ms_date, date)?;
-    settings.date_window.check(x_ms_date, date, i64::try_from(now).unwrap_or(i64::MAX))?;
+    let access = settings
+        .keys
+        .verify(&authorization.signature, verb, address, x_ms_date, date)?;
+    settings
+        .date_window
+        .check(x_ms_date, date, i64::try_from(now).unwrap_or(i64::MAX))?;
     Ok(match access {
         authorization::Access::Full => Access::Full,
         authorization::Access::ReadOnly => Access::ReadOnly,

@@ -20,13 +20,26 @@ pub(crate) fn preflight(allowed: &[String], headers: &HeaderMap) -> Answer {
 
 /// Marks an answer as readable by the request's origin, if that is allowed.
 pub(crate) fn allow(allowed: &[String], request: &HeaderMap, answer: &mut HeaderMap) -> bool {
-    let Some(origin) = header(request, "origin") else { return false };
-    if !allowed.iter().any(|one| one == "*" || one.eq_ignore_ascii_case(origin)) {
+    let Some(origin) = header(request, "origin") else {
+        return false;
+    };
+    if !allowed
+        .iter()
+        .any(|one| one == "*" || one.eq_ignore_ascii_case(origin))
+    {
         return false;
     }
-    let Ok(value) = HeaderValue::from_str(origin) else { return false };
+    let Ok(value) = HeaderValue::from_str(origin) else {
+        return false;
+    };
     answer.insert(HeaderName::from_static("access-control-allow-origin"), value);
-    answer.insert(HeaderName::from_static("access-control-expose-headers"), HeaderValue::from_static("*"));
-    answer.insert(HeaderName::from_static("vary"), HeaderValue::from_static("Origin"));
+    answer.insert(
+        HeaderName::from_static("access-control-expose-headers"),
+        HeaderValue::from_static("*"),
+    );
+    answer.insert(
+        HeaderName::from_static("vary"),
+        HeaderValue::from_static("Origin"),
+    );
     true
 }

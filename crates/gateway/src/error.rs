@@ -20,7 +20,13 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn new(status: u16, message: impl Into<String>) -> Failure {
-        Failure { status, substatus: 0, message: message.into(), retry_after_ms: None, place: None }
+        Failure {
+            status,
+            substatus: 0,
+            message: message.into(),
+            retry_after_ms: None,
+            place: None,
+        }
     }
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Failure {
@@ -72,10 +78,14 @@ impl From<database::Error> for Failure {
             Error::KeyRangeGone => Failure::new(410, message).with_substatus(1002),
             Error::PreconditionFailed => Failure::new(412, message),
             Error::TooLarge => Failure::new(413, message),
-            Error::Busy => {
-                Failure { retry_after_ms: Some(10), ..Failure::new(429, message).with_substatus(3200) }
-            }
-            Error::RetryWith => Failure { retry_after_ms: Some(10), ..Failure::new(449, message) },
+            Error::Busy => Failure {
+                retry_after_ms: Some(10),
+                ..Failure::new(429, message).with_substatus(3200)
+            },
+            Error::RetryWith => Failure {
+                retry_after_ms: Some(10),
+                ..Failure::new(449, message)
+            },
             Error::Damaged(_) | Error::Bug(_) => Failure::new(500, message),
             Error::Unavailable(_) => Failure::new(503, message),
         }

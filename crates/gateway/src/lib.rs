@@ -6,6 +6,7 @@
 //! - Nothing is told about resources before the signature is checked.
 //! - Every answer, errors included, carries an activity id and a request charge; every error has a JSON body.
 //! - Body, header, time and number of connections are bounded; a client can hold up nobody but itself.
+//!
 //! Not here: what an operation does (`database`), what the texts of the protocol mean (`wire`).
 
 mod account_document;

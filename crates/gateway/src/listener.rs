@@ -68,7 +68,12 @@ pub async fn serve(
             gateway.metrics().connections_refused.inc();
             continue;
         };
-        let connection = Connection { gateway: gateway.clone(), acceptor: acceptor.clone(), limits, stopped: stopped.clone() };
+        let connection = Connection {
+            gateway: gateway.clone(),
+            acceptor: acceptor.clone(),
+            limits,
+            stopped: stopped.clone(),
+        };
         #[expect(clippy::disallowed_methods, reason = "a connection is a task")]
         tokio::spawn(async move {
             connection.gateway.metrics().connections.inc();
@@ -81,7 +86,10 @@ pub async fn serve(
     // Receivers may all be gone already.
     let _ = stop.send(true);
     drop(stopped);
-    if tokio::time::timeout(limits.shutdown_timeout, stop.closed()).await.is_err() {
+    if tokio::time::timeout(limits.shutdown_timeout, stop.closed())
+        .await
+        .is_err()
+    {
         tracing::warn!("requests still ran when the time for shutting down was over");
     }
 }
@@ -105,7 +113,8 @@ impl Connection {
         };
         match (peeked, &self.acceptor) {
             (Ok(Ok(1)), Some(acceptor)) if first[0] == TLS_HANDSHAKE => {
-                let handshake = tokio::time::timeout(self.limits.handshake_timeout, acceptor.accept(stream)).await;
+                let handshake =
+                    tokio::time::timeout(self.limits.handshake_timeout, acceptor.accept(stream)).await;
                 if let Ok(Ok(stream)) = handshake {
                     self.serve(stream, Scheme::Https).await;
                 }

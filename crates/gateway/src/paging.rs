@@ -32,11 +32,19 @@ const BY_NUMBER: u8 = 1;
 const BY_KEY: u8 = 2;
 
 /// The position in the request's continuation header.
-pub(crate) fn position(shared: &Shared, request: &Request<'_>, feed: Feed) -> Result<Option<FeedPosition>, Failure> {
-    let Some(text) = request.header(headers::CONTINUATION) else { return Ok(None) };
+pub(crate) fn position(
+    shared: &Shared,
+    request: &Request<'_>,
+    feed: Feed,
+) -> Result<Option<FeedPosition>, Failure> {
+    let Some(text) = request.header(headers::CONTINUATION) else {
+        return Ok(None);
+    };
     let token = continuation::Continuation::parse(text).map_err(|_| invalid())?;
     let payload = continuation::open(&token.token, &shared.continuation_key).map_err(|_| invalid())?;
-    let position = payload.strip_prefix(feed.prefix().as_slice()).ok_or_else(invalid)?;
+    let position = payload
+        .strip_prefix(feed.prefix().as_slice())
+        .ok_or_else(invalid)?;
     decode(position).map(Some).ok_or_else(invalid)
 }
 
@@ -76,11 +84,16 @@ fn decode(bytes: &[u8]) -> Option<FeedPosition> {
             let number = u64::from_be_bytes(rest.try_into().ok()?);
             Some(FeedPosition::Number { range_id, number })
         }
-        BY_KEY => Some(FeedPosition::Key { range_id, suffix: Bytes::copy_from_slice(rest) }),
+        BY_KEY => Some(FeedPosition::Key {
+            range_id,
+            suffix: Bytes::copy_from_slice(rest),
+        }),
         _ => None,
     }
 }
 
 fn invalid() -> Failure {
-    Failure::bad_request("Invalid Continuation Token. Send back the token of the previous page unchanged, or none.")
+    Failure::bad_request(
+        "Invalid Continuation Token. Send back the token of the previous page unchanged, or none.",
+    )
 }

@@ -31,7 +31,10 @@ pub(crate) struct Request<'a> {
 /// The value of a header; an empty one counts as absent.
 pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let value = headers.get(name)?;
-    std::str::from_utf8(value.as_bytes()).ok().map(str::trim).filter(|text| !text.is_empty())
+    std::str::from_utf8(value.as_bytes())
+        .ok()
+        .map(str::trim)
+        .filter(|text| !text.is_empty())
 }
 
 impl Request<'_> {
@@ -69,8 +72,9 @@ impl Request<'_> {
             ))
         })?;
         drop(text);
-        serde_json::from_slice(&self.body)
-            .map_err(|_| Failure::bad_request("The request payload is invalid. Ensure to provide a valid request payload."))
+        serde_json::from_slice(&self.body).map_err(|_| {
+            Failure::bad_request("The request payload is invalid. Ensure to provide a valid request payload.")
+        })
     }
 
     pub(crate) fn conditions(&self) -> Conditions {
@@ -88,7 +92,9 @@ impl Request<'_> {
     }
 
     pub(crate) fn partition_key(&self) -> Result<Option<PartitionKey>, Failure> {
-        let Some(text) = self.header(headers::PARTITION_KEY) else { return Ok(None) };
+        let Some(text) = self.header(headers::PARTITION_KEY) else {
+            return Ok(None);
+        };
         let key = PartitionKey::parse_header(text).map_err(|error| {
             Failure::bad_request(format!("Partition key {} is invalid: {error}.", excerpt(text)))
         })?;
@@ -108,8 +114,9 @@ impl Request<'_> {
             ));
         }
         let parse = |text: &str| {
-            EffectiveKey::parse(text)
-                .map_err(|_| Failure::bad_request(format!("{} is not an effective partition key.", excerpt(text))))
+            EffectiveKey::parse(text).map_err(|_| {
+                Failure::bad_request(format!("{} is not an effective partition key.", excerpt(text)))
+            })
         };
         let min = min.map_or(Ok(EffectiveKey::MIN), parse)?;
         let max = max.map_or(Ok(EffectiveKey::max()), parse)?;
@@ -118,9 +125,13 @@ impl Request<'_> {
 
     /// The range id, with or without the container's rid before it.
     pub(crate) fn range_id(&self) -> Result<Option<u32>, Failure> {
-        let Some(text) = self.header(headers::PARTITION_KEY_RANGE_ID) else { return Ok(None) };
+        let Some(text) = self.header(headers::PARTITION_KEY_RANGE_ID) else {
+            return Ok(None);
+        };
         let id = text.rsplit(',').next().unwrap_or(text).trim();
-        id.parse().map(Some).map_err(|_| crate::database::Error::KeyRangeGone.into())
+        id.parse()
+            .map(Some)
+            .map_err(|_| crate::database::Error::KeyRangeGone.into())
     }
 
     pub(crate) fn page_limit(&self) -> Result<PageLimit, Failure> {
@@ -132,12 +143,19 @@ impl Request<'_> {
                 Err(error) => return Err(Failure::bad_request(error.to_string())),
             },
         };
-        Ok(PageLimit { count_max, bytes_max: PAGE_BYTES_MAX })
+        Ok(PageLimit {
+            count_max,
+            bytes_max: PAGE_BYTES_MAX,
+        })
     }
 }
 
 /// A piece of client text that is safe and short enough to repeat in a message.
 pub(crate) fn excerpt(text: &str) -> String {
     let short: String = text.chars().take(100).collect();
-    if short.len() < text.len() { format!("{short}...") } else { short }
+    if short.len() < text.len() {
+        format!("{short}...")
+    } else {
+        short
+    }
 }

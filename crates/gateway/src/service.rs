@@ -15,9 +15,12 @@ use crate::{account_document, cross_origin, routes};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode};
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::{BodyExt as _, Full};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// Bytes of a body that is too large that are read and dropped before the refusal; beyond that the connection ends.
+const BODY_BYTES_DROPPED_MAX: usize = 64 << 20;
 
 /// How the gateway behaves; everything here is a setting of the server.
 #[derive(Debug, Clone)]
@@ -87,7 +90,15 @@ impl Gateway {
         let started = crate::wire::date::format_rfc1123(now);
         let started = HeaderValue::from_str(&started).unwrap_or(HeaderValue::from_static(""));
         let metrics = Metrics::new();
-        Gateway { shared: Arc::new(Shared { account, settings, continuation_key, metrics, started }) }
+        Gateway {
+            shared: Arc::new(Shared {
+                account,
+                settings,
+                continuation_key,
+                metrics,
+                started,
+            }),
+        }
     }
 
     /// The account behind it.
@@ -100,7 +111,11 @@ impl Gateway {
     }
 
     /// Answers a request. Never fails: what goes wrong is an answer too.
-    pub(crate) async fn handle<B>(&self, request: http::Request<B>, scheme: Scheme) -> http::Response<Full<Bytes>>
+    pub(crate) async fn handle<B>(
+        &self,
+        request: http::Request<B>,
+        scheme: Scheme,
+    ) -> http::Response<Full<Bytes>>
     where
         B: http_body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -123,7 +138,9 @@ impl Gateway {
         };
         let elapsed = began.elapsed();
         self.finish(&parts, &mut answer, &activity_id, elapsed);
-        self.shared.metrics.request(kind, answer.status, elapsed, answer.body.len());
+        self.shared
+            .metrics
+            .request(kind, answer.status, elapsed, answer.body.len());
         if self.shared.settings.log_requests {
             let (method, path, status) = (&parts.method, parts.uri.path(), answer.status.as_u16());
             tracing::info!(target: "request", %method, path, status, micros = elapsed.as_micros() as u64, activity_id);
@@ -135,7 +152,10 @@ impl Gateway {
     fn operator_page(&self, parts: &Parts) -> Option<Answer> {
         let shared = &self.shared;
         if parts.method == Method::OPTIONS {
-            return Some(cross_origin::preflight(&shared.settings.cors_origins, &parts.headers));
+            return Some(cross_origin::preflight(
+                &shared.settings.cors_origins,
+                &parts.headers,
+            ));
         }
         if parts.method != Method::GET {
             return None;
@@ -145,7 +165,10 @@ impl Gateway {
             "/ready" | "/status" => Some(self.readiness()),
             "/metrics" => {
                 let text = shared.metrics.render(&shared.account.health());
-                Some(Answer::content("application/openmetrics-text; version=1.0.0; charset=utf-8", text))
+                Some(Answer::content(
+                    "application/openmetrics-text; version=1.0.0; charset=utf-8",
+                    text,
+                ))
             }
             "/_explorer/emulator.pem" => {
                 let pem = shared.settings.authority_pem.clone()?;
@@ -179,7 +202,7 @@ impl Gateway {
     {
         let shared = &self.shared;
         let address = Address::parse(parts.uri.path(), parts.uri.query());
-        let address = address.map_err(|error| self.refuse_address(parts, error))?;
+        let address = address.map_err(|error| refuse_address(parts, error))?;
         *kind = address.kind;
         let now = shared.account.env().now_seconds();
         let access = authenticate::check(&shared.settings, parts, &address, now)?;
@@ -188,12 +211,23 @@ impl Gateway {
         }
         if address.kind == ResourceKind::Account {
             let authority = parts.uri.authority().map(http::uri::Authority::as_str);
-            return Ok(account_document::answer(&shared.settings, &parts.headers, authority, scheme));
+            return Ok(account_document::answer(
+                &shared.settings,
+                &parts.headers,
+                authority,
+                scheme,
+            ));
         }
         self.check_headers(parts)?;
         let by_rid = self.is_by_rid(&address).await?;
         let body = self.read_body(parts, body).await?;
-        let request = Request { method: &parts.method, address, by_rid, headers: &parts.headers, body };
+        let request = Request {
+            method: &parts.method,
+            address,
+            by_rid,
+            headers: &parts.headers,
+            body,
+        };
         let request = &request;
         if let Access::Token(token) = &access {
             crate::token::check(shared, token, request).await?;
@@ -204,18 +238,11 @@ impl Gateway {
         routes::dispatch(shared, request).await
     }
 
-    /// An unknown path is told only to those who send credentials; nothing can be signed for it.
-    fn refuse_address(&self, parts: &Parts, error: crate::wire::address::AddressError) -> Failure {
-        match header(&parts.headers, headers::AUTHORIZATION) {
-            None => crate::wire::authorization::AuthorizationError::MissingHeader.into(),
-            Some(_) => Failure::new(error.status(), error.to_string()),
-        }
-    }
-
     /// Headers whose value can be wrong whatever the route.
     fn check_headers(&self, parts: &Parts) -> Result<(), Failure> {
         if let Some(text) = header(&parts.headers, headers::CONSISTENCY_LEVEL) {
-            let wanted = ConsistencyLevel::parse(text).map_err(|error| Failure::bad_request(error.to_string()))?;
+            let wanted =
+                ConsistencyLevel::parse(text).map_err(|error| Failure::bad_request(error.to_string()))?;
             let account = self.shared.settings.consistency;
             if !wanted.is_served_by(account) {
                 return Err(Failure::bad_request(format!(
@@ -233,7 +260,9 @@ impl Gateway {
             && !text.eq_ignore_ascii_case("high")
             && !text.eq_ignore_ascii_case("low")
         {
-            return Err(Failure::bad_request("x-ms-cosmos-priority-level must be High or Low."));
+            return Err(Failure::bad_request(
+                "x-ms-cosmos-priority-level must be High or Low.",
+            ));
         }
         Ok(())
     }
@@ -243,7 +272,9 @@ impl Gateway {
         if !address.looks_like_rid() {
             return Ok(false);
         }
-        let Some(rid) = address.ids.first().and_then(|id| crate::database::Rid::parse(id)) else { return Ok(false) };
+        let Some(rid) = address.ids.first().and_then(|id| crate::database::Rid::parse(id)) else {
+            return Ok(false);
+        };
         if address.kind == ResourceKind::Offer {
             return Ok(true);
         }
@@ -264,14 +295,11 @@ impl Gateway {
             return Ok(Bytes::new());
         }
         let length = header(&parts.headers, headers::CONTENT_LENGTH).and_then(|text| text.parse::<usize>().ok());
-        if length.is_some_and(|length| length > settings.body_bytes_max) {
+        if length.is_some_and(|length| length > BODY_BYTES_DROPPED_MAX) {
             return Err(Error::TooLarge.into());
         }
-        let collected = Limited::new(body, settings.body_bytes_max).collect();
-        match tokio::time::timeout(settings.body_timeout, collected).await {
-            Ok(Ok(body)) => Ok(body.to_bytes()),
-            Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(Error::TooLarge.into()),
-            Ok(Err(_)) => Err(Failure::bad_request("The request's body ended before it was complete.")),
+        match tokio::time::timeout(settings.body_timeout, collect(body, length, settings.body_bytes_max)).await {
+            Ok(collected) => collected,
             Err(_) => Err(Failure::new(408, "The request's body did not arrive in time.")),
         }
     }
@@ -300,15 +328,59 @@ impl Gateway {
         let last_change = http::HeaderName::from_static(headers::LAST_STATE_CHANGE_UTC);
         answer.headers.insert(last_change, self.shared.started.clone());
         if !self.shared.settings.cors_origins.is_empty() {
-            cross_origin::allow(&self.shared.settings.cors_origins, &parts.headers, &mut answer.headers);
+            cross_origin::allow(
+                &self.shared.settings.cors_origins,
+                &parts.headers,
+                &mut answer.headers,
+            );
         }
+    }
+}
+
+/// Reads a body within its limit. What is beyond is read too, and dropped: most clients look for an answer only after
+/// they have sent everything.
+async fn collect<B>(body: B, length: Option<usize>, bytes_max: usize) -> Result<Bytes, Failure>
+where
+    B: http_body::Body<Data = Bytes> + Send,
+{
+    let mut body = std::pin::pin!(body);
+    let mut kept = Vec::new();
+    let mut seen = 0;
+    while let Some(frame) = body.frame().await {
+        let cut = |_| Failure::bad_request("The request's body ended before it was complete.");
+        let Ok(data) = frame.map_err(cut)?.into_data() else { continue };
+        seen += data.len();
+        if seen > BODY_BYTES_DROPPED_MAX {
+            return Err(Error::TooLarge.into());
+        }
+        // The usual case: the whole body came in one piece.
+        if kept.is_empty() && length == Some(data.len()) && seen <= bytes_max {
+            return Ok(data);
+        }
+        if seen <= bytes_max {
+            kept.extend_from_slice(&data);
+        } else {
+            kept = Vec::new();
+        }
+    }
+    if seen > bytes_max { Err(Error::TooLarge.into()) } else { Ok(kept.into()) }
+}
+
+/// An unknown path is told only to those who send credentials; nothing can be signed for it.
+fn refuse_address(parts: &Parts, error: crate::wire::address::AddressError) -> Failure {
+    match header(&parts.headers, headers::AUTHORIZATION) {
+        None => crate::wire::authorization::AuthorizationError::MissingHeader.into(),
+        Some(_) => Failure::new(error.status(), error.to_string()),
     }
 }
 
 fn method_not_allowed(address: &Address<'_>) -> Failure {
     Failure::new(
         405,
-        format!("The verb is not supported on this path; it takes {}.", address.allowed_methods().join(", ")),
+        format!(
+            "The verb is not supported on this path; it takes {}.",
+            address.allowed_methods().join(", ")
+        ),
     )
 }
 
@@ -329,7 +401,9 @@ fn into_response(method: &Method, answer: Answer) -> http::Response<Full<Bytes>>
     *response.headers_mut() = answer.headers;
     // Clients read errors only with a known length; for HEAD it is the length a GET would have.
     if !matches!(answer.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
-        response.headers_mut().insert(http::header::CONTENT_LENGTH, HeaderValue::from(length));
+        response
+            .headers_mut()
+            .insert(http::header::CONTENT_LENGTH, HeaderValue::from(length));
     }
     response
 }

@@ -1,5 +1,7 @@
 //! Laws of the key layouts: what is written is read back, order is what readers rely on, foreign bytes never panic.
 
+#![expect(clippy::unwrap_used, reason = "a test that fails to set up fails")]
+
 use astrarium_keys::body::{Body, HEADER_LENGTH, Header};
 use astrarium_keys::record::{KeyRangeRow, Record, RecordKind};
 use astrarium_keys::{Rid, document, feed, number, record};
@@ -10,8 +12,15 @@ use astrarium_value::PropertyPath;
 use proptest::prelude::*;
 
 fn definition(kind: PartitionKind, version: HashVersion, levels: usize) -> PartitionKeyDefinition {
-    let paths = (0..levels).map(|level| PropertyPath::parse(&format!("/k{level}")).unwrap()).collect();
-    PartitionKeyDefinition { paths, kind, version: Some(version), system_key: false }
+    let paths = (0..levels)
+        .map(|level| PropertyPath::parse(&format!("/k{level}")).unwrap())
+        .collect();
+    PartitionKeyDefinition {
+        paths,
+        kind,
+        version: Some(version),
+        system_key: false,
+    }
 }
 
 fn component() -> impl Strategy<Value = Component> {
@@ -19,7 +28,9 @@ fn component() -> impl Strategy<Value = Component> {
         Just(Component::Undefined),
         Just(Component::Null),
         any::<bool>().prop_map(Component::Bool),
-        any::<f64>().prop_filter("JSON has no such number", |number| number.is_finite()).prop_map(Component::Number),
+        any::<f64>()
+            .prop_filter("JSON has no such number", |number| number.is_finite())
+            .prop_map(Component::Number),
         ".{0,12}".prop_map(|text| Component::String(text.into())),
         Just(Component::String("a\0b".into())),
     ]

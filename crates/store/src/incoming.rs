@@ -48,7 +48,9 @@ impl Incoming {
         let text = json::Text::parse(bytes).map_err(|error| invalid(explain(&error)))?;
         let root = text.root();
         if root.kind() != Kind::Object {
-            return Err(invalid("The input content is invalid because the document must be a JSON object."));
+            return Err(invalid(
+                "The input content is invalid because the document must be a JSON object.",
+            ));
         }
         let id = checked_id(root)?;
         let ttl = checked_ttl(root)?;
@@ -59,7 +61,12 @@ impl Incoming {
         if stored.len() - HEADER_LENGTH > DOCUMENT_BYTES_MAX {
             return Err(Refusal::TooLarge);
         }
-        Ok(Incoming { id, partition, ttl, bytes: stored })
+        Ok(Incoming {
+            id,
+            partition,
+            ttl,
+            bytes: stored,
+        })
     }
 
     /// Bytes of the text that will be stored.
@@ -86,14 +93,17 @@ fn checked_id(root: Node<'_>) -> Result<String, Refusal> {
 }
 
 fn checked_ttl(root: Node<'_>) -> Result<Option<i32>, Refusal> {
-    let Some(ttl) = root.get("ttl") else { return Ok(None) };
-    let number = ttl.as_f64().unwrap_or(f64::NAN);
-    let whole = number.fract() == 0.0 && (number == -1.0 || (1.0..=f64::from(i32::MAX)).contains(&number));
-    if !whole {
-        return Err(invalid(
+    let Some(ttl) = root.get("ttl") else {
+        return Ok(None);
+    };
+    let number = ttl.as_f64().filter(|number| number.fract() == 0.0);
+    let seconds = number
+        .filter(|number| (-1.0..=f64::from(i32::MAX)).contains(number))
+        .map(|number| number as i32);
+    seconds.filter(|seconds| *seconds != 0).map(Some).ok_or_else(|| {
+        invalid(
             "The input ttl is invalid. Ensure to provide a nonzero positive integer value that is less than or equal \
              to 2147483647, or -1 for a document that never expires.",
-        ));
-    }
-    Ok(Some(number as i32))
+        )
+    })
 }

@@ -7,6 +7,7 @@
 //! - A transaction touches one range and relies only on keys it expects, so a lost update is impossible.
 //! - Body, directory entry and change-feed entry of a document are written and removed together.
 //! - An expired document is invisible to every reader here, and its place is free for a new one.
+//!
 //! Not here: names and permissions (`database`), the layout of keys (`keys`), what a document may be (`incoming`
 //! knows the service's rules, SQL and scripts come above).
 
@@ -60,8 +61,14 @@ impl Expiry {
 }
 
 /// Reads one visible document.
-pub async fn read(snapshot: &dyn Snapshot, location: &Location<'_>, expiry: Expiry) -> Result<Option<Body>, Error> {
-    let Some(bytes) = snapshot.get(Space::Body, &location.key).await? else { return Ok(None) };
+pub async fn read(
+    snapshot: &dyn Snapshot,
+    location: &Location<'_>,
+    expiry: Expiry,
+) -> Result<Option<Body>, Error> {
+    let Some(bytes) = snapshot.get(Space::Body, &location.key).await? else {
+        return Ok(None);
+    };
     let body = Body::decode(bytes)?;
     Ok(expiry.is_alive(&body.header).then_some(body))
 }

@@ -35,7 +35,11 @@ impl Report {
 }
 
 /// Checks one range.
-pub async fn verify_range(engine: &dyn Engine, container: &Container, range: &Range) -> Result<Report, Error> {
+pub async fn verify_range(
+    engine: &dyn Engine,
+    container: &Container,
+    range: &Range,
+) -> Result<Report, Error> {
     let shard = range.shard.0;
     let mut report = Report::default();
     let mut bodies = Walk::new(engine, Space::Body, &document::shard_prefix(shard));
@@ -44,12 +48,18 @@ pub async fn verify_range(engine: &dyn Engine, container: &Container, range: &Ra
         if step.is_empty() {
             break;
         }
-        let wanted = step.iter().flat_map(|(key, value)| check_body(container, range, key, value, &mut report));
+        let wanted = step
+            .iter()
+            .flat_map(|(key, value)| check_body(container, range, key, value, &mut report));
         let wanted: Vec<Wanted> = wanted.collect();
         check_entries(engine, &wanted, &mut report).await?;
     }
-    let directory_count = Walk::new(engine, Space::Log, &number::number_prefix(shard)).count().await?;
-    let feed_count = Walk::new(engine, Space::Log, &feed::feed_prefix(shard)).count().await?;
+    let directory_count = Walk::new(engine, Space::Log, &number::number_prefix(shard))
+        .count()
+        .await?;
+    let feed_count = Walk::new(engine, Space::Log, &feed::feed_prefix(shard))
+        .count()
+        .await?;
     for (what, count) in [("directory", directory_count), ("change feed", feed_count)] {
         if count != report.documents {
             let text = format!("{what} has {count} entries for {} documents", report.documents);
@@ -58,7 +68,10 @@ pub async fn verify_range(engine: &dyn Engine, container: &Container, range: &Ra
     }
     let state = engine.shard(range.shard).await?;
     if report.documents > 0 && state.version == 0 {
-        report.problem("documents in a shard without commits", &document::shard_prefix(shard));
+        report.problem(
+            "documents in a shard without commits",
+            &document::shard_prefix(shard),
+        );
     }
     Ok(report)
 }

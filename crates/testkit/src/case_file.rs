@@ -17,17 +17,17 @@
 //! ```
 //! Blocks stand apart by empty lines. A request's lines before its body are headers, or one of the directives `from`
 //! (docs, emulator, sdk or guess: who says that this is the answer), `sign: none`, `key` (primary, secondary,
-//! read-only, secondary-read-only, wrong), `token`, `date` (seconds from now, or none), `clock` (seconds to move the
-//! server's clock before), and `bytes` (the body, with escapes such as `\xFF`). After `----` stand the status, those
-//! headers that matter (`<absent>` for none), and the body: JSON, or after `text ` exact text, or `...` for whatever;
-//! nothing for an empty body.
+//! read-only, secondary-read-only, wrong), `token`, `date` (seconds from now, or none; any other value is the header),
+//! `clock` (seconds to move the server's clock before), and `bytes` (the body, with escapes such as `\xFF`). After
+//! `----` stand the status, those headers that matter (`<absent>` for none), and the body: JSON, or after `text ` exact
+//! text, or `...` for whatever; nothing for an empty body.
 //! Not here: running (`case_runner`), comparing (`pattern`).
 
 use crate::json::Json;
 use std::ops::Range;
 
-/// Names of directives; every other name before the body is a header.
-const DIRECTIVES: [&str; 7] = ["from", "sign", "key", "token", "date", "clock", "bytes"];
+/// Names of directives besides `date`; every other name before the body is a header.
+const DIRECTIVES: [&str; 6] = ["from", "sign", "key", "token", "clock", "bytes"];
 /// Who may vouch for an expectation.
 const SOURCES: [&str; 4] = ["docs", "emulator", "sdk", "guess"];
 
@@ -74,12 +74,13 @@ pub struct Case {
 impl Case {
     /// The value of a directive.
     pub fn directive(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
+        let found = self.headers.iter().find(|(own, value)| own == name && is_directive(own, value));
+        found.map(|(_, value)| value.as_str())
     }
 
     /// The headers that are sent.
     pub fn sent_headers(&self) -> impl Iterator<Item = &(String, String)> {
-        self.headers.iter().filter(|(name, _)| !DIRECTIVES.contains(&name.as_str()))
+        self.headers.iter().filter(|(name, value)| !is_directive(name, value))
     }
 }
 
@@ -194,6 +195,11 @@ fn parse_expected(lines: &[&str]) -> Result<Expected, String> {
         None => ExpectedBody::Json(Json::parse_pattern(&body)?),
     };
     Ok(Expected { status, headers, body })
+}
+
+/// Whether a line is for the runner. `Date` is also a header of the protocol, whose value is neither of these.
+fn is_directive(name: &str, value: &str) -> bool {
+    DIRECTIVES.contains(&name) || (name == "date" && (value == "none" || value.parse::<i64>().is_ok()))
 }
 
 /// `name: value`, if the line is one.

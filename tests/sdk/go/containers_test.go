@@ -119,8 +119,9 @@ func everyPolicy() azcosmos.ContainerProperties {
 				{Path: "/name", Order: azcosmos.CompositeIndexAscending},
 				{Path: "/age", Order: azcosmos.CompositeIndexDescending},
 			}},
+			// All four, because the service indexes and echoes all four whichever are listed.
 			SpatialIndexes: []azcosmos.SpatialIndex{{
-				Path: "/place/*", SpatialTypes: []azcosmos.SpatialType{azcosmos.SpatialTypePoint, azcosmos.SpatialTypePolygon},
+				Path: "/place/*", SpatialTypes: []azcosmos.SpatialType{"Point", "LineString", "Polygon", "MultiPolygon"},
 			}},
 			VectorIndexes:   []azcosmos.VectorIndex{{Path: "/embedding", Type: azcosmos.VectorIndexTypeFlat}},
 			FullTextIndexes: []azcosmos.FullTextIndex{{Path: "/text"}},

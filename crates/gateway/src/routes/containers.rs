@@ -25,7 +25,10 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
             }
             Method::POST => {
                 let definition = ContainerDefinition::from_json(&request.json()?)?;
-                let new = NewContainer { definition, throughput: throughput(request)? };
+                let new = NewContainer {
+                    definition,
+                    throughput: throughput(request)?,
+                };
                 let container = account.create_container(database, &new).await?;
                 let mut answer = single(StatusCode::CREATED, request, &container);
                 answer.set_static(headers::OFFER_REPLACE_PENDING, "false");
@@ -37,12 +40,16 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
     let link = request.link(1);
     match *request.method {
         Method::DELETE => {
-            account.delete_container(database, link, &request.conditions()).await?;
+            account
+                .delete_container(database, link, &request.conditions())
+                .await?;
             Ok(Answer::empty(StatusCode::NO_CONTENT))
         }
         Method::PUT => {
             let definition = ContainerDefinition::from_json(&request.json()?)?;
-            let container = account.replace_container(database, link, &definition, &request.conditions()).await?;
+            let container = account
+                .replace_container(database, link, &definition, &request.conditions())
+                .await?;
             Ok(single(StatusCode::OK, request, &container))
         }
         _ => {
@@ -54,12 +61,24 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
 }
 
 async fn list(shared: &Shared, request: &Request<'_>, lookup: &Lookup) -> Result<Answer, Failure> {
-    let database = shared.account.database(request.link(0)).await.map_err(owner_missing)?;
-    let feed = Feed { owner: database.rid, kind: ResourceKind::Container };
+    let database = shared
+        .account
+        .database(request.link(0))
+        .await
+        .map_err(owner_missing)?;
+    let feed = Feed {
+        owner: database.rid,
+        kind: ResourceKind::Container,
+    };
     let after = paging::after(shared, request, feed)?;
     let count_max = request.page_limit()?.count_max;
-    let (_, listing) = shared.account.list_containers(request.link(0), after, count_max).await?;
-    let mut answer = listed(shared, feed, &listing.resources, listing.more, lookup, |_, _| Ok(()))?;
+    let (_, listing) = shared
+        .account
+        .list_containers(request.link(0), after, count_max)
+        .await?;
+    let mut answer = listed(shared, feed, &listing.resources, listing.more, lookup, |_, _| {
+        Ok(())
+    })?;
     answer.set_text(headers::ALT_CONTENT_PATH, format!("dbs/{}", database.record.id));
     answer.set_text(headers::CONTENT_PATH, database.rid.to_string());
     Ok(answer)
@@ -75,7 +94,10 @@ pub(super) fn owner_missing(error: Error) -> Error {
 
 fn single(status: StatusCode, request: &Request<'_>, container: &Container) -> Answer {
     let mut answer = resource_answer(status, &container.resource);
-    answer.set_text(headers::ALT_CONTENT_PATH, format!("dbs/{}", container.database_id));
+    answer.set_text(
+        headers::ALT_CONTENT_PATH,
+        format!("dbs/{}", container.database_id),
+    );
     answer.set_text(headers::CONTENT_PATH, container.resource.parent.to_string());
     if request.flag(headers::POPULATE_QUOTA_INFO) {
         answer.set_static(headers::INDEX_TRANSFORMATION_PROGRESS, "100");

@@ -9,6 +9,7 @@ use astrarium_env::Random;
 use astrarium_wire::headers;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 /// Resources by path.
 pub(crate) type Resources = BTreeMap<String, Resource>;
@@ -44,20 +45,31 @@ impl Account {
         let page = || 1 + random.next_u64() % 60;
         for database in client.feed("dbs", "Databases", page()).0 {
             let database_path = format!("dbs/{}", text(&database, "id"));
-            for container in client.feed(&format!("{database_path}/colls"), "DocumentCollections", page()).0 {
+            let feed = format!("{database_path}/colls");
+            for container in client.feed(&feed, "DocumentCollections", page()).0 {
                 let path = format!("{database_path}/colls/{}", text(&container, "id"));
                 account.read_items(client, &path, &container, page());
                 container_rids.insert(text(&container, "_rid").to_owned());
-                let content = Content::Container { default_ttl: container["defaultTtl"].as_u64() };
+                let content = Content::Container {
+                    default_ttl: container["defaultTtl"].as_u64(),
+                };
                 account.resources.insert(path, resource(content, &container));
             }
-            account.resources.insert(database_path, resource(Content::Database, &database));
+            account
+                .resources
+                .insert(database_path, resource(Content::Database, &database));
         }
         let offers = client.feed("offers", "Offers", page()).0;
-        let owners: Vec<_> = offers.iter().map(|offer| text(offer, "offerResourceId").to_owned()).collect();
+        let owners: Vec<_> = offers
+            .iter()
+            .map(|offer| text(offer, "offerResourceId").to_owned())
+            .collect();
         let owner_set: BTreeSet<_> = owners.iter().cloned().collect();
         assert_eq!(owners.len(), owner_set.len(), "a container has one offer");
-        assert_eq!(owner_set, container_rids, "every container came with an offer, and went with it");
+        assert_eq!(
+            owner_set, container_rids,
+            "every container came with an offer, and went with it"
+        );
         account
     }
 
@@ -68,11 +80,17 @@ impl Account {
         let mut rids = BTreeSet::new();
         for item in &items {
             let path = format!("{container_path}/docs/{}", text(item, "id"));
-            assert!(rids.insert(text(item, "_rid")), "{path} shares its rid with another item");
-            let twice = self.resources.insert(path.clone(), resource(item_content(&path, item), item));
+            assert!(
+                rids.insert(text(item, "_rid")),
+                "{path} shares its rid with another item"
+            );
+            let twice = self
+                .resources
+                .insert(path.clone(), resource(item_content(&path, item), item));
             assert_eq!(twice, None, "{path} is in the feed twice");
         }
-        self.positions.insert(text(container, "_rid").to_owned(), answer.lsn());
+        self.positions
+            .insert(text(container, "_rid").to_owned(), answer.lsn());
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -90,7 +108,11 @@ impl Account {
     /// What belongs to no worker and never changes: the database and container that all use.
     pub(crate) fn shared_part(&self) -> Resources {
         let fixed = [MAIN_DATABASE, MAIN_CONTAINER];
-        self.resources.iter().filter(|(path, _)| fixed.contains(&path.as_str())).map(own).collect()
+        self.resources
+            .iter()
+            .filter(|(path, _)| fixed.contains(&path.as_str()))
+            .map(own)
+            .collect()
     }
 
     /// The highest LSN known of a container.
@@ -110,25 +132,43 @@ impl Account {
 
     pub(crate) fn check_equals(&self, expected: &Resources, context: &str) {
         let paths: BTreeSet<_> = self.resources.keys().chain(expected.keys()).collect();
-        let different = paths.into_iter().filter(|path| self.resources.get(*path) != expected.get(*path));
+        let different = paths
+            .into_iter()
+            .filter(|path| self.resources.get(*path) != expected.get(*path));
         let different: Vec<_> = different
-            .map(|path| format!("{path}:\n  expected {:?}\n  found    {:?}", expected.get(path), self.get(path)))
+            .map(|path| {
+                format!(
+                    "{path}:\n  expected {:?}\n  found    {:?}",
+                    expected.get(path),
+                    self.get(path)
+                )
+            })
             .collect();
-        assert!(different.is_empty(), "{context}: {} differences\n{}", different.len(), different.join("\n"));
+        assert!(
+            different.is_empty(),
+            "{context}: {} differences\n{}",
+            different.len(),
+            different.join("\n")
+        );
     }
 
     /// No container is behind what it acknowledged before.
     pub(crate) fn check_positions(&self, before: &Account, context: &str) {
         for (rid, lsn) in &self.positions {
             let acknowledged = before.position(rid);
-            assert!(*lsn >= acknowledged, "{context}: container {rid} went back from LSN {acknowledged} to {lsn}");
+            assert!(
+                *lsn >= acknowledged,
+                "{context}: container {rid} went back from LSN {acknowledged} to {lsn}"
+            );
         }
     }
 
     /// A sample of point reads agrees with the feeds, and what the feeds do not have is missing.
     pub(crate) fn check_points(&self, client: &mut Client, random: &Random, context: &str) {
         for (path, expected) in &self.resources {
-            let Content::Item { .. } = expected.content else { continue };
+            let Content::Item { .. } = expected.content else {
+                continue;
+            };
             if !random.next_u64().is_multiple_of(4) {
                 continue;
             }
@@ -141,13 +181,22 @@ impl Account {
         for number in 0..20 {
             let path = format!("{MAIN_CONTAINER}/docs/shared-{number}");
             let status = read_item(client, &path).status;
-            assert_eq!(status == 200, self.resources.contains_key(&path), "{context}: {path} answers {status}");
+            assert_eq!(
+                status == 200,
+                self.resources.contains_key(&path),
+                "{context}: {path} answers {status}"
+            );
         }
     }
 }
 
 fn read_item(client: &mut Client, path: &str) -> Answer {
-    client.must_send("GET", path, &[(headers::PARTITION_KEY, &partition_key_header(path))], "")
+    client.must_send(
+        "GET",
+        path,
+        &[(headers::PARTITION_KEY, &partition_key_header(path))],
+        "",
+    )
 }
 
 fn own((path, resource): (&String, &Resource)) -> (String, Resource) {
@@ -155,11 +204,17 @@ fn own((path, resource): (&String, &Resource)) -> (String, Resource) {
 }
 
 fn resource(content: Content, json: &Value) -> Resource {
-    Resource { content, etag: text(json, "_etag").to_owned(), rid: text(json, "_rid").to_owned() }
+    Resource {
+        content,
+        etag: text(json, "_etag").to_owned(),
+        rid: text(json, "_rid").to_owned(),
+    }
 }
 
 fn text<'a>(json: &'a Value, name: &str) -> &'a str {
-    json[name].as_str().unwrap_or_else(|| panic!("no text {name} in {json}"))
+    json[name]
+        .as_str()
+        .unwrap_or_else(|| panic!("no text {name} in {json}"))
 }
 
 /// The path's last part.
@@ -187,7 +242,7 @@ pub(crate) fn item(path: &str, nonce: u64, filler_length: usize) -> Value {
     let random = Random::from_seed(nonce);
     let mut filler = String::with_capacity(filler_length + 16);
     while filler.len() < filler_length {
-        filler.push_str(&format!("{:016x}", random.next_u64()));
+        let _ = write!(filler, "{:016x}", random.next_u64());
     }
     filler.truncate(filler_length);
     json!({"id": id(path), "pk": partition_key(path), "nonce": nonce.to_string(), "filler": filler})
