@@ -25,10 +25,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     };
     for entry in entries {
         let path = entry?.path();
-        let name = path
-            .file_name()
-            .and_then(|name| name.to_str())
-            .unwrap_or_default();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if path.is_dir() && !matches!(name, "target" | "node_modules" | ".venv") {
             collect(&path, files)?;
         } else if path.extension().is_some_and(|extension| extension == "rs") {
@@ -72,11 +69,7 @@ pub(crate) fn functions(text: &str) -> Vec<Function> {
         if let (Some(end), Some(opened)) = (body, opened)
             && semicolon.is_none_or(|semicolon| opened <= semicolon)
         {
-            functions.push(Function {
-                name: name.to_owned(),
-                line: index + 1,
-                length: end + 1,
-            });
+            functions.push(Function { name: name.to_owned(), line: index + 1, length: end + 1 });
         }
     }
     functions

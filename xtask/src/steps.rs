@@ -20,11 +20,8 @@ pub(crate) struct Step {
 
 /// Runs a command in the repository's root, its output shown as it comes.
 pub(crate) fn command(program: &str, arguments: &[&str]) -> Outcome {
-    let status = Command::new(program)
-        .args(arguments)
-        .current_dir(sources::root())
-        .stdin(Stdio::null())
-        .status();
+    let status =
+        Command::new(program).args(arguments).current_dir(sources::root()).stdin(Stdio::null()).status();
     match status {
         Ok(status) if status.success() => Outcome::Passed,
         Ok(status) => Outcome::Failed(format!("{program} {} ended with {status}", arguments.join(" "))),
@@ -34,11 +31,7 @@ pub(crate) fn command(program: &str, arguments: &[&str]) -> Outcome {
 
 /// Runs a script of a client language, which says `skipped: reason` itself when its toolchain is absent.
 pub(crate) fn script(path: &str) -> Outcome {
-    let output = Command::new("bash")
-        .arg(path)
-        .current_dir(sources::root())
-        .stdin(Stdio::null())
-        .output();
+    let output = Command::new("bash").arg(path).current_dir(sources::root()).stdin(Stdio::null()).output();
     let output = match output {
         Ok(output) => output,
         Err(error) => return Outcome::Failed(format!("{path} could not be started: {error}")),
@@ -57,12 +50,7 @@ pub(crate) fn script(path: &str) -> Outcome {
 /// Whether a program can be started.
 pub(crate) fn has(program: &str, argument: &str) -> bool {
     let quiet = || Stdio::null();
-    let started = Command::new(program)
-        .arg(argument)
-        .stdin(quiet())
-        .stdout(quiet())
-        .stderr(quiet())
-        .status();
+    let started = Command::new(program).arg(argument).stdin(quiet()).stdout(quiet()).stderr(quiet()).status();
     started.is_ok_and(|status| status.success())
 }
 

@@ -3,36 +3,12 @@
 use crate::steps::{Outcome, Step, command, has, run_all, script};
 
 const STEPS: &[Step] = &[
-    Step {
-        name: "format",
-        summary: "the code is formatted",
-        run: format,
-    },
-    Step {
-        name: "lints",
-        summary: "clippy has nothing to say",
-        run: lints,
-    },
-    Step {
-        name: "tidy",
-        summary: "the rules of this repository",
-        run: tidy,
-    },
-    Step {
-        name: "docs",
-        summary: "the API documentation builds without warnings",
-        run: docs,
-    },
-    Step {
-        name: "rust",
-        summary: "unit, property, contract, REST, bad-input and crash tests",
-        run: rust,
-    },
-    Step {
-        name: "build",
-        summary: "the server that the SDKs talk to",
-        run: build,
-    },
+    Step { name: "format", summary: "the code is formatted", run: format },
+    Step { name: "lints", summary: "clippy has nothing to say", run: lints },
+    Step { name: "tidy", summary: "the rules of this repository", run: tidy },
+    Step { name: "docs", summary: "the API documentation builds without warnings", run: docs },
+    Step { name: "rust", summary: "unit, property, contract, REST, bad-input and crash tests", run: rust },
+    Step { name: "build", summary: "the server that the SDKs talk to", run: build },
     Step {
         name: "python",
         summary: "the official Python SDK as a client",
@@ -43,31 +19,15 @@ const STEPS: &[Step] = &[
         summary: "the official JavaScript SDK as a client",
         run: || script("tests/sdk/javascript/run"),
     },
-    Step {
-        name: "go",
-        summary: "the official Go SDK as a client",
-        run: || script("tests/sdk/go/run"),
-    },
-    Step {
-        name: "java",
-        summary: "the official Java SDK as a client",
-        run: || script("tests/sdk/java/run"),
-    },
+    Step { name: "go", summary: "the official Go SDK as a client", run: || script("tests/sdk/go/run") },
+    Step { name: "java", summary: "the official Java SDK as a client", run: || script("tests/sdk/java/run") },
     Step {
         name: "rust-sdk",
         summary: "the official Rust SDK as a client",
         run: || script("tests/sdk/rust/run"),
     },
-    Step {
-        name: "fuzz",
-        summary: "a few seconds of every fuzz target",
-        run: fuzz,
-    },
-    Step {
-        name: "licences",
-        summary: "licences and advisories of the dependencies",
-        run: licences,
-    },
+    Step { name: "fuzz", summary: "a few seconds of every fuzz target", run: fuzz },
+    Step { name: "licences", summary: "licences and advisories of the dependencies", run: licences },
 ];
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<bool> {
@@ -77,10 +37,8 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<bool> {
         }
         return Ok(true);
     }
-    let only = arguments
-        .iter()
-        .position(|argument| argument == "--only")
-        .and_then(|at| arguments.get(at + 1));
+    let only =
+        arguments.iter().position(|argument| argument == "--only").and_then(|at| arguments.get(at + 1));
     let chosen: Vec<&Step> = match only {
         None => STEPS.iter().collect(),
         Some(names) => {
@@ -102,18 +60,7 @@ fn format() -> Outcome {
 }
 
 fn lints() -> Outcome {
-    command(
-        "cargo",
-        &[
-            "clippy",
-            "--quiet",
-            "--workspace",
-            "--all-targets",
-            "--",
-            "-D",
-            "warnings",
-        ],
-    )
+    command("cargo", &["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"])
 }
 
 fn tidy() -> Outcome {
@@ -126,17 +73,7 @@ fn tidy() -> Outcome {
 
 fn docs() -> Outcome {
     // Environment instead of arguments: rustdoc takes its lints only there.
-    command(
-        "env",
-        &[
-            "RUSTDOCFLAGS=-D warnings",
-            "cargo",
-            "doc",
-            "--quiet",
-            "--workspace",
-            "--no-deps",
-        ],
-    )
+    command("env", &["RUSTDOCFLAGS=-D warnings", "cargo", "doc", "--quiet", "--workspace", "--no-deps"])
 }
 
 fn rust() -> Outcome {

@@ -25,17 +25,10 @@ pub(crate) fn run() -> anyhow::Result<bool> {
 /// The table in ARCHITECTURE.md against the manifests: a new arrow needs a line there and a decision note.
 fn check_dependencies(problems: &mut Vec<String>) -> anyhow::Result<()> {
     let table = dependency_table(&sources::read(&sources::root().join("ARCHITECTURE.md"))?);
-    anyhow::ensure!(
-        !table.is_empty(),
-        "ARCHITECTURE.md has no table of who may use whom"
-    );
+    anyhow::ensure!(!table.is_empty(), "ARCHITECTURE.md has no table of who may use whom");
     for entry in std::fs::read_dir(sources::root().join("crates"))? {
         let folder = entry?.path();
-        let name = folder
-            .file_name()
-            .and_then(|name| name.to_str())
-            .unwrap_or_default()
-            .to_owned();
+        let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
         let manifest = sources::read(&folder.join("Cargo.toml"))?;
         let Some(allowed) = table.get(&name) else {
             problems.push(format!("crate {name} is missing in the table of ARCHITECTURE.md"));
@@ -54,9 +47,7 @@ fn check_dependencies(problems: &mut Vec<String>) -> anyhow::Result<()> {
 
 /// Rows of the form `| crate | may use | must not know |`.
 fn dependency_table(text: &str) -> BTreeMap<String, Vec<String>> {
-    let rows = text
-        .lines()
-        .skip_while(|line| !line.starts_with("| crate | may use"));
+    let rows = text.lines().skip_while(|line| !line.starts_with("| crate | may use"));
     rows.skip(2)
         .map_while(|line| line.strip_prefix('|'))
         .filter_map(|row| {
@@ -69,18 +60,10 @@ fn dependency_table(text: &str) -> BTreeMap<String, Vec<String>> {
 }
 
 fn used_crates(manifest: &str) -> Vec<String> {
-    let dependencies = manifest
-        .lines()
-        .skip_while(|line| *line != "[dependencies]")
-        .skip(1);
+    let dependencies = manifest.lines().skip_while(|line| *line != "[dependencies]").skip(1);
     dependencies
         .take_while(|line| !line.starts_with('['))
-        .filter_map(|line| {
-            line.strip_prefix("astrarium-")?
-                .split('.')
-                .next()
-                .map(str::to_owned)
-        })
+        .filter_map(|line| line.strip_prefix("astrarium-")?.split('.').next().map(str::to_owned))
         .collect()
 }
 
@@ -117,10 +100,7 @@ fn check_documents(problems: &mut Vec<String>) -> anyhow::Result<()> {
         let text = sources::read(&sources::root().join(document))?;
         let mut file: Option<String> = None;
         for piece in text.split('`').skip(1).step_by(2) {
-            if std::path::Path::new(piece)
-                .extension()
-                .is_some_and(|extension| extension == "rs")
-            {
+            if std::path::Path::new(piece).extension().is_some_and(|extension| extension == "rs") {
                 let path = sources::root().join(piece);
                 let content = sources::read(&path).with_context(|| format!("{document} names {piece}"));
                 match content {
@@ -131,9 +111,7 @@ fn check_documents(problems: &mut Vec<String>) -> anyhow::Result<()> {
                 && !content.contains(&format!("fn {name}("))
                 && !content.contains(&format!("fn {name}<"))
             {
-                problems.push(format!(
-                    "{document} names {name}(), which is not in the file named before it"
-                ));
+                problems.push(format!("{document} names {name}(), which is not in the file named before it"));
             }
         }
     }

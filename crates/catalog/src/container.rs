@@ -49,9 +49,7 @@ pub struct NumberSource {
 impl NumberSource {
     /// Goes on after a number.
     pub fn after(last: u64) -> NumberSource {
-        NumberSource {
-            last: Arc::new(AtomicU64::new(last)),
-        }
+        NumberSource { last: Arc::new(AtomicU64::new(last)) }
     }
 
     /// A number nobody was given before.
@@ -91,12 +89,7 @@ impl Container {
         if ranges.is_empty() {
             return Err(Malformed::new("key ranges of a container").into());
         }
-        Ok(Container {
-            resource,
-            database_id,
-            definition,
-            ranges,
-        })
+        Ok(Container { resource, database_id, definition, ranges })
     }
 }
 
@@ -106,18 +99,9 @@ fn first_number(range: u32) -> u64 {
 }
 
 fn range(row: KeyRangeRow, epoch: u64, numbers: NumberSource) -> Range {
-    let keys = EffectiveRange {
-        min: EffectiveKey::from_bytes(row.min),
-        max: EffectiveKey::from_bytes(row.max),
-    };
-    Range {
-        id: row.id,
-        keys,
-        shard: ShardId(row.shard),
-        epoch,
-        parents: row.parents,
-        numbers,
-    }
+    let keys =
+        EffectiveRange { min: EffectiveKey::from_bytes(row.min), max: EffectiveKey::from_bytes(row.max) };
+    Range { id: row.id, keys, shard: ShardId(row.shard), epoch, parents: row.parents, numbers }
 }
 
 /// The definition in a stored container.

@@ -48,18 +48,13 @@ pub enum Invalid {
 impl Invalid {
     /// A refusal with its message.
     pub fn new(message: impl Into<String>) -> Invalid {
-        Invalid::Request {
-            message: message.into(),
-        }
+        Invalid::Request { message: message.into() }
     }
 
     /// The refusal of a body that has not the shape of its resource: a wrong JSON type, a missing member, a value
     /// outside a fixed set of choices.
     pub fn input(reason: impl AsRef<str>) -> Invalid {
-        Invalid::new(format!(
-            "One of the specified inputs is invalid: {}.",
-            reason.as_ref()
-        ))
+        Invalid::new(format!("One of the specified inputs is invalid: {}.", reason.as_ref()))
     }
 
     /// The message for the author of the request.
@@ -83,10 +78,7 @@ pub trait Named: Copy + PartialEq + Sized + 'static {
 
     /// The choice that a text spells, in any case.
     fn from_name(text: &str) -> Option<Self> {
-        Self::ALL
-            .iter()
-            .find(|(_, name)| name.eq_ignore_ascii_case(text))
-            .map(|(value, _)| *value)
+        Self::ALL.iter().find(|(_, name)| name.eq_ignore_ascii_case(text)).map(|(value, _)| *value)
     }
 }
 
@@ -101,10 +93,7 @@ pub struct AsGiven<T> {
 impl<T: Named> AsGiven<T> {
     /// Reads a choice in any case and remembers the spelling.
     pub fn parse(text: &str) -> Option<AsGiven<T>> {
-        T::from_name(text).map(|value| AsGiven {
-            value,
-            text: text.into(),
-        })
+        T::from_name(text).map(|value| AsGiven { value, text: text.into() })
     }
 }
 

@@ -58,9 +58,7 @@ pub async fn by_number(
 ) -> Result<Option<Resource>, Error> {
     let key = record::record_key(kind, parent, number);
     let value = snapshot.get(Space::Meta, &key).await?;
-    value
-        .map(|value| resource(kind, parent, number, &value))
-        .transpose()
+    value.map(|value| resource(kind, parent, number, &value)).transpose()
 }
 
 /// One step of a listing.
@@ -82,22 +80,14 @@ pub async fn list(
 ) -> Result<Listing, Error> {
     let mut range = KeyRange::prefix(&record::record_prefix(kind, parent));
     range.start = record::record_key(kind, parent, after.saturating_add(1));
-    let limit = ScanLimit {
-        entry_count_max: count_max,
-        byte_count_max: LIST_BYTES_MAX,
-    };
-    let batch = snapshot
-        .scan(Space::Meta, &range, Direction::Forward, limit)
-        .await?;
+    let limit = ScanLimit { entry_count_max: count_max, byte_count_max: LIST_BYTES_MAX };
+    let batch = snapshot.scan(Space::Meta, &range, Direction::Forward, limit).await?;
     let resources = batch
         .entries
         .iter()
         .map(|(key, value)| resource(kind, parent, record::read_record_number(key)?, value))
         .collect::<Result<_, _>>()?;
-    Ok(Listing {
-        resources,
-        more: batch.more,
-    })
+    Ok(Listing { resources, more: batch.more })
 }
 
 /// Lists everything of a kind below a parent.
@@ -119,12 +109,7 @@ pub async fn list_all(
 }
 
 fn resource(kind: RecordKind, parent: Rid, number: u64, value: &[u8]) -> Result<Resource, Error> {
-    Ok(Resource {
-        kind,
-        parent,
-        rid: kind.rid(parent, number),
-        record: Record::decode(value)?,
-    })
+    Ok(Resource { kind, parent, rid: kind.rid(parent, number), record: Record::decode(value)? })
 }
 
 /// An empty batch of the catalog.
@@ -138,12 +123,7 @@ pub fn stage_create(batch: &mut WriteBatch, resource: &Resource) {
     let name = record::name_key(resource.kind, resource.parent, &resource.record.id);
     batch.expect(Space::Meta, name.clone(), Expectation::Absent);
     batch.put(Space::Meta, name, record::name_value(number), Stamp::NONE);
-    batch.put(
-        Space::Meta,
-        resource.key(),
-        resource.record.encode(),
-        Stamp::VALUE,
-    );
+    batch.put(Space::Meta, resource.key(), resource.record.encode(), Stamp::VALUE);
     batch.high_water = batch.high_water.max(number);
 }
 
@@ -154,16 +134,8 @@ pub fn stage_replace(batch: &mut WriteBatch, old: &Resource, record: &Record) {
     if record.id != old.record.id {
         let name = record::name_key(old.kind, old.parent, &record.id);
         batch.expect(Space::Meta, name.clone(), Expectation::Absent);
-        batch.put(
-            Space::Meta,
-            name,
-            record::name_value(old.rid.number()),
-            Stamp::NONE,
-        );
-        batch.delete(
-            Space::Meta,
-            record::name_key(old.kind, old.parent, &old.record.id),
-        );
+        batch.put(Space::Meta, name, record::name_value(old.rid.number()), Stamp::NONE);
+        batch.delete(Space::Meta, record::name_key(old.kind, old.parent, &old.record.id));
     }
 }
 
@@ -171,10 +143,7 @@ pub fn stage_replace(batch: &mut WriteBatch, old: &Resource, record: &Record) {
 pub fn stage_delete(batch: &mut WriteBatch, old: &Resource) {
     batch.expect(Space::Meta, old.key(), Expectation::Version(old.record.version));
     batch.delete(Space::Meta, old.key());
-    batch.delete(
-        Space::Meta,
-        record::name_key(old.kind, old.parent, &old.record.id),
-    );
+    batch.delete(Space::Meta, record::name_key(old.kind, old.parent, &old.record.id));
 }
 
 /// Stages the removal of everything of a kind below a parent. The parent itself is removed in the same batch, and
@@ -199,21 +168,12 @@ pub fn expect_present(batch: &mut WriteBatch, resource: &Resource) {
 
 /// Makes a batch fail if a resource changes before it commits.
 pub fn expect_unchanged(batch: &mut WriteBatch, resource: &Resource) {
-    batch.expect(
-        Space::Meta,
-        resource.key(),
-        Expectation::Version(resource.record.version),
-    );
+    batch.expect(Space::Meta, resource.key(), Expectation::Version(resource.record.version));
 }
 
 /// Stages a container's key ranges.
 pub fn stage_ranges(batch: &mut WriteBatch, container: Rid, rows: &[KeyRangeRow]) {
-    batch.put(
-        Space::Meta,
-        record::ranges_key(container),
-        KeyRangeRow::encode_all(rows),
-        Stamp::NONE,
-    );
+    batch.put(Space::Meta, record::ranges_key(container), KeyRangeRow::encode_all(rows), Stamp::NONE);
 }
 
 /// Stages the end of a container's ranges: nobody writes to its shards any more, and their content is to be swept.
@@ -221,12 +181,7 @@ pub fn stage_remove_ranges(batch: &mut WriteBatch, container: Rid, rows: &[KeyRa
     batch.delete(Space::Meta, record::ranges_key(container));
     for row in rows {
         batch.fence(astrarium_kv::ShardId(row.shard));
-        batch.put(
-            Space::Meta,
-            record::sweep_key(row.shard),
-            Bytes::new(),
-            Stamp::NONE,
-        );
+        batch.put(Space::Meta, record::sweep_key(row.shard), Bytes::new(), Stamp::NONE);
     }
 }
 
@@ -240,16 +195,7 @@ pub async fn ranges(snapshot: &dyn Snapshot, container: Rid) -> Result<Vec<KeyRa
 /// Shards whose content waits to be removed.
 pub async fn shards_to_sweep(snapshot: &dyn Snapshot) -> Result<Vec<u64>, Error> {
     let range = KeyRange::prefix(&[astrarium_keys::tags::meta::SWEEP]);
-    let limit = ScanLimit {
-        entry_count_max: 1_000,
-        byte_count_max: LIST_BYTES_MAX,
-    };
-    let batch = snapshot
-        .scan(Space::Meta, &range, Direction::Forward, limit)
-        .await?;
-    Ok(batch
-        .entries
-        .iter()
-        .map(|(key, _)| record::read_sweep_key(key))
-        .collect::<Result<_, _>>()?)
+    let limit = ScanLimit { entry_count_max: 1_000, byte_count_max: LIST_BYTES_MAX };
+    let batch = snapshot.scan(Space::Meta, &range, Direction::Forward, limit).await?;
+    Ok(batch.entries.iter().map(|(key, _)| record::read_sweep_key(key)).collect::<Result<_, _>>()?)
 }

@@ -51,11 +51,7 @@ mod tests {
     #[test]
     fn prices_are_the_published_ones_and_linear_between() {
         let check = |bytes: usize, read: f64, write: f64| {
-            assert_eq!(
-                (read_charge(bytes), write_charge(bytes)),
-                (read, write),
-                "{bytes} bytes"
-            );
+            assert_eq!((read_charge(bytes), write_charge(bytes)), (read, write), "{bytes} bytes");
         };
         check(0, 1.0, 4.95);
         check(1024, 1.0, 4.95);

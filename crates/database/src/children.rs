@@ -49,14 +49,10 @@ impl ChildKind<'_> {
                 (database, Some((RecordKind::Container, container)))
             }
         };
-        let database = find_database(snapshot, database)
-            .await?
-            .ok_or(Error::OwnerNotFound)?;
+        let database = find_database(snapshot, database).await?.ok_or(Error::OwnerNotFound)?;
         match below {
             None => Ok(database),
-            Some((kind, link)) => find(snapshot, kind, database.rid, link)
-                .await?
-                .ok_or(Error::OwnerNotFound),
+            Some((kind, link)) => find(snapshot, kind, database.rid, link).await?.ok_or(Error::OwnerNotFound),
         }
     }
 }
@@ -83,9 +79,7 @@ impl Account {
     pub async fn child(&self, kind: ChildKind<'_>, link: Link<'_>) -> Result<Resource, Error> {
         let snapshot = self.engine().snapshot();
         let parent = kind.parent(&*snapshot).await?;
-        find(&*snapshot, kind.record_kind(), parent.rid, link)
-            .await?
-            .ok_or(Error::NotFound)
+        find(&*snapshot, kind.record_kind(), parent.rid, link).await?.ok_or(Error::NotFound)
     }
 
     /// Lists children in order of creation, after a number; also gives the parent's rid.
@@ -113,19 +107,14 @@ impl Account {
         for _ in 0..ATTEMPTS_MAX {
             let snapshot = self.engine().snapshot();
             let parent = kind.parent(&*snapshot).await?;
-            let old = find(&*snapshot, kind.record_kind(), parent.rid, link)
-                .await?
-                .ok_or(Error::NotFound)?;
+            let old = find(&*snapshot, kind.record_kind(), parent.rid, link).await?.ok_or(Error::NotFound)?;
             conditions.check_write(old.record.etag, old.record.timestamp)?;
             let record = self.new_record(id, definition.to_owned());
             let mut batch = records::batch();
             records::stage_replace(&mut batch, &old, &record);
             match self.engine().commit(batch).await {
                 Ok(version) => {
-                    let record = astrarium_keys::record::Record {
-                        version: version.0,
-                        ..record
-                    };
+                    let record = astrarium_keys::record::Record { version: version.0, ..record };
                     return Ok(Resource { record, ..old });
                 }
                 // The first expectation is the version that was read, the second the new name.
@@ -146,10 +135,7 @@ impl Account {
         conditions: &Conditions,
     ) -> Result<(Resource, bool), Error> {
         for _ in 0..ATTEMPTS_MAX {
-            match self
-                .replace_child(kind, Link::Name(id), id, definition, conditions)
-                .await
-            {
+            match self.replace_child(kind, Link::Name(id), id, definition, conditions).await {
                 Ok(resource) => return Ok((resource, false)),
                 Err(Error::NotFound) => {}
                 Err(error) => return Err(error),
@@ -173,9 +159,7 @@ impl Account {
         for _ in 0..ATTEMPTS_MAX {
             let snapshot = self.engine().snapshot();
             let parent = kind.parent(&*snapshot).await?;
-            let old = find(&*snapshot, kind.record_kind(), parent.rid, link)
-                .await?
-                .ok_or(Error::NotFound)?;
+            let old = find(&*snapshot, kind.record_kind(), parent.rid, link).await?.ok_or(Error::NotFound)?;
             conditions.check_write(old.record.etag, old.record.timestamp)?;
             let mut batch: WriteBatch = records::batch();
             records::stage_delete(&mut batch, &old);

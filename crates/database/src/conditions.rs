@@ -37,25 +37,13 @@ pub struct Conditions {
 impl Conditions {
     /// Checks a write against the version that is there.
     pub(crate) fn check_write(&self, stamp: u64, timestamp: u64) -> Result<(), Error> {
-        let met = self
-            .if_match
-            .as_ref()
-            .is_none_or(|condition| condition.matches(stamp, timestamp))
-            && self
-                .if_none_match
-                .as_ref()
-                .is_none_or(|condition| !condition.matches(stamp, timestamp));
-        if met {
-            Ok(())
-        } else {
-            Err(Error::PreconditionFailed)
-        }
+        let met = self.if_match.as_ref().is_none_or(|condition| condition.matches(stamp, timestamp))
+            && self.if_none_match.as_ref().is_none_or(|condition| !condition.matches(stamp, timestamp));
+        if met { Ok(()) } else { Err(Error::PreconditionFailed) }
     }
 
     /// Whether a reader has this version already.
     pub fn is_not_modified(&self, stamp: u64, timestamp: u64) -> bool {
-        self.if_none_match
-            .as_ref()
-            .is_some_and(|condition| condition.matches(stamp, timestamp))
+        self.if_none_match.as_ref().is_some_and(|condition| condition.matches(stamp, timestamp))
     }
 }

@@ -51,11 +51,7 @@ impl Equivalent<Names> for NamesRef<'_> {
 
 impl ContainerCache {
     pub(crate) fn by_name(&self, database: &str, container: &str) -> Option<Arc<Container>> {
-        self.cached
-            .read()
-            .by_name
-            .get(&NamesRef { database, container })
-            .cloned()
+        self.cached.read().by_name.get(&NamesRef { database, container }).cloned()
     }
 
     pub(crate) fn by_rid(&self, rid: Rid) -> Option<Arc<Container>> {
@@ -90,21 +86,15 @@ impl ContainerCache {
         let mut cached = self.cached.write();
         cached.generation += 1;
         if let Some(container) = cached.by_rid.remove(&rid) {
-            let names = NamesRef {
-                database: &container.database_id,
-                container: &container.resource.record.id,
-            };
+            let names =
+                NamesRef { database: &container.database_id, container: &container.resource.record.id };
             cached.by_name.remove(&names);
         }
     }
 
     /// The one source of document numbers of a shard; `last` counts if there is none yet.
     pub(crate) fn number_source(&self, shard: ShardId, last: u64) -> NumberSource {
-        self.numbers
-            .lock()
-            .entry(shard)
-            .or_insert_with(|| NumberSource::after(last))
-            .clone()
+        self.numbers.lock().entry(shard).or_insert_with(|| NumberSource::after(last)).clone()
     }
 
     /// Forgets the source of a shard that is no more.

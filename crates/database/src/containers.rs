@@ -29,16 +29,9 @@ impl Account {
         new: &NewContainer,
     ) -> Result<Arc<Container>, Error> {
         let snapshot = self.engine().snapshot();
-        let database = find_database(&*snapshot, database)
-            .await?
-            .ok_or(Error::OwnerNotFound)?;
+        let database = find_database(&*snapshot, database).await?.ok_or(Error::OwnerNotFound)?;
         let definition = definition_text(&new.definition);
-        let resource = self.new_resource(
-            RecordKind::Container,
-            database.rid,
-            &new.definition.id,
-            definition,
-        );
+        let resource = self.new_resource(RecordKind::Container, database.rid, &new.definition.id, definition);
         let shard = self.next_catalog_number();
         let row = KeyRangeRow {
             id: 0,
@@ -58,8 +51,7 @@ impl Account {
             records::stage_create(&mut batch, &self.new_offer(&resource, throughput));
         }
         self.commit_create(batch).await?;
-        self.container(Link::Rid(database.rid), Link::Rid(resource.rid))
-            .await
+        self.container(Link::Rid(database.rid), Link::Rid(resource.rid)).await
     }
 
     /// A container ready for use.
@@ -83,9 +75,7 @@ impl Account {
         for _ in 0..ATTEMPTS_MAX {
             let generation = cache.generation();
             let snapshot = self.engine().snapshot();
-            let database = find_database(&*snapshot, database)
-                .await?
-                .ok_or(Error::NotFound)?;
+            let database = find_database(&*snapshot, database).await?.ok_or(Error::NotFound)?;
             let resource = find(&*snapshot, RecordKind::Container, database.rid, link).await?;
             let resource = resource.ok_or(Error::NotFound)?;
             let (rid, version) = (resource.rid, resource.record.version);
@@ -110,9 +100,7 @@ impl Account {
         count_max: usize,
     ) -> Result<(Rid, Listing), Error> {
         let snapshot = self.engine().snapshot();
-        let database = find_database(&*snapshot, database)
-            .await?
-            .ok_or(Error::OwnerNotFound)?;
+        let database = find_database(&*snapshot, database).await?.ok_or(Error::OwnerNotFound)?;
         let listing =
             records::list(&*snapshot, RecordKind::Container, database.rid, after, count_max).await?;
         Ok((database.rid, listing))
@@ -128,9 +116,7 @@ impl Account {
     ) -> Result<Arc<Container>, Error> {
         for _ in 0..ATTEMPTS_MAX {
             let snapshot = self.engine().snapshot();
-            let parent = find_database(&*snapshot, database)
-                .await?
-                .ok_or(Error::OwnerNotFound)?;
+            let parent = find_database(&*snapshot, database).await?.ok_or(Error::OwnerNotFound)?;
             let old = find(&*snapshot, RecordKind::Container, parent.rid, container)
                 .await?
                 .ok_or(Error::NotFound)?;
@@ -163,9 +149,7 @@ impl Account {
     ) -> Result<(), Error> {
         for _ in 0..ATTEMPTS_MAX {
             let snapshot = self.engine().snapshot();
-            let parent = find_database(&*snapshot, database)
-                .await?
-                .ok_or(Error::NotFound)?;
+            let parent = find_database(&*snapshot, database).await?.ok_or(Error::NotFound)?;
             let old = find(&*snapshot, RecordKind::Container, parent.rid, container)
                 .await?
                 .ok_or(Error::NotFound)?;
@@ -193,11 +177,7 @@ impl Account {
         records::stage_delete(batch, container);
         let rows = records::ranges(snapshot, container.rid).await?;
         records::stage_remove_ranges(batch, container.rid, &rows);
-        for kind in [
-            RecordKind::StoredProcedure,
-            RecordKind::Trigger,
-            RecordKind::UserDefinedFunction,
-        ] {
+        for kind in [RecordKind::StoredProcedure, RecordKind::Trigger, RecordKind::UserDefinedFunction] {
             records::stage_delete_all(snapshot, batch, kind, container.rid).await?;
         }
         self.stage_delete_offer(snapshot, batch, container.rid).await

@@ -45,9 +45,7 @@ impl Account {
             conditions.check_write(database.record.etag, database.record.timestamp)?;
             let mut batch = records::batch();
             records::stage_delete(&mut batch, &database);
-            let containers = self
-                .stage_delete_content(&*snapshot, &mut batch, &database)
-                .await?;
+            let containers = self.stage_delete_content(&*snapshot, &mut batch, &database).await?;
             match self.engine().commit(batch).await {
                 Ok(_) => {
                     for container in containers {
@@ -91,12 +89,7 @@ impl Account {
         definition: String,
     ) -> Resource {
         let record = self.new_record(id, definition);
-        Resource {
-            kind,
-            parent,
-            rid: kind.rid(parent, self.next_catalog_number()),
-            record,
-        }
+        Resource { kind, parent, rid: kind.rid(parent, self.next_catalog_number()), record }
     }
 
     /// Commits a creation: its first expectation is the free name, any other is about the owner.

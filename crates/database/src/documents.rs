@@ -10,7 +10,7 @@ use astrarium_keys::{Rid, document, number};
 use astrarium_kv::{self as kv, Snapshot, Space};
 use astrarium_partition::{PartitionKey, PartitionKeyDefinition};
 use astrarium_store::sweep::sweep_partition;
-use astrarium_store::{Expiry, Incoming, Location, Transaction};
+use astrarium_store::{BYTE_TALLY, DOCUMENT_TALLY, Expiry, Incoming, Location, Transaction};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -37,6 +37,15 @@ pub struct WriteOptions<'a> {
     pub conditions: &'a Conditions,
     /// Whether the client wants the document left out of the index.
     pub index_excluded: bool,
+}
+
+/// What a range holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RangeUsage {
+    /// Documents, those included that have expired but are not swept yet.
+    pub documents: u64,
+    /// Bytes of their texts.
+    pub bytes: u64,
 }
 
 /// What an operation on a document did.
@@ -71,14 +80,7 @@ impl Account {
         let body = body.ok_or(Error::NotFound)?;
         let lsn = self.engine().shard(shard).await?.version.max(body.header.lsn);
         let charge = read_charge(body.text().len());
-        Ok(Outcome {
-            container: container.clone(),
-            range_id,
-            lsn,
-            body,
-            created: false,
-            charge,
-        })
+        Ok(Outcome { container: container.clone(), range_id, lsn, body, created: false, charge })
     }
 
     /// Creates, upserts or replaces a document.
@@ -93,17 +95,9 @@ impl Account {
         for attempt in 0..ATTEMPTS_MAX {
             // Checked anew in each round, since the container may have changed; only a lost race pays twice.
             let incoming = Incoming::parse(&container.definition, text)?;
-            let partition = checked_partition(
-                &container.definition.partition_key,
-                &incoming,
-                options.partition_key,
-            )?;
-            let write = Write {
-                container: &container,
-                mode,
-                partition: &partition,
-                options,
-            };
+            let partition =
+                checked_partition(&container.definition.partition_key, &incoming, options.partition_key)?;
+            let write = Write { container: &container, mode, partition: &partition, options };
             let unseen = attempt == 0 && matches!(mode, WriteMode::Create);
             let result = if unseen {
                 self.create_unseen(&write, incoming).await
@@ -125,9 +119,7 @@ impl Account {
         let location = Location::of(write.container, write.partition, &incoming.id);
         let mut transaction = self.begin(write.container, location.range, self.engine().snapshot());
         let length = incoming.text_length();
-        let body = transaction
-            .write_unseen(location.key, incoming, write.options.index_excluded)
-            .clone();
+        let body = transaction.write_unseen(location.key, incoming, write.options.index_excluded).clone();
         let lsn = self.commit(transaction).await?;
         Ok(Outcome {
             container: write.container.clone(),
@@ -143,29 +135,19 @@ impl Account {
         let snapshot = self.engine().snapshot();
         let location = Location::of(write.container, write.partition, &incoming.id);
         if let WriteMode::Replace(link) = write.mode {
-            self.check_same_document(&*snapshot, write, link, &incoming, &location)
-                .await?;
+            self.check_same_document(&*snapshot, write, link, &incoming, &location).await?;
         }
         let mut transaction = self.begin(write.container, location.range, snapshot);
-        let old = transaction
-            .read(&location.key)
-            .await?
-            .map(|body| (body.header, body.text().len()));
+        let old = transaction.read(&location.key).await?.map(|body| (body.header, body.text().len()));
         match (write.mode, old) {
             (WriteMode::Create, Some(_)) => return Err(Error::Exists.into()),
             (WriteMode::Replace(_), None) => return Err(Error::NotFound.into()),
-            (_, Some((header, _))) => write
-                .options
-                .conditions
-                .check_write(header.etag, header.timestamp)?,
+            (_, Some((header, _))) => write.options.conditions.check_write(header.etag, header.timestamp)?,
             (_, None) => {}
         }
         let charge =
             write_charge(incoming.text_length()) + old.map_or(0.0, |(_, length)| write_charge(length));
-        let body = transaction
-            .write(&location.key, incoming, write.options.index_excluded)
-            .await?
-            .clone();
+        let body = transaction.write(&location.key, incoming, write.options.index_excluded).await?.clone();
         let lsn = self.commit(transaction).await?;
         Ok(Outcome {
             container: write.container.clone(),
@@ -189,9 +171,7 @@ impl Account {
         let same = match link {
             Link::Name(id) => id == incoming.id,
             Link::Rid(_) => {
-                let named = self
-                    .locate(snapshot, write.container, link, write.options.partition_key)
-                    .await?;
+                let named = self.locate(snapshot, write.container, link, write.options.partition_key).await?;
                 named.key == location.key
             }
         };
@@ -213,10 +193,7 @@ impl Account {
     ) -> Result<Outcome, Error> {
         let mut container = container.clone();
         for _ in 0..ATTEMPTS_MAX {
-            match self
-                .delete_once(&container, link, partition_key, conditions)
-                .await
-            {
+            match self.delete_once(&container, link, partition_key, conditions).await {
                 Ok(outcome) => return Ok(outcome),
                 Err(Failure::Lost) => {}
                 Err(Failure::Fenced) => container = self.reload(&container).await?,
@@ -241,14 +218,7 @@ impl Account {
         let lsn = self.commit(transaction).await?;
         let charge = write_charge(body.text().len());
         let range_id = location.range.id;
-        Ok(Outcome {
-            container: container.clone(),
-            range_id,
-            lsn,
-            body,
-            created: false,
-            charge,
-        })
+        Ok(Outcome { container: container.clone(), range_id, lsn, body, created: false, charge })
     }
 
     /// Removes all documents of a logical partition; gives the range's id, its LSN and the charge.
@@ -264,15 +234,8 @@ impl Account {
             let partition = checked_key(&container.definition.partition_key, partition_key)?;
             let effective = container.definition.partition_key.effective(&partition);
             let range = container.range_of(&effective);
-            let step = sweep_partition(
-                self.engine(),
-                self.env(),
-                &container,
-                range,
-                &effective,
-                &partition,
-            )
-            .await;
+            let step =
+                sweep_partition(self.engine(), self.env(), &container, range, &effective, &partition).await;
             match step.map_err(Failure::from) {
                 Ok(step) => {
                     charge += write_charge(step.bytes);
@@ -303,16 +266,20 @@ impl Account {
         Ok((range.id, self.engine().shard(range.shard).await?.version))
     }
 
+    /// What a range holds.
+    pub async fn range_usage(&self, range: &Range) -> Result<RangeUsage, Error> {
+        let tallies = self.engine().shard(range.shard).await?.tallies;
+        let sum = |tally: usize| u64::try_from(tallies[tally]).unwrap_or_default();
+        Ok(RangeUsage { documents: sum(DOCUMENT_TALLY), bytes: sum(BYTE_TALLY) })
+    }
+
     /// The LSN of a range.
     pub async fn range_lsn(&self, range: &Range) -> Result<u64, Error> {
         Ok(self.engine().shard(range.shard).await?.version)
     }
 
     pub(crate) fn expiry(&self, container: &Container) -> Expiry {
-        Expiry {
-            default_ttl: container.definition.default_ttl,
-            now: self.env().now_seconds(),
-        }
+        Expiry { default_ttl: container.definition.default_ttl, now: self.env().now_seconds() }
     }
 
     fn begin<'a>(
@@ -325,9 +292,8 @@ impl Account {
     }
 
     async fn commit(&self, transaction: Transaction<'_>) -> Result<u64, Failure> {
-        let batch = transaction
-            .into_batch()
-            .ok_or_else(|| Error::Bug("a write that changes nothing".to_owned()))?;
+        let batch =
+            transaction.into_batch().ok_or_else(|| Error::Bug("a write that changes nothing".to_owned()))?;
         Ok(self.engine().commit(batch).await?.0)
     }
 
@@ -353,10 +319,7 @@ impl Account {
     async fn reload(&self, container: &Container) -> Result<Arc<Container>, Error> {
         self.shared.containers.forget(container.rid());
         let database = container.rid().database_part().ok_or(Error::OwnerNotFound)?;
-        match self
-            .container(Link::Rid(database), Link::Rid(container.rid()))
-            .await
-        {
+        match self.container(Link::Rid(database), Link::Rid(container.rid())).await {
             Err(Error::NotFound) => Err(Error::OwnerNotFound),
             other => other,
         }
@@ -426,16 +389,10 @@ async fn locate_by_rid<'a>(
     rid: Rid,
 ) -> Result<Location<'a>, Error> {
     for range in &container.ranges {
-        let entry = snapshot
-            .get(Space::Log, &number::number_key(range.shard.0, rid.number()))
-            .await?;
+        let entry = snapshot.get(Space::Log, &number::number_key(range.shard.0, rid.number())).await?;
         if let Some(suffix) = entry {
             let key: Bytes = document::from_suffix(range.shard.0, &suffix);
-            return Ok(Location {
-                range,
-                effective: range.keys.min.clone(),
-                key,
-            });
+            return Ok(Location { range, effective: range.keys.min.clone(), key });
         }
     }
     Err(Error::NotFound)
@@ -456,8 +413,7 @@ pub(crate) fn checked_key(
     if !(whole || none) {
         return Err(Error::PartitionKeyMismatch);
     }
-    key.check_size()
-        .map_err(|error| Error::invalid(error.to_string()))?;
+    key.check_size().map_err(|error| Error::invalid(error.to_string()))?;
     Ok(key)
 }
 
@@ -469,9 +425,5 @@ fn checked_partition(
 ) -> Result<PartitionKey, Error> {
     let given = checked_key(definition, required(given)?)?;
     let own = checked_key(definition, &incoming.partition)?;
-    if given == own {
-        Ok(own)
-    } else {
-        Err(Error::PartitionKeyMismatch)
-    }
+    if given == own { Ok(own) } else { Err(Error::PartitionKeyMismatch) }
 }

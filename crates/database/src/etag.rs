@@ -23,11 +23,7 @@ pub fn etag_text(stamp: u64, timestamp: u64) -> String {
 fn push_hex(value: u64, digits: u32, out: &mut Vec<u8>) {
     for digit in (0..digits).rev() {
         let nibble = (value >> (digit * 4) & 0xF) as u8;
-        out.push(if nibble < 10 {
-            b'0' + nibble
-        } else {
-            b'a' + nibble - 10
-        });
+        out.push(if nibble < 10 { b'0' + nibble } else { b'a' + nibble - 10 });
     }
 }
 
@@ -37,10 +33,7 @@ mod tests {
 
     #[test]
     fn etags_have_the_service_s_form_and_grow_with_the_stamp() {
-        assert_eq!(
-            etag_text(0x0000_d826_0102_0304, 0x651d_3b4e),
-            "\"0000d826-0102-0700-0304-651d3b4e0000\""
-        );
+        assert_eq!(etag_text(0x0000_d826_0102_0304, 0x651d_3b4e), "\"0000d826-0102-0700-0304-651d3b4e0000\"");
         assert!(etag_text(5 << 32, 9) < etag_text(6 << 32, 1));
     }
 }

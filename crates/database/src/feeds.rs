@@ -66,45 +66,26 @@ impl Account {
     ) -> Result<FeedPage, Error> {
         let definition = &container.definition.partition_key;
         match scope {
-            FeedScope::All => {
-                self.page_by_insertion(container, &container.ranges, position, limit)
-                    .await
-            }
+            FeedScope::All => self.page_by_insertion(container, &container.ranges, position, limit).await,
             FeedScope::Range(id) => {
-                let range = container
-                    .ranges
-                    .iter()
-                    .find(|range| range.id == *id)
-                    .ok_or(Error::KeyRangeGone)?;
-                self.page_by_insertion(container, std::slice::from_ref(range), position, limit)
-                    .await
+                let range =
+                    container.ranges.iter().find(|range| range.id == *id).ok_or(Error::KeyRangeGone)?;
+                self.page_by_insertion(container, std::slice::from_ref(range), position, limit).await
             }
             FeedScope::Partition(key)
                 if key.components().len() < definition.paths.len() && !key.components().is_empty() =>
             {
                 let slice = EffectiveRange::of_prefix(definition.effective(key));
-                self.page_by_key(container, &Scope::Slice(slice.clone()), &slice, position, limit)
-                    .await
+                self.page_by_key(container, &Scope::Slice(slice.clone()), &slice, position, limit).await
             }
             FeedScope::Partition(key) => {
                 let key = checked_key(definition, key)?;
                 let effective = definition.effective(&key);
-                let place = EffectiveRange {
-                    min: effective.clone(),
-                    max: effective.clone(),
-                };
-                self.page_by_key(
-                    container,
-                    &Scope::Partition(&key, effective),
-                    &place,
-                    position,
-                    limit,
-                )
-                .await
+                let place = EffectiveRange { min: effective.clone(), max: effective.clone() };
+                self.page_by_key(container, &Scope::Partition(&key, effective), &place, position, limit).await
             }
             FeedScope::Slice(slice) => {
-                self.page_by_key(container, &Scope::Slice(slice.clone()), slice, position, limit)
-                    .await
+                self.page_by_key(container, &Scope::Slice(slice.clone()), slice, position, limit).await
             }
         }
     }
@@ -121,20 +102,12 @@ impl Account {
             Some(FeedPosition::Number { range_id, number }) => (range_id, number),
             Some(FeedPosition::Key { .. }) => return Err(foreign_position()),
         };
-        let index = ranges
-            .iter()
-            .position(|range| range.id == range_id)
-            .ok_or(Error::KeyRangeGone)?;
+        let index = ranges.iter().position(|range| range.id == range_id).ok_or(Error::KeyRangeGone)?;
         let range = &ranges[index];
         let snapshot = self.engine().snapshot();
         let page = feed::by_insertion(&*snapshot, range, number, limit, self.expiry(container)).await?;
-        let here = page
-            .resume
-            .map(|number| FeedPosition::Number { range_id, number });
-        let next = ranges.get(index + 1).map(|next| FeedPosition::Number {
-            range_id: next.id,
-            number: 0,
-        });
+        let here = page.resume.map(|number| FeedPosition::Number { range_id, number });
+        let next = ranges.get(index + 1).map(|next| FeedPosition::Number { range_id: next.id, number: 0 });
         self.page(range, page.documents, here.or(next)).await
     }
 
@@ -151,35 +124,16 @@ impl Account {
             Some(FeedPosition::Key { range_id, suffix }) => (range_id, Some(suffix)),
             Some(FeedPosition::Number { .. }) => return Err(foreign_position()),
         };
-        let index = container
-            .ranges
-            .iter()
-            .position(|range| range.id == start_id)
-            .ok_or(Error::KeyRangeGone)?;
+        let index =
+            container.ranges.iter().position(|range| range.id == start_id).ok_or(Error::KeyRangeGone)?;
         let range = &container.ranges[index];
         let snapshot = self.engine().snapshot();
         let after = after.filter(|suffix| !suffix.is_empty());
-        let page = feed::by_key(
-            &*snapshot,
-            range,
-            scope,
-            after.as_deref(),
-            limit,
-            self.expiry(container),
-        )
-        .await?;
-        let here = page.resume.map(|suffix| FeedPosition::Key {
-            range_id: range.id,
-            suffix,
-        });
-        let next = container
-            .ranges
-            .get(index + 1)
-            .filter(|next| next.keys.min < place.max);
-        let next = next.map(|next| FeedPosition::Key {
-            range_id: next.id,
-            suffix: Bytes::new(),
-        });
+        let page =
+            feed::by_key(&*snapshot, range, scope, after.as_deref(), limit, self.expiry(container)).await?;
+        let here = page.resume.map(|suffix| FeedPosition::Key { range_id: range.id, suffix });
+        let next = container.ranges.get(index + 1).filter(|next| next.keys.min < place.max);
+        let next = next.map(|next| FeedPosition::Key { range_id: next.id, suffix: Bytes::new() });
         self.page(range, page.documents, here.or(next)).await
     }
 
@@ -190,18 +144,8 @@ impl Account {
         resume: Option<FeedPosition>,
     ) -> Result<FeedPage, Error> {
         let lsn = self.range_lsn(range).await?;
-        let charge = documents
-            .iter()
-            .map(|body| read_charge(body.text().len()))
-            .sum::<f64>()
-            .max(1.0);
-        Ok(FeedPage {
-            documents,
-            resume,
-            range_id: range.id,
-            lsn,
-            charge,
-        })
+        let charge = documents.iter().map(|body| read_charge(body.text().len())).sum::<f64>().max(1.0);
+        Ok(FeedPage { documents, resume, range_id: range.id, lsn, charge })
     }
 }
 

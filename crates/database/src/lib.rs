@@ -36,7 +36,7 @@ pub use charge::{read_charge, write_charge};
 pub use children::ChildKind;
 pub use conditions::{Conditions, EtagCondition};
 pub use containers::NewContainer;
-pub use documents::{DocumentLink, Outcome, WriteMode, WriteOptions};
+pub use documents::{DocumentLink, Outcome, RangeUsage, WriteMode, WriteOptions};
 pub use error::{Error, Kind};
 pub use etag::{etag_text, push_etag};
 pub use feeds::{FeedPage, FeedPosition, FeedScope};
@@ -84,9 +84,7 @@ impl Account {
             containers: ContainerCache::default(),
             catalog_number: AtomicU64::new(state.high_water),
         };
-        Ok(Account {
-            shared: Arc::new(shared),
-        })
+        Ok(Account { shared: Arc::new(shared) })
     }
 
     /// The clock and randomness the account was opened with.
@@ -99,9 +97,6 @@ impl Account {
     }
 
     fn next_catalog_number(&self) -> u64 {
-        self.shared
-            .catalog_number
-            .fetch_add(1, std::sync::atomic::Ordering::Relaxed)
-            + 1
+        self.shared.catalog_number.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1
     }
 }

@@ -36,10 +36,7 @@ impl Account {
 
     /// How storage is at the moment.
     pub fn health(&self) -> Health {
-        Health {
-            write_refusal: self.engine().write_refusal(),
-            stats: self.engine().stats(),
-        }
+        Health { write_refusal: self.engine().write_refusal(), stats: self.engine().stats() }
     }
 
     /// Checks everything stored, container by container, and reports each as `database/container`.

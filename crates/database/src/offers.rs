@@ -31,9 +31,7 @@ impl Account {
     /// Finds an offer by its own rid.
     pub async fn offer(&self, rid: Rid) -> Result<Resource, Error> {
         let snapshot = self.engine().snapshot();
-        find(&*snapshot, RecordKind::Offer, Rid::ROOT, Link::Rid(rid))
-            .await?
-            .ok_or(Error::NotFound)
+        find(&*snapshot, RecordKind::Offer, Rid::ROOT, Link::Rid(rid)).await?.ok_or(Error::NotFound)
     }
 
     /// The least throughput that an offer can be set to.

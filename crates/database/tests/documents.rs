@@ -22,32 +22,18 @@ struct World {
     container: Arc<Container>,
 }
 
-const EVERYTHING: PageLimit = PageLimit {
-    count_max: 10_000,
-    bytes_max: 64 << 20,
-};
+const EVERYTHING: PageLimit = PageLimit { count_max: 10_000, bytes_max: 64 << 20 };
 
 async fn world(definition: Value) -> World {
     let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::default());
     let clock = ManualClock::at_seconds(1_000_000);
     let env = Env::new(Box::new(clock.clone()), Random::from_seed(1));
     let account = Account::open(engine.clone(), env).await.unwrap();
-    account
-        .create_database(&DatabaseDefinition { id: "d".to_owned() }, None)
-        .await
-        .unwrap();
+    account.create_database(&DatabaseDefinition { id: "d".to_owned() }, None).await.unwrap();
     let definition = ContainerDefinition::from_json(&definition).unwrap();
-    let new = NewContainer {
-        definition,
-        throughput: None,
-    };
+    let new = NewContainer { definition, throughput: None };
     let container = account.create_container(Link::Name("d"), &new).await.unwrap();
-    World {
-        account,
-        engine,
-        clock,
-        container,
-    }
+    World { account, engine, clock, container }
 }
 
 async fn plain_world() -> World {
@@ -66,30 +52,19 @@ impl World {
         conditions: &Conditions,
     ) -> Result<u64, Error> {
         let partition_key = key(document["pk"].as_str().unwrap());
-        let options = WriteOptions {
-            partition_key: Some(&partition_key),
-            conditions,
-            index_excluded: false,
-        };
+        let options = WriteOptions { partition_key: Some(&partition_key), conditions, index_excluded: false };
         let text = document.to_string();
-        let outcome = self
-            .account
-            .write_document(&self.container, mode, text.as_bytes(), options)
-            .await?;
+        let outcome = self.account.write_document(&self.container, mode, text.as_bytes(), options).await?;
         Ok(outcome.body.header.etag)
     }
 
     async fn create(&self, id: &str, pk: &str) -> Result<u64, Error> {
         let document = json!({"id": id, "pk": pk, "n": 0});
-        self.write(WriteMode::Create, &document, &Conditions::default())
-            .await
+        self.write(WriteMode::Create, &document, &Conditions::default()).await
     }
 
     async fn read(&self, id: &str, pk: &str) -> Result<Value, Error> {
-        let outcome = self
-            .account
-            .read_document(&self.container, Link::Name(id), Some(&key(pk)))
-            .await?;
+        let outcome = self.account.read_document(&self.container, Link::Name(id), Some(&key(pk))).await?;
         Ok(serde_json::from_slice(outcome.body.text()).unwrap())
     }
 
@@ -97,11 +72,7 @@ impl World {
         let mut ids = Vec::new();
         let mut position = None;
         loop {
-            let page = self
-                .account
-                .read_feed(&self.container, scope, position, limit)
-                .await
-                .unwrap();
+            let page = self.account.read_feed(&self.container, scope, position, limit).await.unwrap();
             for body in &page.documents {
                 let document: Value = serde_json::from_slice(body.text()).unwrap();
                 ids.push(document["id"].as_str().unwrap().to_owned());
@@ -115,10 +86,7 @@ impl World {
 
     async fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
-        self.account
-            .verify(|_, report| problems.extend(report.problems.clone()))
-            .await
-            .unwrap();
+        self.account.verify(|_, report| problems.extend(report.problems.clone())).await.unwrap();
         problems
     }
 }
@@ -128,27 +96,13 @@ async fn a_document_lives_and_dies() {
     let world = plain_world().await;
     world.create("1", "a").await.unwrap();
     assert!(matches!(world.create("1", "a").await, Err(Error::Exists)));
-    world
-        .create("1", "b")
-        .await
-        .expect("ids are unique within a partition key only");
+    world.create("1", "b").await.expect("ids are unique within a partition key only");
     let replaced = json!({"id": "1", "pk": "a", "n": 1});
-    world
-        .write(
-            WriteMode::Replace(Link::Name("1")),
-            &replaced,
-            &Conditions::default(),
-        )
-        .await
-        .unwrap();
+    world.write(WriteMode::Replace(Link::Name("1")), &replaced, &Conditions::default()).await.unwrap();
     assert_eq!(world.read("1", "a").await.unwrap(), replaced);
     assert_eq!(world.read("1", "b").await.unwrap()["n"], 0);
     let none = Conditions::default();
-    world
-        .account
-        .delete_document(&world.container, Link::Name("1"), Some(&key("a")), &none)
-        .await
-        .unwrap();
+    world.account.delete_document(&world.container, Link::Name("1"), Some(&key("a")), &none).await.unwrap();
     assert!(matches!(world.read("1", "a").await, Err(Error::NotFound)));
     assert_eq!(world.problems().await, Vec::<String>::new());
 }
@@ -158,19 +112,14 @@ async fn writers_of_one_version_have_one_winner() {
     let world = Arc::new(plain_world().await);
     let etag = world.create("1", "a").await.unwrap();
     let condition = EtagCondition::OneOf(vec![etag_text(etag, 1_000_000).trim_matches('"').to_owned()]);
-    let conditions = Conditions {
-        if_match: Some(condition),
-        if_none_match: None,
-    };
+    let conditions = Conditions { if_match: Some(condition), if_none_match: None };
     let tries: Vec<_> = (0..20)
         .map(|n| {
             let (world, conditions) = (world.clone(), conditions.clone());
             #[expect(clippy::disallowed_methods, reason = "concurrent writers are the point")]
             tokio::spawn(async move {
                 let document = json!({"id": "1", "pk": "a", "n": n});
-                world
-                    .write(WriteMode::Replace(Link::Name("1")), &document, &conditions)
-                    .await
+                world.write(WriteMode::Replace(Link::Name("1")), &document, &conditions).await
             })
         })
         .collect();
@@ -193,11 +142,7 @@ async fn concurrent_upserts_all_succeed_and_leave_one_document() {
             #[expect(clippy::disallowed_methods, reason = "concurrent writers are the point")]
             tokio::spawn(async move {
                 world
-                    .write(
-                        WriteMode::Upsert,
-                        &json!({"id": "1", "pk": "a", "n": n}),
-                        &Conditions::default(),
-                    )
+                    .write(WriteMode::Upsert, &json!({"id": "1", "pk": "a", "n": n}), &Conditions::default())
                     .await
             })
         })
@@ -217,10 +162,7 @@ async fn an_expired_document_is_gone_and_its_place_is_free() {
     world.create("default", "a").await.unwrap();
     let own = |ttl: i32| json!({"id": format!("own{ttl}"), "pk": "a", "ttl": ttl});
     for ttl in [-1, 5, 20] {
-        world
-            .write(WriteMode::Create, &own(ttl), &Conditions::default())
-            .await
-            .unwrap();
+        world.write(WriteMode::Create, &own(ttl), &Conditions::default()).await.unwrap();
     }
     let visible = async |seconds: u64| {
         world.clock.set_seconds(1_000_000 + seconds);
@@ -230,10 +172,7 @@ async fn an_expired_document_is_gone_and_its_place_is_free() {
     assert_eq!(visible(5).await, ["default", "own-1", "own20"]);
     assert_eq!(visible(10).await, ["own-1", "own20"]);
     assert!(matches!(world.read("default", "a").await, Err(Error::NotFound)));
-    world
-        .create("default", "a")
-        .await
-        .expect("an expired document does not stand in the way");
+    world.create("default", "a").await.expect("an expired document does not stand in the way");
     assert_eq!(visible(20).await, ["own-1"]);
     assert_eq!(world.problems().await, Vec::<String>::new());
 }
@@ -244,10 +183,7 @@ async fn any_page_size_gives_the_same_documents_in_the_same_order() {
     let mut inserted = Vec::new();
     for n in 0..57 {
         let id = format!("{}", (n * 37) % 100);
-        world
-            .create(&id, if n % 3 == 0 { "a" } else { "b" })
-            .await
-            .unwrap();
+        world.create(&id, if n % 3 == 0 { "a" } else { "b" }).await.unwrap();
         inserted.push(id);
     }
     let a = key("a");
@@ -257,51 +193,24 @@ async fn any_page_size_gives_the_same_documents_in_the_same_order() {
     let whole_slice = world.ids(&FeedScope::Slice(slice.clone()), EVERYTHING).await;
     assert_eq!(whole_slice.len(), 57);
     for count_max in [1, 2, 7, 56, 57, 58] {
-        let limit = PageLimit {
-            count_max,
-            bytes_max: 4 << 20,
-        };
-        assert_eq!(
-            world.ids(&FeedScope::All, limit).await,
-            inserted,
-            "pages of {count_max}"
-        );
+        let limit = PageLimit { count_max, bytes_max: 4 << 20 };
+        assert_eq!(world.ids(&FeedScope::All, limit).await, inserted, "pages of {count_max}");
         assert_eq!(world.ids(&FeedScope::Range(0), limit).await, inserted);
         assert_eq!(world.ids(&FeedScope::Partition(&a), limit).await, whole_partition);
-        assert_eq!(
-            world.ids(&FeedScope::Slice(slice.clone()), limit).await,
-            whole_slice
-        );
+        assert_eq!(world.ids(&FeedScope::Slice(slice.clone()), limit).await, whole_slice);
     }
-    let small = PageLimit {
-        count_max: 100,
-        bytes_max: 60,
-    };
-    assert_eq!(
-        world.ids(&FeedScope::All, small).await,
-        inserted,
-        "pages bounded by bytes"
-    );
+    let small = PageLimit { count_max: 100, bytes_max: 60 };
+    assert_eq!(world.ids(&FeedScope::All, small).await, inserted, "pages bounded by bytes");
 }
 
 #[tokio::test]
 async fn a_partition_is_removed_whole_and_alone() {
     let world = plain_world().await;
     for n in 0..1_200 {
-        world
-            .create(&format!("{n}"), if n % 2 == 0 { "a" } else { "b" })
-            .await
-            .unwrap();
+        world.create(&format!("{n}"), if n % 2 == 0 { "a" } else { "b" }).await.unwrap();
     }
-    world
-        .account
-        .delete_partition(&world.container, &key("a"))
-        .await
-        .unwrap();
-    assert_eq!(
-        world.ids(&FeedScope::Partition(&key("a")), EVERYTHING).await,
-        Vec::<String>::new()
-    );
+    world.account.delete_partition(&world.container, &key("a")).await.unwrap();
+    assert_eq!(world.ids(&FeedScope::Partition(&key("a")), EVERYTHING).await, Vec::<String>::new());
     assert_eq!(world.ids(&FeedScope::All, EVERYTHING).await.len(), 600);
     assert_eq!(world.problems().await, Vec::<String>::new());
 }
@@ -313,18 +222,10 @@ async fn writes_prepared_from_an_old_container_are_prepared_again_or_refused() {
         "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
     let definition = ContainerDefinition::from_json(&definition).unwrap();
     let (database, container) = (Link::Name("d"), Link::Name("c"));
-    world
-        .account
-        .replace_container(database, container, &definition, &Conditions::default())
-        .await
-        .unwrap();
+    world.account.replace_container(database, container, &definition, &Conditions::default()).await.unwrap();
     // `world.container` is the old one: its epoch is fenced, and the write goes through on the new one.
     world.create("1", "a").await.unwrap();
-    world
-        .account
-        .delete_container(database, container, &Conditions::default())
-        .await
-        .unwrap();
+    world.account.delete_container(database, container, &Conditions::default()).await.unwrap();
     assert!(matches!(world.create("2", "a").await, Err(Error::OwnerNotFound)));
 }
 
@@ -335,38 +236,19 @@ async fn removed_containers_leave_nothing_behind_and_their_rids_never_return() {
         world.create(&format!("{n}"), "a").await.unwrap();
     }
     let old = world.container.rid();
-    world
-        .account
-        .delete_database(Link::Name("d"), &Conditions::default())
-        .await
-        .unwrap();
+    world.account.delete_database(Link::Name("d"), &Conditions::default()).await.unwrap();
     while world.account.sweep().await.unwrap() {}
-    let everything = astrarium_kv::KeyRange {
-        start: vec![0].into(),
-        end: vec![0xFF].into(),
-    };
-    let limit = astrarium_kv::ScanLimit {
-        entry_count_max: 10,
-        byte_count_max: 1 << 20,
-    };
+    let everything = astrarium_kv::KeyRange { start: vec![0].into(), end: vec![0xFF].into() };
+    let limit = astrarium_kv::ScanLimit { entry_count_max: 10, byte_count_max: 1 << 20 };
     for space in astrarium_kv::Space::ALL {
         let snapshot = world.engine.snapshot();
-        let left = snapshot
-            .scan(space, &everything, astrarium_kv::Direction::Forward, limit)
-            .await
-            .unwrap();
+        let left = snapshot.scan(space, &everything, astrarium_kv::Direction::Forward, limit).await.unwrap();
         assert_eq!(left.entries, vec![], "{space:?}");
     }
     // Opened again, as after a restart: numbers go on where they were.
     let account = Account::open(world.engine.clone(), Env::system()).await.unwrap();
-    account
-        .create_database(&DatabaseDefinition { id: "d".to_owned() }, None)
-        .await
-        .unwrap();
-    let new = NewContainer {
-        definition: world.container.definition.clone(),
-        throughput: None,
-    };
+    account.create_database(&DatabaseDefinition { id: "d".to_owned() }, None).await.unwrap();
+    let new = NewContainer { definition: world.container.definition.clone(), throughput: None };
     let container = account.create_container(Link::Name("d"), &new).await.unwrap();
     assert_ne!(container.rid(), old);
     assert_ne!(container.rid().database_part(), old.database_part());
@@ -376,22 +258,15 @@ async fn removed_containers_leave_nothing_behind_and_their_rids_never_return() {
 async fn documents_are_found_by_rid_too() {
     let world = plain_world().await;
     world.create("1", "a").await.unwrap();
-    let outcome = world
-        .account
-        .read_document(&world.container, Link::Name("1"), Some(&key("a")))
-        .await
-        .unwrap();
+    let outcome =
+        world.account.read_document(&world.container, Link::Name("1"), Some(&key("a"))).await.unwrap();
     let number = outcome.body.header.number;
     let rid = astrarium_database::Rid::child(
         world.container.rid(),
         astrarium_database::ChildType::Document,
         number,
     );
-    let again = world
-        .account
-        .read_document(&world.container, Link::Rid(rid), None)
-        .await
-        .unwrap();
+    let again = world.account.read_document(&world.container, Link::Rid(rid), None).await.unwrap();
     assert_eq!(again.body, outcome.body);
 }
 
@@ -409,32 +284,15 @@ async fn verify_finds_each_kind_of_disagreement() {
         world.problems().await
     };
     let found = plant(&|batch, shard| batch.delete(Space::Log, number::number_key(shard, 1))).await;
-    assert!(
-        found
-            .iter()
-            .any(|problem| problem.contains("directory entry missing")),
-        "{found:?}"
-    );
+    assert!(found.iter().any(|problem| problem.contains("directory entry missing")), "{found:?}");
     let found = plant(&|batch, shard| batch.delete(Space::Log, feed::feed_key(shard, 1, 0))).await;
-    assert!(
-        found
-            .iter()
-            .any(|problem| problem.contains("change feed entry missing")),
-        "{found:?}"
-    );
+    assert!(found.iter().any(|problem| problem.contains("change feed entry missing")), "{found:?}");
     let stray = plant(&|batch, shard| {
-        batch.put(
-            Space::Log,
-            number::number_key(shard, 9),
-            b"x".to_vec().into(),
-            Stamp::NONE,
-        );
+        batch.put(Space::Log, number::number_key(shard, 9), b"x".to_vec().into(), Stamp::NONE);
     });
     let found = stray.await;
     assert!(
-        found
-            .iter()
-            .any(|problem| problem.contains("directory has 2 entries for 1 documents")),
+        found.iter().any(|problem| problem.contains("directory has 2 entries for 1 documents")),
         "{found:?}"
     );
     let stray = plant(&|batch, shard| {
@@ -442,10 +300,5 @@ async fn verify_finds_each_kind_of_disagreement() {
         batch.put(Space::Body, key.into(), vec![0; 60].into(), Stamp::VALUE);
     });
     let found = stray.await;
-    assert!(
-        found
-            .iter()
-            .any(|problem| problem.contains("document cannot be decoded")),
-        "{found:?}"
-    );
+    assert!(found.iter().any(|problem| problem.contains("document cannot be decoded")), "{found:?}");
 }

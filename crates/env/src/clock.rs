@@ -15,14 +15,9 @@ pub trait Clock: Send + Sync {
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the one place that may ask the machine for the time"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "the one place that may ask the machine for the time")]
     fn now_micros(&self) -> u64 {
-        SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |elapsed| elapsed.as_micros() as u64)
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_micros() as u64)
     }
 }
 
@@ -35,9 +30,7 @@ pub struct ManualClock {
 impl ManualClock {
     /// A clock that stands at a time.
     pub fn at_seconds(seconds: u64) -> ManualClock {
-        ManualClock {
-            micros: Arc::new(AtomicU64::new(seconds * 1_000_000)),
-        }
+        ManualClock { micros: Arc::new(AtomicU64::new(seconds * 1_000_000)) }
     }
 
     /// Moves the clock, forwards or back.

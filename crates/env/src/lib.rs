@@ -37,13 +37,7 @@ impl Env {
 
     /// A given clock and a given seed.
     pub fn new(clock: Box<dyn Clock>, random: Random) -> Env {
-        Env {
-            shared: Arc::new(Shared {
-                clock,
-                random,
-                last_stamp: AtomicU64::new(0),
-            }),
-        }
+        Env { shared: Arc::new(Shared { clock, random, last_stamp: AtomicU64::new(0) }) }
     }
 
     /// Microseconds since 1970.

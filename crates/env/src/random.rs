@@ -17,9 +17,7 @@ pub struct Random {
 impl Random {
     /// A stream that can be repeated.
     pub fn from_seed(seed: u64) -> Random {
-        Random {
-            state: AtomicU64::new(seed),
-        }
+        Random { state: AtomicU64::new(seed) }
     }
 
     /// A stream from the operating system's randomness (by way of the standard library's hash seed).

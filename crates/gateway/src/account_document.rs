@@ -87,19 +87,10 @@ fn endpoint(settings: &Settings, request: &HeaderMap, authority: Option<&str>, s
     if let Some(endpoint) = &settings.public_endpoint {
         return format!("{}/", endpoint.trim_end_matches('/'));
     }
-    let forwarded = |name| {
-        settings
-            .trust_forwarded
-            .then(|| first(header(request, name)))
-            .flatten()
-    };
+    let forwarded = |name| settings.trust_forwarded.then(|| first(header(request, name))).flatten();
     let scheme = forwarded(headers::X_FORWARDED_PROTO).unwrap_or(scheme.name());
-    let host = forwarded(headers::X_FORWARDED_HOST)
-        .or(header(request, headers::HOST))
-        .or(authority);
-    let host = host
-        .filter(|host| is_authority(host))
-        .unwrap_or(&settings.fallback_authority);
+    let host = forwarded(headers::X_FORWARDED_HOST).or(header(request, headers::HOST)).or(authority);
+    let host = host.filter(|host| is_authority(host)).unwrap_or(&settings.fallback_authority);
     format!("{scheme}://{host}/")
 }
 
@@ -109,6 +100,5 @@ fn first(value: Option<&str>) -> Option<&str> {
 }
 
 fn is_authority(host: &str) -> bool {
-    host.bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]%".contains(&byte))
+    host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]%".contains(&byte))
 }

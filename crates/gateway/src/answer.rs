@@ -17,11 +17,7 @@ pub(crate) struct Answer {
 impl Answer {
     /// An answer without a body.
     pub(crate) fn empty(status: StatusCode) -> Answer {
-        Answer {
-            status,
-            headers: HeaderMap::with_capacity(HEADER_COUNT),
-            body: Bytes::new(),
-        }
+        Answer { status, headers: HeaderMap::with_capacity(HEADER_COUNT), body: Bytes::new() }
     }
 
     /// An answer with a JSON body.
@@ -41,21 +37,17 @@ impl Answer {
     }
 
     pub(crate) fn set_static(&mut self, name: &'static str, value: &'static str) {
-        self.headers
-            .insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        self.headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
 
     pub(crate) fn set_number(&mut self, name: &'static str, value: u64) {
-        self.headers
-            .insert(HeaderName::from_static(name), HeaderValue::from(value));
+        self.headers.insert(HeaderName::from_static(name), HeaderValue::from(value));
     }
 
     /// Sets a header; text that a header cannot hold is percent-encoded.
     pub(crate) fn set_text(&mut self, name: &'static str, text: impl Into<Bytes>) {
         let text: Bytes = text.into();
-        let value = HeaderValue::from_maybe_shared(text.clone())
-            .ok()
-            .filter(|value| value.to_str().is_ok());
+        let value = HeaderValue::from_maybe_shared(text.clone()).ok().filter(|value| value.to_str().is_ok());
         let value = value.unwrap_or_else(|| {
             let text = String::from_utf8_lossy(&text);
             let encoded = percent::encode_header_text(&text).into_owned();

@@ -54,12 +54,8 @@ fn check_signature(
     let x_ms_date = header(&parts.headers, headers::X_MS_DATE);
     let date = header(&parts.headers, headers::DATE);
     let verb = parts.method.as_str();
-    let access = settings
-        .keys
-        .verify(&authorization.signature, verb, address, x_ms_date, date)?;
-    settings
-        .date_window
-        .check(x_ms_date, date, i64::try_from(now).unwrap_or(i64::MAX))?;
+    let access = settings.keys.verify(&authorization.signature, verb, address, x_ms_date, date)?;
+    settings.date_window.check(x_ms_date, date, i64::try_from(now).unwrap_or(i64::MAX))?;
     Ok(match access {
         authorization::Access::Full => Access::Full,
         authorization::Access::ReadOnly => Access::ReadOnly,

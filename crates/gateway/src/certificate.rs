@@ -58,10 +58,7 @@ impl Certificate {
             }
         };
         let config = config(&files.server_pem, &files.server_key)?;
-        Ok(Certificate {
-            config: Arc::new(config),
-            authority_pem: files.authority_pem,
-        })
+        Ok(Certificate { config: Arc::new(config), authority_pem: files.authority_pem })
     }
 }
 
@@ -73,18 +70,11 @@ fn make(host_names: &[String]) -> Result<Files, CertificateError> {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    params
-        .distinguished_name
-        .push(DnType::CommonName, "Astrarium local authority");
+    params.distinguished_name.push(DnType::CommonName, "Astrarium local authority");
     let authority_pem = params.self_signed(&authority_key)?.pem();
     let issuer = Issuer::new(params, &authority_key);
     let mut names: Vec<String> = NAMES.map(str::to_owned).to_vec();
-    names.extend(
-        host_names
-            .iter()
-            .filter(|name| !NAMES.contains(&name.as_str()))
-            .cloned(),
-    );
+    names.extend(host_names.iter().filter(|name| !NAMES.contains(&name.as_str())).cloned());
     let mut params = CertificateParams::new(names)?;
     params.distinguished_name.push(DnType::CommonName, "localhost");
     let server_key = KeyPair::generate()?;
@@ -104,36 +94,22 @@ fn load(folder: &Path) -> Result<Option<Files>, CertificateError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     };
-    let files = (
-        read("authority.pem")?,
-        read("authority.key")?,
-        read("server.pem")?,
-        read("server.key")?,
-    );
+    let files = (read("authority.pem")?, read("authority.key")?, read("server.pem")?, read("server.key")?);
     Ok(match files {
-        (Some(authority_pem), Some(authority_key), Some(server_pem), Some(server_key)) => Some(Files {
-            authority_pem,
-            authority_key,
-            server_pem,
-            server_key,
-        }),
+        (Some(authority_pem), Some(authority_key), Some(server_pem), Some(server_key)) => {
+            Some(Files { authority_pem, authority_key, server_pem, server_key })
+        }
         _ => None,
     })
 }
 
 fn save(folder: &Path, files: &Files) -> Result<(), CertificateError> {
     std::fs::create_dir_all(folder)?;
-    let public = [
-        ("authority.pem", &files.authority_pem),
-        ("server.pem", &files.server_pem),
-    ];
+    let public = [("authority.pem", &files.authority_pem), ("server.pem", &files.server_pem)];
     for (name, text) in public {
         std::fs::write(folder.join(name), text)?;
     }
-    for (name, text) in [
-        ("authority.key", &files.authority_key),
-        ("server.key", &files.server_key),
-    ] {
+    for (name, text) in [("authority.key", &files.authority_key), ("server.key", &files.server_key)] {
         write_secret(&folder.join(name), text)?;
     }
     Ok(())

@@ -23,23 +23,14 @@ pub(crate) fn allow(allowed: &[String], request: &HeaderMap, answer: &mut Header
     let Some(origin) = header(request, "origin") else {
         return false;
     };
-    if !allowed
-        .iter()
-        .any(|one| one == "*" || one.eq_ignore_ascii_case(origin))
-    {
+    if !allowed.iter().any(|one| one == "*" || one.eq_ignore_ascii_case(origin)) {
         return false;
     }
     let Ok(value) = HeaderValue::from_str(origin) else {
         return false;
     };
     answer.insert(HeaderName::from_static("access-control-allow-origin"), value);
-    answer.insert(
-        HeaderName::from_static("access-control-expose-headers"),
-        HeaderValue::from_static("*"),
-    );
-    answer.insert(
-        HeaderName::from_static("vary"),
-        HeaderValue::from_static("Origin"),
-    );
+    answer.insert(HeaderName::from_static("access-control-expose-headers"), HeaderValue::from_static("*"));
+    answer.insert(HeaderName::from_static("vary"), HeaderValue::from_static("Origin"));
     true
 }

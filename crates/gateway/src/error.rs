@@ -4,7 +4,8 @@ use crate::answer::Answer;
 use crate::database;
 use crate::place::Place;
 use crate::wire::authorization::AuthorizationError;
-use crate::wire::{headers, status};
+use crate::wire::headers;
+use crate::wire::status::{self, Detail, ErrorBody};
 use http::StatusCode;
 
 /// An error answer.
@@ -20,13 +21,7 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn new(status: u16, message: impl Into<String>) -> Failure {
-        Failure {
-            status,
-            substatus: 0,
-            message: message.into(),
-            retry_after_ms: None,
-            place: None,
-        }
+        Failure { status, substatus: 0, message: message.into(), retry_after_ms: None, place: None }
     }
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Failure {
@@ -49,7 +44,18 @@ impl Failure {
 
     pub(crate) fn answer(&self, activity_id: &str) -> Answer {
         let code = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let body = status::error_body(status::code_name(self.status), &self.message, activity_id);
+        let detail = match self.status {
+            401 | 403 => Detail::Plain(&self.message),
+            _ => Detail::Errors(&self.message),
+        };
+        let body = ErrorBody {
+            code: status::code_name(self.status),
+            detail,
+            activity_id,
+            request_uri: None,
+            additional_error_info: None,
+        };
+        let body = body.to_json();
         let mut answer = Answer::json(code, body);
         if self.substatus != 0 {
             answer.set_number(headers::SUBSTATUS, u64::from(self.substatus));
@@ -78,14 +84,10 @@ impl From<database::Error> for Failure {
             Error::KeyRangeGone => Failure::new(410, message).with_substatus(1002),
             Error::PreconditionFailed => Failure::new(412, message),
             Error::TooLarge => Failure::new(413, message),
-            Error::Busy => Failure {
-                retry_after_ms: Some(10),
-                ..Failure::new(429, message).with_substatus(3200)
-            },
-            Error::RetryWith => Failure {
-                retry_after_ms: Some(10),
-                ..Failure::new(449, message)
-            },
+            Error::Busy => {
+                Failure { retry_after_ms: Some(10), ..Failure::new(429, message).with_substatus(3200) }
+            }
+            Error::RetryWith => Failure { retry_after_ms: Some(10), ..Failure::new(449, message) },
             Error::Damaged(_) | Error::Bug(_) => Failure::new(500, message),
             Error::Unavailable(_) => Failure::new(503, message),
         }

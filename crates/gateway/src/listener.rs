@@ -86,10 +86,7 @@ pub async fn serve(
     // Receivers may all be gone already.
     let _ = stop.send(true);
     drop(stopped);
-    if tokio::time::timeout(limits.shutdown_timeout, stop.closed())
-        .await
-        .is_err()
-    {
+    if tokio::time::timeout(limits.shutdown_timeout, stop.closed()).await.is_err() {
         tracing::warn!("requests still ran when the time for shutting down was over");
     }
 }

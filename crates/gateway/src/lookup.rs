@@ -29,10 +29,7 @@ impl Lookup {
                 "A query request needs a body of the form {\"query\": \"...\", \"parameters\": []}.",
             )
         })?;
-        let parameters = body
-            .get("parameters")
-            .and_then(Value::as_array)
-            .map_or(&[][..], Vec::as_slice);
+        let parameters = body.get("parameters").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         parse_text(query, parameters).ok_or_else(unsupported)
     }
 
@@ -80,9 +77,7 @@ fn parse_text(query: &str, parameters: &[Value]) -> Option<Lookup> {
     let property = words.property()?;
     words.symbol('=')?;
     let value = words.value(parameters)?;
-    words.at_end().then_some(Lookup {
-        condition: Some((property, value)),
-    })
+    words.at_end().then_some(Lookup { condition: Some((property, value)) })
 }
 
 struct Words<'a> {
@@ -100,10 +95,7 @@ impl<'a> Words<'a> {
 
     fn name(&mut self) -> Option<&'a str> {
         self.skip_space();
-        let end = self
-            .rest
-            .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
-            .unwrap_or(self.rest.len());
+        let end = self.rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(self.rest.len());
         let (word, rest) = self.rest.split_at(end);
         self.rest = rest;
         (!word.is_empty()).then_some(word)
@@ -146,9 +138,8 @@ impl<'a> Words<'a> {
         }
         self.symbol('@')?;
         let name = format!("@{}", self.name()?);
-        let parameter = parameters
-            .iter()
-            .find(|one| one.get("name").and_then(Value::as_str) == Some(&name))?;
+        let parameter =
+            parameters.iter().find(|one| one.get("name").and_then(Value::as_str) == Some(&name))?;
         parameter.get("value").cloned()
     }
 }
@@ -162,23 +153,12 @@ mod tests {
     fn lookups_of_every_sdk_are_understood() {
         let check = |query: &str, expected: Option<(&str, Value)>| {
             let parameters = [json!({"name": "@link", "value": "dbs/x/"})];
-            let expected = Some(Lookup {
-                condition: expected.map(|(name, value)| (name.to_owned(), value)),
-            });
+            let expected = Some(Lookup { condition: expected.map(|(name, value)| (name.to_owned(), value)) });
             assert_eq!(parse_text(query, &parameters), expected, "{query}");
         };
-        check(
-            "SELECT * FROM root r WHERE r.resource=@link",
-            Some(("resource", json!("dbs/x/"))),
-        );
-        check(
-            "SELECT * from root where root.resource = \"dbs/y/\"",
-            Some(("resource", json!("dbs/y/"))),
-        );
-        check(
-            "SELECT * FROM c WHERE c.offerResourceId = 'abc='",
-            Some(("offerResourceId", json!("abc="))),
-        );
+        check("SELECT * FROM root r WHERE r.resource=@link", Some(("resource", json!("dbs/x/"))));
+        check("SELECT * from root where root.resource = \"dbs/y/\"", Some(("resource", json!("dbs/y/"))));
+        check("SELECT * FROM c WHERE c.offerResourceId = 'abc='", Some(("offerResourceId", json!("abc="))));
         check("SELECT * FROM c WHERE c[\"id\"] = 'x'", Some(("id", json!("x"))));
         check("select * from root as r", None);
         check("SELECT * FROM c", None);

@@ -35,35 +35,17 @@ impl Metrics {
         let requests = ResourceKind::ALL
             .iter()
             .map(|kind| {
-                let resource = if kind.segment().is_empty() {
-                    "account"
-                } else {
-                    kind.segment()
-                };
-                STATUS_CLASSES.map(|status| {
-                    family
-                        .get_or_create(&[("resource", resource), ("status", status)])
-                        .clone()
-                })
+                let resource = if kind.segment().is_empty() { "account" } else { kind.segment() };
+                STATUS_CLASSES
+                    .map(|status| family.get_or_create(&[("resource", resource), ("status", status)]).clone())
             })
             .collect();
-        let bounds = [
-            0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.25, 1.0, 5.0,
-        ];
+        let bounds =
+            [0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.25, 1.0, 5.0];
         let durations = Histogram::new(bounds);
-        registry.register_with_unit(
-            "request_duration",
-            "Time to answer",
-            Unit::Seconds,
-            durations.clone(),
-        );
+        registry.register_with_unit("request_duration", "Time to answer", Unit::Seconds, durations.clone());
         let sent_bytes = Counter::default();
-        registry.register_with_unit(
-            "response",
-            "Bytes of answers' bodies",
-            Unit::Bytes,
-            sent_bytes.clone(),
-        );
+        registry.register_with_unit("response", "Bytes of answers' bodies", Unit::Bytes, sent_bytes.clone());
         let connections = Gauge::default();
         registry.register("connections", "Open connections", connections.clone());
         let connections_refused = Counter::default();
@@ -72,14 +54,7 @@ impl Metrics {
             "Connections closed at once because too many were open",
             connections_refused.clone(),
         );
-        Metrics {
-            registry,
-            requests,
-            durations,
-            sent_bytes,
-            connections,
-            connections_refused,
-        }
+        Metrics { registry, requests, durations, sent_bytes, connections, connections_refused }
     }
 
     pub(crate) fn request(&self, kind: ResourceKind, status: StatusCode, elapsed: Duration, bytes: usize) {
@@ -99,31 +74,15 @@ impl Metrics {
     pub(crate) fn render(&self, health: &Health) -> String {
         let mut storage = Registry::with_prefix("astrarium_storage");
         let stats = &health.stats;
-        storage.register(
-            "commits",
-            "Transactions committed",
-            ConstCounter::new(stats.commits),
-        );
+        storage.register("commits", "Transactions committed", ConstCounter::new(stats.commits));
         storage.register(
             "conflicts",
             "Transactions refused by a conflict",
             ConstCounter::new(stats.conflicts),
         );
-        storage.register(
-            "groups",
-            "Groups written, one sync each",
-            ConstCounter::new(stats.groups),
-        );
-        storage.register(
-            "queued",
-            "Transactions waiting",
-            ConstGauge::new(stats.queued.cast_signed()),
-        );
-        storage.register(
-            "disk_bytes",
-            "Bytes on disk",
-            ConstGauge::new(stats.disk_bytes.cast_signed()),
-        );
+        storage.register("groups", "Groups written, one sync each", ConstCounter::new(stats.groups));
+        storage.register("queued", "Transactions waiting", ConstGauge::new(stats.queued.cast_signed()));
+        storage.register("disk_bytes", "Bytes on disk", ConstGauge::new(stats.disk_bytes.cast_signed()));
         let writable = i64::from(health.write_refusal.is_none());
         storage.register("writable", "1 while writes are taken", ConstGauge::new(writable));
         let mut text = String::new();

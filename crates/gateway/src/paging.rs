@@ -42,9 +42,7 @@ pub(crate) fn position(
     };
     let token = continuation::Continuation::parse(text).map_err(|_| invalid())?;
     let payload = continuation::open(&token.token, &shared.continuation_key).map_err(|_| invalid())?;
-    let position = payload
-        .strip_prefix(feed.prefix().as_slice())
-        .ok_or_else(invalid)?;
+    let position = payload.strip_prefix(feed.prefix().as_slice()).ok_or_else(invalid)?;
     decode(position).map(Some).ok_or_else(invalid)
 }
 
@@ -84,10 +82,7 @@ fn decode(bytes: &[u8]) -> Option<FeedPosition> {
             let number = u64::from_be_bytes(rest.try_into().ok()?);
             Some(FeedPosition::Number { range_id, number })
         }
-        BY_KEY => Some(FeedPosition::Key {
-            range_id,
-            suffix: Bytes::copy_from_slice(rest),
-        }),
+        BY_KEY => Some(FeedPosition::Key { range_id, suffix: Bytes::copy_from_slice(rest) }),
         _ => None,
     }
 }

@@ -18,10 +18,7 @@ impl Place {
     /// Sets the session token and its companions; all of them are needed by some SDK.
     pub(crate) fn set_headers(&self, answer: &mut Answer) {
         let range_id = self.range_id.to_string();
-        answer.set_text(
-            headers::SESSION_TOKEN,
-            session::format_session_token(&range_id, self.lsn),
-        );
+        answer.set_text(headers::SESSION_TOKEN, session::format_session_token(&range_id, self.lsn));
         answer.set_text(headers::PARTITION_KEY_RANGE_ID, range_id.clone());
         answer.set_text(headers::PHYSICAL_PARTITION_ID, range_id);
         answer.set_text(headers::ALT_CONTENT_PATH, render::container_path(&self.container));

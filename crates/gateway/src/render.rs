@@ -28,11 +28,7 @@ pub(crate) fn document(container: Rid, body: &Body, out: &mut Vec<u8>) {
 
 /// The rid of a stored document.
 pub(crate) fn document_rid(container: Rid, body: &Body) -> Rid {
-    Rid::child(
-        container,
-        crate::database::ChildType::Document,
-        body.header.number,
-    )
+    Rid::child(container, crate::database::ChildType::Document, body.header.number)
 }
 
 fn push_container_link(container: Rid, out: &mut Vec<u8>) {
@@ -90,21 +86,14 @@ pub(crate) fn resource(resource: &Resource) -> Map<String, Value> {
         Ok(content) => offer(resource, content),
         Err(_) => Map::new(),
     };
-    let id = if resource.kind == RecordKind::Offer {
-        resource.rid.to_string()
-    } else {
-        record.id.clone()
-    };
+    let id = if resource.kind == RecordKind::Offer { resource.rid.to_string() } else { record.id.clone() };
     // `id` stands first, as the service writes it.
     json.shift_remove("id");
     json.shift_insert(0, "id".to_owned(), id.into());
     json.insert("_rid".to_owned(), resource.rid.to_string().into());
     json.insert("_ts".to_owned(), record.timestamp.into());
     json.insert("_self".to_owned(), self_link(resource.kind, resource.rid).into());
-    json.insert(
-        "_etag".to_owned(),
-        crate::database::etag_text(record.etag, record.timestamp).into(),
-    );
+    json.insert("_etag".to_owned(), crate::database::etag_text(record.etag, record.timestamp).into());
     for (name, link) in child_links(resource.kind) {
         json.insert((*name).to_owned(), (*link).into());
     }
@@ -129,11 +118,7 @@ fn child_links(kind: RecordKind) -> &'static [(&'static str, &'static str)] {
 
 fn offer(resource: &Resource, content: Value) -> Map<String, Value> {
     let owner_rid = Rid::parse(&resource.record.id).unwrap_or(Rid::ROOT);
-    let owner_kind = if owner_rid.is_container() {
-        RecordKind::Container
-    } else {
-        RecordKind::Database
-    };
+    let owner_kind = if owner_rid.is_container() { RecordKind::Container } else { RecordKind::Database };
     let mut json = Map::new();
     json.insert("resource".to_owned(), self_link(owner_kind, owner_rid).into());
     json.insert("offerType".to_owned(), "Invalid".into());
@@ -145,8 +130,5 @@ fn offer(resource: &Resource, content: Value) -> Map<String, Value> {
 
 /// The path by names of a container, without slashes at the ends.
 pub(crate) fn container_path(container: &Container) -> String {
-    format!(
-        "dbs/{}/colls/{}",
-        container.database_id, container.resource.record.id
-    )
+    format!("dbs/{}/colls/{}", container.database_id, container.resource.record.id)
 }

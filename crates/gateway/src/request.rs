@@ -31,10 +31,7 @@ pub(crate) struct Request<'a> {
 /// The value of a header; an empty one counts as absent.
 pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let value = headers.get(name)?;
-    std::str::from_utf8(value.as_bytes())
-        .ok()
-        .map(str::trim)
-        .filter(|text| !text.is_empty())
+    std::str::from_utf8(value.as_bytes()).ok().map(str::trim).filter(|text| !text.is_empty())
 }
 
 impl Request<'_> {
@@ -129,9 +126,7 @@ impl Request<'_> {
             return Ok(None);
         };
         let id = text.rsplit(',').next().unwrap_or(text).trim();
-        id.parse()
-            .map(Some)
-            .map_err(|_| crate::database::Error::KeyRangeGone.into())
+        id.parse().map(Some).map_err(|_| crate::database::Error::KeyRangeGone.into())
     }
 
     pub(crate) fn page_limit(&self) -> Result<PageLimit, Failure> {
@@ -143,19 +138,12 @@ impl Request<'_> {
                 Err(error) => return Err(Failure::bad_request(error.to_string())),
             },
         };
-        Ok(PageLimit {
-            count_max,
-            bytes_max: PAGE_BYTES_MAX,
-        })
+        Ok(PageLimit { count_max, bytes_max: PAGE_BYTES_MAX })
     }
 }
 
 /// A piece of client text that is safe and short enough to repeat in a message.
 pub(crate) fn excerpt(text: &str) -> String {
     let short: String = text.chars().take(100).collect();
-    if short.len() < text.len() {
-        format!("{short}...")
-    } else {
-        short
-    }
+    if short.len() < text.len() { format!("{short}...") } else { short }
 }

@@ -90,15 +90,7 @@ impl Gateway {
         let started = crate::wire::date::format_rfc1123(now);
         let started = HeaderValue::from_str(&started).unwrap_or(HeaderValue::from_static(""));
         let metrics = Metrics::new();
-        Gateway {
-            shared: Arc::new(Shared {
-                account,
-                settings,
-                continuation_key,
-                metrics,
-                started,
-            }),
-        }
+        Gateway { shared: Arc::new(Shared { account, settings, continuation_key, metrics, started }) }
     }
 
     /// The account behind it.
@@ -138,9 +130,7 @@ impl Gateway {
         };
         let elapsed = began.elapsed();
         self.finish(&parts, &mut answer, &activity_id, elapsed);
-        self.shared
-            .metrics
-            .request(kind, answer.status, elapsed, answer.body.len());
+        self.shared.metrics.request(kind, answer.status, elapsed, answer.body.len());
         if self.shared.settings.log_requests {
             let (method, path, status) = (&parts.method, parts.uri.path(), answer.status.as_u16());
             tracing::info!(target: "request", %method, path, status, micros = elapsed.as_micros() as u64, activity_id);
@@ -152,10 +142,7 @@ impl Gateway {
     fn operator_page(&self, parts: &Parts) -> Option<Answer> {
         let shared = &self.shared;
         if parts.method == Method::OPTIONS {
-            return Some(cross_origin::preflight(
-                &shared.settings.cors_origins,
-                &parts.headers,
-            ));
+            return Some(cross_origin::preflight(&shared.settings.cors_origins, &parts.headers));
         }
         if parts.method != Method::GET {
             return None;
@@ -165,10 +152,7 @@ impl Gateway {
             "/ready" | "/status" => Some(self.readiness()),
             "/metrics" => {
                 let text = shared.metrics.render(&shared.account.health());
-                Some(Answer::content(
-                    "application/openmetrics-text; version=1.0.0; charset=utf-8",
-                    text,
-                ))
+                Some(Answer::content("application/openmetrics-text; version=1.0.0; charset=utf-8", text))
             }
             "/_explorer/emulator.pem" => {
                 let pem = shared.settings.authority_pem.clone()?;
@@ -211,23 +195,12 @@ impl Gateway {
         }
         if address.kind == ResourceKind::Account {
             let authority = parts.uri.authority().map(http::uri::Authority::as_str);
-            return Ok(account_document::answer(
-                &shared.settings,
-                &parts.headers,
-                authority,
-                scheme,
-            ));
+            return Ok(account_document::answer(&shared.settings, &parts.headers, authority, scheme));
         }
         self.check_headers(parts)?;
         let by_rid = self.is_by_rid(&address).await?;
         let body = self.read_body(parts, body).await?;
-        let request = Request {
-            method: &parts.method,
-            address,
-            by_rid,
-            headers: &parts.headers,
-            body,
-        };
+        let request = Request { method: &parts.method, address, by_rid, headers: &parts.headers, body };
         let request = &request;
         if let Access::Token(token) = &access {
             crate::token::check(shared, token, request).await?;
@@ -260,9 +233,7 @@ impl Gateway {
             && !text.eq_ignore_ascii_case("high")
             && !text.eq_ignore_ascii_case("low")
         {
-            return Err(Failure::bad_request(
-                "x-ms-cosmos-priority-level must be High or Low.",
-            ));
+            return Err(Failure::bad_request("x-ms-cosmos-priority-level must be High or Low."));
         }
         Ok(())
     }
@@ -294,11 +265,14 @@ impl Gateway {
         if body.is_end_stream() {
             return Ok(Bytes::new());
         }
-        let length = header(&parts.headers, headers::CONTENT_LENGTH).and_then(|text| text.parse::<usize>().ok());
+        let length =
+            header(&parts.headers, headers::CONTENT_LENGTH).and_then(|text| text.parse::<usize>().ok());
         if length.is_some_and(|length| length > BODY_BYTES_DROPPED_MAX) {
             return Err(Error::TooLarge.into());
         }
-        match tokio::time::timeout(settings.body_timeout, collect(body, length, settings.body_bytes_max)).await {
+        match tokio::time::timeout(settings.body_timeout, collect(body, length, settings.body_bytes_max))
+            .await
+        {
             Ok(collected) => collected,
             Err(_) => Err(Failure::new(408, "The request's body did not arrive in time.")),
         }
@@ -328,11 +302,7 @@ impl Gateway {
         let last_change = http::HeaderName::from_static(headers::LAST_STATE_CHANGE_UTC);
         answer.headers.insert(last_change, self.shared.started.clone());
         if !self.shared.settings.cors_origins.is_empty() {
-            cross_origin::allow(
-                &self.shared.settings.cors_origins,
-                &parts.headers,
-                &mut answer.headers,
-            );
+            cross_origin::allow(&self.shared.settings.cors_origins, &parts.headers, &mut answer.headers);
         }
     }
 }
@@ -377,10 +347,7 @@ fn refuse_address(parts: &Parts, error: crate::wire::address::AddressError) -> F
 fn method_not_allowed(address: &Address<'_>) -> Failure {
     Failure::new(
         405,
-        format!(
-            "The verb is not supported on this path; it takes {}.",
-            address.allowed_methods().join(", ")
-        ),
+        format!("The verb is not supported on this path; it takes {}.", address.allowed_methods().join(", ")),
     )
 }
 
@@ -401,9 +368,7 @@ fn into_response(method: &Method, answer: Answer) -> http::Response<Full<Bytes>>
     *response.headers_mut() = answer.headers;
     // Clients read errors only with a known length; for HEAD it is the length a GET would have.
     if !matches!(answer.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
-        response
-            .headers_mut()
-            .insert(http::header::CONTENT_LENGTH, HeaderValue::from(length));
+        response.headers_mut().insert(http::header::CONTENT_LENGTH, HeaderValue::from(length));
     }
     response
 }

@@ -25,15 +25,12 @@ pub(crate) fn expiry_seconds(request: &Request<'_>) -> Result<u64, Failure> {
     let Some(text) = request.header(headers::EXPIRY_SECONDS) else {
         return Ok(EXPIRY_DEFAULT);
     };
-    text.parse()
-        .ok()
-        .filter(|seconds| (EXPIRY_MIN..=EXPIRY_MAX).contains(seconds))
-        .ok_or_else(|| {
-            Failure::bad_request(format!(
-                "{} must be a number of seconds from {EXPIRY_MIN} to {EXPIRY_MAX}.",
-                headers::EXPIRY_SECONDS
-            ))
-        })
+    text.parse().ok().filter(|seconds| (EXPIRY_MIN..=EXPIRY_MAX).contains(seconds)).ok_or_else(|| {
+        Failure::bad_request(format!(
+            "{} must be a number of seconds from {EXPIRY_MIN} to {EXPIRY_MAX}.",
+            headers::EXPIRY_SECONDS
+        ))
+    })
 }
 
 /// Makes the token of a permission.
@@ -50,13 +47,8 @@ pub(crate) async fn issue(
             PermissionMode::Read => resource_token::PermissionMode::Read,
             PermissionMode::All => resource_token::PermissionMode::All,
         },
-        resource: canonical_resource(shared, &definition.resource)
-            .await
-            .unwrap_or_default(),
-        partition_key: definition
-            .resource_partition_key
-            .as_ref()
-            .map(ToString::to_string),
+        resource: canonical_resource(shared, &definition.resource).await.unwrap_or_default(),
+        partition_key: definition.resource_partition_key.as_ref().map(ToString::to_string),
         issued_at_seconds: now,
         expires_at_seconds: now + expiry_seconds,
     };
@@ -72,32 +64,17 @@ async fn canonical_resource(shared: &Shared, link: &str) -> Option<String> {
     let by_rid = address.looks_like_rid();
     let link_at = |index: usize| -> Option<Link<'_>> {
         let id: &str = address.ids.get(index)?;
-        if by_rid {
-            Rid::parse(id).map(Link::Rid)
-        } else {
-            Some(Link::Name(id))
-        }
+        if by_rid { Rid::parse(id).map(Link::Rid) } else { Some(Link::Name(id)) }
     };
     let database = shared.account.database(link_at(0)?).await.ok()?;
     match address.kind {
         ResourceKind::Database => Some(database.rid.to_string()),
-        ResourceKind::Container => Some(
-            shared
-                .account
-                .container(link_at(0)?, link_at(1)?)
-                .await
-                .ok()?
-                .rid()
-                .to_string(),
-        ),
+        ResourceKind::Container => {
+            Some(shared.account.container(link_at(0)?, link_at(1)?).await.ok()?.rid().to_string())
+        }
         kind if address.ids.len() == 3 && kind.path().get(1) == Some(&"colls") => {
             let container = shared.account.container(link_at(0)?, link_at(1)?).await.ok()?;
-            Some(format!(
-                "{}/{}/{}",
-                container.rid(),
-                kind.segment(),
-                address.ids.get(2)?
-            ))
+            Some(format!("{}/{}/{}", container.rid(), kind.segment(), address.ids.get(2)?))
         }
         _ => None,
     }
@@ -121,11 +98,8 @@ pub(crate) async fn check(
         let covered = database.is_ok_and(|database| token.resource == database.rid.to_string());
         return if covered { Ok(()) } else { Err(not_covered()) };
     }
-    let container = shared
-        .account
-        .container(request.link(0), request.link(1))
-        .await
-        .map_err(|_| not_covered())?;
+    let container =
+        shared.account.container(request.link(0), request.link(1)).await.map_err(|_| not_covered())?;
     if !covers(token, request, &container, read) {
         return Err(not_covered());
     }
@@ -143,18 +117,13 @@ fn covers(token: &ResourceToken, request: &Request<'_>, container: &Container, r
     if permitted != rid {
         return false;
     }
-    let needed_by_sdks =
-        read && matches!(
-            address.kind,
-            ResourceKind::Container | ResourceKind::PartitionKeyRange
-        ) && address.ids.len() == 2;
+    let needed_by_sdks = read
+        && matches!(address.kind, ResourceKind::Container | ResourceKind::PartitionKeyRange)
+        && address.ids.len() == 2;
     if below.is_empty() || needed_by_sdks {
         return true;
     }
-    let own = address
-        .ids
-        .get(2)
-        .map(|id| format!("{}/{id}", address.kind.segment()));
+    let own = address.ids.get(2).map(|id| format!("{}/{id}", address.kind.segment()));
     own.as_deref() == Some(below)
 }
 

@@ -54,10 +54,8 @@ impl Body {
     /// Reads what the engine stores.
     pub fn decode(bytes: Bytes) -> Result<Body, Malformed> {
         let malformed = Malformed::new("document");
-        let header: &[u8; HEADER_LENGTH] = bytes
-            .get(..HEADER_LENGTH)
-            .and_then(|header| header.try_into().ok())
-            .ok_or(malformed.clone())?;
+        let header: &[u8; HEADER_LENGTH] =
+            bytes.get(..HEADER_LENGTH).and_then(|header| header.try_into().ok()).ok_or(malformed.clone())?;
         if header[8] != FORMAT {
             return Err(malformed);
         }
@@ -82,20 +80,13 @@ impl Body {
         let mut head = &mut bytes[..HEADER_LENGTH];
         head.put_u64(header.lsn);
         head.put_u8(FORMAT);
-        head.put_u8(if header.index_excluded {
-            FLAG_INDEX_EXCLUDED
-        } else {
-            0
-        });
+        head.put_u8(if header.index_excluded { FLAG_INDEX_EXCLUDED } else { 0 });
         head.put_u32(header.sequence);
         head.put_u64(header.number);
         head.put_u64(header.etag);
         head.put_u64(header.timestamp);
         head.put_i32(header.ttl.unwrap_or(0));
-        Body {
-            header,
-            bytes: bytes.into(),
-        }
+        Body { header, bytes: bytes.into() }
     }
 
     /// The same document with the place that its commit gave it.

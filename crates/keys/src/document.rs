@@ -53,8 +53,7 @@ pub fn document_key(shard: u64, effective: &EffectiveKey, partition: &PartitionK
 
 /// The part of a key that stays when a document moves to another shard.
 pub fn suffix(key: &[u8]) -> Result<&[u8], Malformed> {
-    key.get(SHARD_PREFIX_LENGTH..)
-        .ok_or(Malformed::new("document key"))
+    key.get(SHARD_PREFIX_LENGTH..).ok_or(Malformed::new("document key"))
 }
 
 /// A key from its shard and suffix.

@@ -31,13 +31,7 @@ pub fn feed_prefix(shard: u64) -> [u8; 9] {
 /// LSN and sequence of an entry.
 pub fn read_position(key: &[u8]) -> Result<(u64, u32), Malformed> {
     let malformed = Malformed::new("change feed key");
-    let lsn = key
-        .get(9..17)
-        .and_then(|bytes| bytes.try_into().ok())
-        .ok_or(malformed.clone())?;
-    let sequence = key
-        .get(17..21)
-        .and_then(|bytes| bytes.try_into().ok())
-        .ok_or(malformed)?;
+    let lsn = key.get(9..17).and_then(|bytes| bytes.try_into().ok()).ok_or(malformed.clone())?;
+    let sequence = key.get(17..21).and_then(|bytes| bytes.try_into().ok()).ok_or(malformed)?;
     Ok((u64::from_be_bytes(lsn), u32::from_be_bytes(sequence)))
 }

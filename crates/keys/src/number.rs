@@ -25,9 +25,7 @@ pub fn number_prefix(shard: u64) -> [u8; 9] {
 
 /// The number in a directory key.
 pub fn read_number(key: &[u8]) -> Result<u64, Malformed> {
-    let bytes = key
-        .get(9..17)
-        .and_then(|bytes| bytes.try_into().ok())
-        .ok_or(Malformed::new("directory key"))?;
+    let bytes =
+        key.get(9..17).and_then(|bytes| bytes.try_into().ok()).ok_or(Malformed::new("directory key"))?;
     Ok(u64::from_be_bytes(bytes))
 }

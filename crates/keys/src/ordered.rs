@@ -91,10 +91,7 @@ pub fn push_text(out: &mut Vec<u8>, text: &str) {
 pub fn push_text_prefix(out: &mut Vec<u8>, text: &str) {
     out.reserve(text.len() + 1);
     let mut rest = text.as_bytes();
-    while let Some(at) = rest
-        .iter()
-        .position(|byte| matches!(byte, 0x00 | 0x01 | 0xEE | 0xEF))
-    {
+    while let Some(at) = rest.iter().position(|byte| matches!(byte, 0x00 | 0x01 | 0xEE | 0xEF)) {
         let (plain, special) = rest.split_at(at);
         out.extend_from_slice(plain);
         if let Some((&byte, after)) = special.split_first() {
@@ -154,11 +151,7 @@ fn ordered_bits(number: f64) -> u64 {
 }
 
 fn number_of(ordered: u64) -> Option<f64> {
-    let bits = if ordered & SIGN == 0 {
-        !ordered
-    } else {
-        ordered ^ SIGN
-    };
+    let bits = if ordered & SIGN == 0 { !ordered } else { ordered ^ SIGN };
     let number = f64::from_bits(bits);
     (ordered_bits(number) == ordered).then_some(number)
 }
@@ -207,9 +200,7 @@ fn read_object(mut bytes: &[u8], depth: usize) -> Option<(Value, &[u8])> {
         };
         let (name, rest) = read_text(bytes)?;
         let (value, rest) = read_nested(rest, depth)?;
-        let ascending = members
-            .last()
-            .is_none_or(|(last, _)| compare_text(last, &name).is_lt());
+        let ascending = members.last().is_none_or(|(last, _)| compare_text(last, &name).is_lt());
         if !ascending || value.is_undefined() {
             return None;
         }
@@ -237,17 +228,8 @@ mod tests {
     }
 
     fn any_value() -> impl Strategy<Value = Value> {
-        let odd_numbers = vec![
-            0.0,
-            -0.0,
-            1.0,
-            -1.0,
-            f64::NAN,
-            -f64::NAN,
-            f64::INFINITY,
-            f64::NEG_INFINITY,
-            5e-324,
-        ];
+        let odd_numbers =
+            vec![0.0, -0.0, 1.0, -1.0, f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 5e-324];
         let leaf = prop_oneof![
             Just(Value::Undefined),
             Just(Value::Null),
@@ -275,26 +257,14 @@ mod tests {
         check(true.into(), &[0x31]);
         check(1.0.into(), &[0x40, 0xBF, 0xF0, 0, 0, 0, 0, 0, 0]);
         check((-0.0).into(), &[0x40, 0x80, 0, 0, 0, 0, 0, 0, 0]);
-        check(
-            (-2.0).into(),
-            &[0x40, 0x3F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF],
-        );
+        check((-2.0).into(), &[0x40, 0x3F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]);
         check("".into(), &[0x50, 0x00]);
         check("a\u{0}\u{1}\u{2}".into(), &[0x50, b'a', 1, 1, 1, 2, 2, 0]);
-        check(
-            "\u{e000}\u{ffff}".into(),
-            &[0x50, 0xF5, 0x80, 0x80, 0xF6, 0xBF, 0xBF, 0],
-        );
+        check("\u{e000}\u{ffff}".into(), &[0x50, 0xF5, 0x80, 0x80, 0xF6, 0xBF, 0xBF, 0]);
         check("\u{10ffff}".into(), &[0x50, 0xF4, 0x8F, 0xBF, 0xBF, 0]);
-        check(
-            Value::Array(vec![Value::Null, Value::Array(vec![])]),
-            &[0x60, 0x20, 0x60, 0, 0],
-        );
+        check(Value::Array(vec![Value::Null, Value::Array(vec![])]), &[0x60, 0x20, 0x60, 0, 0]);
         let members = [("b".into(), Value::Null), ("a".into(), true.into())];
-        check(
-            Value::Object(Object::from_members(members)),
-            &[0x70, 1, b'a', 0, 0x31, 1, b'b', 0, 0x20, 0],
-        );
+        check(Value::Object(Object::from_members(members)), &[0x70, 1, b'a', 0, 0x31, 1, b'b', 0, 0x20, 0]);
     }
 
     #[test]
@@ -324,30 +294,8 @@ mod tests {
         check(&[tag::STRING, 0xFF, END]);
         check(&[tag::ARRAY, tag::NULL]);
         check(&[tag::OBJECT, MEMBER, b'a', END, tag::UNDEFINED, END]);
-        check(&[
-            tag::OBJECT,
-            MEMBER,
-            b'a',
-            END,
-            tag::NULL,
-            MEMBER,
-            b'a',
-            END,
-            tag::NULL,
-            END,
-        ]);
-        check(&[
-            tag::OBJECT,
-            MEMBER,
-            b'b',
-            END,
-            tag::NULL,
-            MEMBER,
-            b'a',
-            END,
-            tag::NULL,
-            END,
-        ]);
+        check(&[tag::OBJECT, MEMBER, b'a', END, tag::NULL, MEMBER, b'a', END, tag::NULL, END]);
+        check(&[tag::OBJECT, MEMBER, b'b', END, tag::NULL, MEMBER, b'a', END, tag::NULL, END]);
         check(&[tag::OBJECT, tag::NULL, END]);
     }
 

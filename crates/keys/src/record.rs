@@ -164,13 +164,7 @@ impl Record {
         let id_length = usize::from(bytes.try_get_u16().map_err(|_| malformed())?);
         let (id, definition) = bytes.split_at_checked(id_length).ok_or_else(malformed)?;
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).map_err(|_| malformed());
-        Ok(Record {
-            version,
-            etag,
-            timestamp,
-            id: text(id)?,
-            definition: text(definition)?,
-        })
+        Ok(Record { version, etag, timestamp, id: text(id)?, definition: text(definition)? })
     }
 }
 
@@ -210,11 +204,7 @@ impl KeyRangeRow {
     /// Reads a container's ranges.
     pub fn decode_all(mut bytes: &[u8]) -> Result<Vec<KeyRangeRow>, Malformed> {
         let rows = decode_rows(&mut bytes).ok_or(Malformed::new("key ranges"))?;
-        if bytes.is_empty() {
-            Ok(rows)
-        } else {
-            Err(Malformed::new("key ranges"))
-        }
+        if bytes.is_empty() { Ok(rows) } else { Err(Malformed::new("key ranges")) }
     }
 }
 
@@ -237,14 +227,6 @@ fn decode_row(bytes: &mut &[u8]) -> Option<KeyRangeRow> {
     };
     let (min, max) = (bound()?, bound()?);
     let parent_count = bytes.try_get_u16().ok()?;
-    let parents = (0..parent_count)
-        .map(|_| bytes.try_get_u32().ok())
-        .collect::<Option<_>>()?;
-    Some(KeyRangeRow {
-        id,
-        shard,
-        min,
-        max,
-        parents,
-    })
+    let parents = (0..parent_count).map(|_| bytes.try_get_u32().ok()).collect::<Option<_>>()?;
+    Some(KeyRangeRow { id, shard, min, max, parents })
 }

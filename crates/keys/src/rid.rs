@@ -72,10 +72,7 @@ pub struct Rid {
 
 impl Rid {
     /// The parent of databases and offers.
-    pub const ROOT: Rid = Rid {
-        bytes: [0; RID_LENGTH_MAX],
-        length: 0,
-    };
+    pub const ROOT: Rid = Rid { bytes: [0; RID_LENGTH_MAX], length: 0 };
 
     fn from_parts(parts: &[&[u8]]) -> Rid {
         let mut rid = Rid::ROOT;
@@ -104,12 +101,7 @@ impl Rid {
 
     /// A client encryption key of a database.
     pub fn client_encryption_key(database: Rid, number: u32) -> Rid {
-        Rid::from_parts(&[
-            database.as_bytes(),
-            &[0; 4],
-            &number.to_le_bytes(),
-            &2_u32.to_le_bytes(),
-        ])
+        Rid::from_parts(&[database.as_bytes(), &[0; 4], &number.to_le_bytes(), &2_u32.to_le_bytes()])
     }
 
     /// A permission of a user.
@@ -126,11 +118,7 @@ impl Rid {
     /// An offer; 48 bits of number.
     pub fn offer(number: u64) -> Rid {
         let bytes = number.to_be_bytes();
-        if number >> 24 == 0 {
-            Rid::from_parts(&[&bytes[5..]])
-        } else {
-            Rid::from_parts(&[&bytes[2..]])
-        }
+        if number >> 24 == 0 { Rid::from_parts(&[&bytes[5..]]) } else { Rid::from_parts(&[&bytes[2..]]) }
     }
 
     /// The bytes.
@@ -178,9 +166,7 @@ impl Rid {
                 u64::from(u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]))
             }
             16 => self.ordinal() & 0x0FFF_FFFF_FFFF_FFFF,
-            _ => bytes
-                .iter()
-                .fold(0, |number, byte| number << 8 | u64::from(*byte)),
+            _ => bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)),
         }
     }
 
@@ -200,9 +186,8 @@ impl Rid {
     pub fn push_text(&self, out: &mut Vec<u8>) {
         let start = out.len();
         out.resize(start + usize::from(self.length).div_ceil(3) * 4, 0);
-        let written = BASE64
-            .encode_slice(self.as_bytes(), &mut out[start..])
-            .expect("room for the text was made");
+        let written =
+            BASE64.encode_slice(self.as_bytes(), &mut out[start..]).expect("room for the text was made");
         out.truncate(start + written);
     }
 }
@@ -210,9 +195,7 @@ impl Rid {
 impl fmt::Display for Rid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = [0; 28];
-        let written = BASE64
-            .encode_slice(self.as_bytes(), &mut text)
-            .map_err(|_| fmt::Error)?;
+        let written = BASE64.encode_slice(self.as_bytes(), &mut text).map_err(|_| fmt::Error)?;
         f.write_str(std::str::from_utf8(&text[..written]).map_err(|_| fmt::Error)?)
     }
 }
@@ -246,35 +229,14 @@ mod tests {
         check(database, "ehszAA==");
         check(container, "ehszALxRRgA=");
         check(user, "ehszADxRRgA=");
-        check(
-            Rid::child(container, ChildType::Document, 2),
-            "ehszALxRRgACAAAAAAAAAA==",
-        );
-        check(
-            Rid::child(container, ChildType::StoredProcedure, 2),
-            "ehszALxRRgACAAAAAAAAgA==",
-        );
-        check(
-            Rid::child(container, ChildType::Trigger, 2),
-            "ehszALxRRgACAAAAAAAAcA==",
-        );
-        check(
-            Rid::child(container, ChildType::UserDefinedFunction, 2),
-            "ehszALxRRgACAAAAAAAAYA==",
-        );
-        check(
-            Rid::child(container, ChildType::Conflict, 2),
-            "ehszALxRRgACAAAAAAAAQA==",
-        );
-        check(
-            Rid::child(container, ChildType::KeyRange, 2),
-            "ehszALxRRgACAAAAAAAAUA==",
-        );
+        check(Rid::child(container, ChildType::Document, 2), "ehszALxRRgACAAAAAAAAAA==");
+        check(Rid::child(container, ChildType::StoredProcedure, 2), "ehszALxRRgACAAAAAAAAgA==");
+        check(Rid::child(container, ChildType::Trigger, 2), "ehszALxRRgACAAAAAAAAcA==");
+        check(Rid::child(container, ChildType::UserDefinedFunction, 2), "ehszALxRRgACAAAAAAAAYA==");
+        check(Rid::child(container, ChildType::Conflict, 2), "ehszALxRRgACAAAAAAAAQA==");
+        check(Rid::child(container, ChildType::KeyRange, 2), "ehszALxRRgACAAAAAAAAUA==");
         check(Rid::permission(user, 2), "ehszADxRRgACAAAAAAAAAA==");
-        check(
-            Rid::client_encryption_key(database, 1),
-            "ehszAAAAAAABAAAAAgAAAA==",
-        );
+        check(Rid::client_encryption_key(database, 1), "ehszAAAAAAABAAAAAgAAAA==");
         check(Rid::offer(0x00B9_3D8B), "uT2L");
     }
 
@@ -286,29 +248,15 @@ mod tests {
         assert_eq!(document.database_part(), Some(database));
         assert_eq!(document.container_part(), Some(container));
         assert_eq!(document.child_type(), Some(ChildType::Document));
-        assert_eq!(
-            (database.number(), container.number(), document.number()),
-            (7, 9, 1 << 50)
-        );
+        assert_eq!((database.number(), container.number(), document.number()), (7, 9, 1 << 50));
         assert_eq!(Rid::client_encryption_key(database, 5).number(), 5);
-        assert_eq!(
-            (Rid::offer(1).number(), Rid::offer(1 << 30).number()),
-            (1, 1 << 30)
-        );
+        assert_eq!((Rid::offer(1).number(), Rid::offer(1 << 30).number()), (1, 1 << 30));
         assert!(container.is_container() && !Rid::user(database, 9).is_container());
     }
 
     #[test]
     fn foreign_text_is_no_rid() {
-        for text in [
-            "a",
-            "====",
-            "ehszAA=",
-            "ehsz/A==",
-            "ehszAB==",
-            "é",
-            &"A".repeat(40),
-        ] {
+        for text in ["a", "====", "ehszAA=", "ehsz/A==", "ehszAB==", "é", &"A".repeat(40)] {
             assert_eq!(Rid::parse(text), None, "{text}");
         }
     }

@@ -12,15 +12,8 @@ use astrarium_value::PropertyPath;
 use proptest::prelude::*;
 
 fn definition(kind: PartitionKind, version: HashVersion, levels: usize) -> PartitionKeyDefinition {
-    let paths = (0..levels)
-        .map(|level| PropertyPath::parse(&format!("/k{level}")).unwrap())
-        .collect();
-    PartitionKeyDefinition {
-        paths,
-        kind,
-        version: Some(version),
-        system_key: false,
-    }
+    let paths = (0..levels).map(|level| PropertyPath::parse(&format!("/k{level}")).unwrap()).collect();
+    PartitionKeyDefinition { paths, kind, version: Some(version), system_key: false }
 }
 
 fn component() -> impl Strategy<Value = Component> {

@@ -27,9 +27,7 @@ const DOCUMENTS_READ: u64 = 10_000;
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 fn main() -> Outcome<()> {
-    let count = std::env::args()
-        .nth(1)
-        .map_or(Ok(20_000), |count| count.parse())?;
+    let count = std::env::args().nth(1).map_or(Ok(20_000), |count| count.parse())?;
     println!(
         "submitters  batches/s  groups  batches/group  check us  fjall us  answer us  bare batches/s  ratio"
     );
@@ -67,12 +65,7 @@ fn commits(submitters: u64, batches: u64) -> Outcome<()> {
 fn submit(engine: &Arc<FjallEngine>, submitters: u64, batches: u64) -> Outcome<f64> {
     let runtime = tokio::runtime::Builder::new_multi_thread().build()?;
     let shares: Vec<Vec<_>> = (0..submitters)
-        .map(|submitter| {
-            (submitter..batches)
-                .step_by(submitters as usize)
-                .map(batch)
-                .collect()
-        })
+        .map(|submitter| (submitter..batches).step_by(submitters as usize).map(batch).collect())
         .collect();
     let begun = Instant::now();
     let tasks: Vec<_> = shares
@@ -99,10 +92,7 @@ fn bare(group_size: u64, batches: u64) -> Outcome<f64> {
     let database = Database::builder(folder.path()).open()?;
     let memtable =
         |megabytes: u64| move || KeyspaceCreateOptions::default().max_memtable_size(megabytes << 20);
-    let (body, log) = (
-        database.keyspace("body", memtable(16))?,
-        database.keyspace("log", memtable(8))?,
-    );
+    let (body, log) = (database.keyspace("body", memtable(16))?, database.keyspace("log", memtable(8))?);
     let batches: Vec<_> = (0..batches).map(batch).collect();
     let mut batches = batches.into_iter().peekable();
     let begun = Instant::now();
@@ -110,10 +100,7 @@ fn bare(group_size: u64, batches: u64) -> Outcome<f64> {
         let mut group = database.batch().durability(Some(PersistMode::SyncData));
         for batch in batches.by_ref().take(group_size as usize) {
             for mutation in batch.mutations {
-                if let Mutation::Put {
-                    space, key, value, ..
-                } = mutation
-                {
+                if let Mutation::Put { space, key, value, .. } = mutation {
                     group.insert(if space == Space::Body { &body } else { &log }, key, value);
                 }
             }
@@ -138,9 +125,7 @@ fn reads(folder: &Path) -> Outcome<()> {
     let engine = FjallEngine::open(folder, Options::default())?;
     measure_reads("tables, all blocks cached", &engine, &keys)?;
     engine.close()?;
-    let database = Database::builder(folder.join("engine"))
-        .cache_size(64 << 20)
-        .open()?;
+    let database = Database::builder(folder.join("engine")).cache_size(64 << 20).open()?;
     let body = database.keyspace("body", KeyspaceCreateOptions::default)?;
     let get = |key: &Bytes| body.get(key).map(|value| assert!(value.is_some()));
     repeat("bare fjall, get", &keys, get)?;
@@ -171,10 +156,7 @@ fn repeat<E: Error + 'static>(
     for number in 0..READS {
         read(&keys[number.wrapping_mul(2_654_435_761) as usize % keys.len()])?;
     }
-    println!(
-        "{what}: {:.2} us",
-        begun.elapsed().as_secs_f64() * 1e6 / f64::from(READS)
-    );
+    println!("{what}: {:.2} us", begun.elapsed().as_secs_f64() * 1e6 / f64::from(READS));
     Ok(())
 }
 
@@ -200,10 +182,7 @@ fn opening(folder: &Path, batches: u64) -> Outcome<()> {
         println!("opening {what}: {:.0} ms", begun.elapsed().as_secs_f64() * 1e3);
         engine.close()?;
     }
-    println!(
-        "(journals at the kill, with preallocated zeros: {:.0} MB)",
-        journals as f64 / 1e6
-    );
+    println!("(journals at the kill, with preallocated zeros: {:.0} MB)", journals as f64 / 1e6);
     Ok(())
 }
 
@@ -211,11 +190,7 @@ fn journal_bytes(folder: &Path) -> Outcome<u64> {
     let mut bytes = 0;
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
-        if entry
-            .path()
-            .extension()
-            .is_some_and(|extension| extension == "jnl")
-        {
+        if entry.path().extension().is_some_and(|extension| extension == "jnl") {
             bytes += entry.metadata()?.len();
         }
     }
@@ -225,24 +200,9 @@ fn journal_bytes(folder: &Path) -> Outcome<u64> {
 fn batch(number: u64) -> WriteBatch {
     let mut batch = WriteBatch::new(ShardId(number % 4), 0);
     batch.expect(Space::Body, document_key(number), Expectation::Absent);
-    batch.put(
-        Space::Body,
-        document_key(number),
-        Bytes::from(document(number)),
-        Stamp::VALUE,
-    );
-    batch.put(
-        Space::Log,
-        log_key(number),
-        Bytes::from(vec![0; 24]),
-        Stamp::key_at(9),
-    );
-    batch.put(
-        Space::Log,
-        number_key(number),
-        Bytes::from(vec![0; 16]),
-        Stamp::NONE,
-    );
+    batch.put(Space::Body, document_key(number), Bytes::from(document(number)), Stamp::VALUE);
+    batch.put(Space::Log, log_key(number), Bytes::from(vec![0; 24]), Stamp::key_at(9));
+    batch.put(Space::Log, number_key(number), Bytes::from(vec![0; 16]), Stamp::NONE);
     batch
 }
 
@@ -274,9 +234,7 @@ fn document(number: u64) -> Vec<u8> {
     let mut random = number;
     text.extend([0; 8]);
     while text.len() < BODY_BYTES {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         text.extend(format!("\"property{}\":\"{random:016x}\",", text.len() % 20).bytes());
     }
     text.truncate(BODY_BYTES);

@@ -41,11 +41,7 @@ pub(crate) struct TimeCounters {
 impl TimeCounters {
     pub(crate) fn read(&self) -> CommitTimes {
         let read = |counter: &AtomicU64| Duration::from_nanos(counter.load(Ordering::Relaxed));
-        CommitTimes {
-            prepare: read(&self.prepare),
-            write: read(&self.write),
-            publish: read(&self.publish),
-        }
+        CommitTimes { prepare: read(&self.prepare), write: read(&self.write), publish: read(&self.publish) }
     }
 }
 
@@ -74,12 +70,7 @@ impl Drop for Committer {
 
 impl Committer {
     pub(crate) fn new(core: Arc<Core>, store: Arc<Store>, last_group: u64) -> Committer {
-        Committer {
-            core,
-            store,
-            last_group,
-            group: Group::default(),
-        }
+        Committer { core, store, last_group, group: Group::default() }
     }
 
     /// Works until the queue is closed.
@@ -90,10 +81,7 @@ impl Committer {
             for submission in submissions.drain(..) {
                 self.consider(submission);
             }
-            self.core
-                .times
-                .prepare
-                .fetch_add(nanoseconds_since(begun), Ordering::Relaxed);
+            self.core.times.prepare.fetch_add(nanoseconds_since(begun), Ordering::Relaxed);
             if !self.group.is_empty() {
                 self.write();
             }
@@ -105,8 +93,7 @@ impl Committer {
         let Submission { batch, answer, .. } = submission;
         let outcome = self.core.health.check().and_then(|()| {
             let core = &self.core;
-            self.group
-                .admit(batch, &self.store, |shard| core.shard_state(shard))
+            self.group.admit(batch, &self.store, |shard| core.shard_state(shard))
         });
         match outcome {
             Ok(version) => self.group.promise(answer, version),
@@ -123,14 +110,9 @@ impl Committer {
     fn write(&mut self) {
         let begun = Instant::now();
         let group = self.last_group + 1;
-        let written = self
-            .store
-            .wait_for_room()
-            .and_then(|()| self.group.write_to(&self.store).commit(group));
-        self.core
-            .times
-            .write
-            .fetch_add(nanoseconds_since(begun), Ordering::Relaxed);
+        let written =
+            self.store.wait_for_room().and_then(|()| self.group.write_to(&self.store).commit(group));
+        self.core.times.write.fetch_add(nanoseconds_since(begun), Ordering::Relaxed);
         match written {
             Ok(()) => self.publish(group),
             Err(error) => self.refuse(&error),
@@ -141,8 +123,7 @@ impl Committer {
         let begun = Instant::now();
         self.last_group = group;
         let core = &self.core;
-        core.current
-            .store(Arc::new(FjallSnapshot::open(Arc::clone(&self.store))));
+        core.current.store(Arc::new(FjallSnapshot::open(Arc::clone(&self.store))));
         core.shards.write().extend(self.group.take_shards());
         core.mark.acknowledge(group);
         let promises = self.group.take_promises();
@@ -151,9 +132,7 @@ impl Committer {
         for (answer, version) in promises {
             let _ = answer.send(Ok(version));
         }
-        core.times
-            .publish
-            .fetch_add(nanoseconds_since(begun), Ordering::Relaxed);
+        core.times.publish.fetch_add(nanoseconds_since(begun), Ordering::Relaxed);
     }
 
     fn refuse(&mut self, error: &fjall::Error) {
@@ -161,9 +140,7 @@ impl Committer {
         let reason = self.core.health.failure().unwrap_or_default();
         self.group.forget_changes();
         for (answer, _) in self.group.take_promises() {
-            let _ = answer.send(Err(Error::Unavailable {
-                reason: reason.to_owned(),
-            }));
+            let _ = answer.send(Err(Error::Unavailable { reason: reason.to_owned() }));
         }
     }
 }

@@ -74,10 +74,7 @@ pub enum OpenError {
 }
 
 fn holder_text(holder: Option<u32>) -> String {
-    holder.map_or_else(
-        || "another process".to_owned(),
-        |process| format!("process {process}"),
-    )
+    holder.map_or_else(|| "another process".to_owned(), |process| format!("process {process}"))
 }
 
 impl OpenError {
@@ -100,30 +97,18 @@ pub(crate) trait Doing<T> {
 
 impl<T> Doing<T> for io::Result<T> {
     fn doing(self, doing: &'static str, path: &Path) -> Result<T, OpenError> {
-        self.map_err(|source| OpenError::Io {
-            doing,
-            path: path.to_path_buf(),
-            source,
-        })
+        self.map_err(|source| OpenError::Io { doing, path: path.to_path_buf(), source })
     }
 }
 
 /// An error of fjall while opening.
 pub(crate) fn opening(folder: &Path, error: fjall::Error) -> OpenError {
     match error {
-        fjall::Error::Io(source) | fjall::Error::Storage(fjall::LsmError::Io(source)) => OpenError::Io {
-            doing: "open the engine's files in",
-            path: folder.to_path_buf(),
-            source,
-        },
-        fjall::Error::Locked => OpenError::Locked {
-            folder: folder.to_path_buf(),
-            holder: None,
-        },
-        other => OpenError::Damaged {
-            folder: folder.to_path_buf(),
-            what: other.to_string(),
-        },
+        fjall::Error::Io(source) | fjall::Error::Storage(fjall::LsmError::Io(source)) => {
+            OpenError::Io { doing: "open the engine's files in", path: folder.to_path_buf(), source }
+        }
+        fjall::Error::Locked => OpenError::Locked { folder: folder.to_path_buf(), holder: None },
+        other => OpenError::Damaged { folder: folder.to_path_buf(), what: other.to_string() },
     }
 }
 
@@ -131,17 +116,10 @@ pub(crate) fn opening(folder: &Path, error: fjall::Error) -> OpenError {
 pub(crate) fn reading(error: &fjall::Error) -> Error {
     match error {
         fjall::Error::Io(source) | fjall::Error::Storage(fjall::LsmError::Io(source))
-            if !matches!(
-                source.kind(),
-                io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData
-            ) =>
+            if !matches!(source.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData) =>
         {
-            Error::Unavailable {
-                reason: format!("a read failed: {source}"),
-            }
+            Error::Unavailable { reason: format!("a read failed: {source}") }
         }
-        other => Error::Corruption {
-            what: format!("a read failed: {other}"),
-        },
+        other => Error::Corruption { what: format!("a read failed: {other}") },
     }
 }

@@ -28,13 +28,7 @@ const ENGINE_FOLDER: &str = "engine";
 const FORMAT_WORDS: &str = "astrarium storage format ";
 
 /// Names that may be there before FORMAT is, because creating the folder was cut short, or the file system put it there.
-const EARLY_NAMES: [&str; 5] = [
-    LOCK_FILE,
-    MARK_FILE,
-    "FORMAT.new",
-    "ACKNOWLEDGED.new",
-    "lost+found",
-];
+const EARLY_NAMES: [&str; 5] = [LOCK_FILE, MARK_FILE, "FORMAT.new", "ACKNOWLEDGED.new", "lost+found"];
 
 /// A locked data folder.
 #[derive(Debug)]
@@ -51,15 +45,8 @@ impl Folder {
         if !path.join(FORMAT_FILE).try_exists().doing("look into", path)? {
             refuse_foreign(path)?;
         }
-        let folder = Folder {
-            path: path.to_path_buf(),
-            _lock: lock(path)?,
-        };
-        let is_new = !folder
-            .path
-            .join(FORMAT_FILE)
-            .try_exists()
-            .doing("look into", path)?;
+        let folder = Folder { path: path.to_path_buf(), _lock: lock(path)? };
+        let is_new = !folder.path.join(FORMAT_FILE).try_exists().doing("look into", path)?;
         if !is_new {
             folder.check_format()?;
         }
@@ -91,24 +78,17 @@ impl Folder {
         // A line is all there should be; the bound keeps a foreign file from filling memory.
         let read = File::open(&path).and_then(|file| file.take(256).read_to_string(&mut text));
         let number = match read {
-            Ok(_) => text
-                .strip_prefix(FORMAT_WORDS)
-                .and_then(|number| number.trim_end().parse::<u32>().ok()),
+            Ok(_) => text.strip_prefix(FORMAT_WORDS).and_then(|number| number.trim_end().parse::<u32>().ok()),
             Err(error) if error.kind() == io::ErrorKind::InvalidData => None,
             Err(error) => return Err(error).doing("read", &path),
         };
         let folder = self.path.clone();
         match number {
             Some(1..=FORMAT_VERSION) => Ok(()),
-            Some(found) if found > FORMAT_VERSION => Err(OpenError::NewerFormat {
-                folder,
-                found,
-                known: FORMAT_VERSION,
-            }),
-            _ => Err(OpenError::Damaged {
-                folder,
-                what: "the FORMAT file is not one of ours".to_owned(),
-            }),
+            Some(found) if found > FORMAT_VERSION => {
+                Err(OpenError::NewerFormat { folder, found, known: FORMAT_VERSION })
+            }
+            _ => Err(OpenError::Damaged { folder, what: "the FORMAT file is not one of ours".to_owned() }),
         }
     }
 }
@@ -117,9 +97,7 @@ fn refuse_foreign(path: &Path) -> Result<(), OpenError> {
     for entry in std::fs::read_dir(path).doing("list", path)? {
         let name = entry.doing("list", path)?.file_name();
         if !EARLY_NAMES.iter().any(|early| name == *early) {
-            return Err(OpenError::NotOurs {
-                folder: path.to_path_buf(),
-            });
+            return Err(OpenError::NotOurs { folder: path.to_path_buf() });
         }
     }
     Ok(())
@@ -138,22 +116,14 @@ fn lock(folder: &Path) -> Result<File, OpenError> {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut text = String::new();
-            let holder = file
-                .take(32)
-                .read_to_string(&mut text)
-                .ok()
-                .and_then(|_| text.trim_end().parse().ok());
-            return Err(OpenError::Locked {
-                folder: folder.to_path_buf(),
-                holder,
-            });
+            let holder =
+                file.take(32).read_to_string(&mut text).ok().and_then(|_| text.trim_end().parse().ok());
+            return Err(OpenError::Locked { folder: folder.to_path_buf(), holder });
         }
         Err(TryLockError::Error(error)) => return Err(error).doing("lock", &path),
     }
     // For people who wonder who holds the folder; the lock itself is what counts.
-    file.set_len(0)
-        .and_then(|()| writeln!(file, "{}", std::process::id()))
-        .doing("write", &path)?;
+    file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).doing("write", &path)?;
     Ok(file)
 }
 
@@ -169,9 +139,5 @@ pub(crate) fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
 
 /// Makes renames and new files in a folder lasting.
 pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
-    if cfg!(unix) {
-        File::open(path)?.sync_all()
-    } else {
-        Ok(())
-    }
+    if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
 }

@@ -47,11 +47,7 @@ impl FreeSpace {
     /// Why this batch is refused now, if it is.
     pub(crate) fn refusal_of(&self, batch: &WriteBatch) -> Option<String> {
         let free = self.measure();
-        let needed = if frees_space(batch) {
-            self.reserve / 4
-        } else {
-            self.reserve
-        };
+        let needed = if frees_space(batch) { self.reserve / 4 } else { self.reserve };
         (free < needed).then(|| self.reason(free))
     }
 
@@ -66,8 +62,7 @@ impl FreeSpace {
         if let Some(mut probed) = self.probed.try_lock() {
             let now = Instant::now();
             if probed.is_none_or(|probed| now.duration_since(probed) >= PROBE_INTERVAL) {
-                self.free
-                    .store(probe(&self.folder).unwrap_or(u64::MAX), Ordering::Relaxed);
+                self.free.store(probe(&self.folder).unwrap_or(u64::MAX), Ordering::Relaxed);
                 *probed = Some(now);
             }
         }
@@ -77,15 +72,7 @@ impl FreeSpace {
 
 /// Removes something and writes no body: what deleting a document looks like, with its entry in the log.
 fn frees_space(batch: &WriteBatch) -> bool {
-    let is_body_put = |mutation: &Mutation| {
-        matches!(
-            mutation,
-            Mutation::Put {
-                space: Space::Body,
-                ..
-            }
-        )
-    };
+    let is_body_put = |mutation: &Mutation| matches!(mutation, Mutation::Put { space: Space::Body, .. });
     let is_delete = |mutation: &Mutation| matches!(mutation, Mutation::Delete { .. });
     batch.mutations.iter().any(is_delete) && !batch.mutations.iter().any(is_body_put)
 }

@@ -54,10 +54,7 @@ impl Group {
             None => committed(batch.shard)?.epoch,
         };
         if batch.epoch != current {
-            return Err(Error::Fenced {
-                shard: batch.shard,
-                current,
-            });
+            return Err(Error::Fenced { shard: batch.shard, current });
         }
         for (index, (space, key, expectation)) in batch.expectations.iter().enumerate() {
             if !self.is_met(store, *space, key, *expectation)? {
@@ -74,24 +71,11 @@ impl Group {
         raise_fences(&batch, |shard| self.shards.entry(shard).or_default().epoch += 1);
         for mutation in batch.mutations {
             match mutation {
-                Mutation::Put {
-                    space,
-                    key,
-                    value,
-                    stamp,
-                } => {
+                Mutation::Put { space, key, value, stamp } => {
                     let (key, value) = stamp_put(key, value, stamp, version);
-                    self.change(Change {
-                        space,
-                        key,
-                        value: Some(value),
-                    });
+                    self.change(Change { space, key, value: Some(value) });
                 }
-                Mutation::Delete { space, key } => self.change(Change {
-                    space,
-                    key,
-                    value: None,
-                }),
+                Mutation::Delete { space, key } => self.change(Change { space, key, value: None }),
             }
         }
         Ok(version)
@@ -143,9 +127,7 @@ impl Group {
         key: &[u8],
         expectation: Expectation,
     ) -> Result<bool, Error> {
-        let place = self.places.find(self.hash(space, key), |place| {
-            self.changes[*place].is_of(space, key)
-        });
+        let place = self.places.find(self.hash(space, key), |place| self.changes[*place].is_of(space, key));
         if let Some(place) = place {
             return Ok(holds(expectation, self.changes[*place].value.as_deref()));
         }
@@ -155,20 +137,15 @@ impl Group {
 
     fn change(&mut self, change: Change) {
         let hash = self.hash(change.space, &change.key);
-        if let Some(place) = self.places.find(hash, |place| {
-            self.changes[*place].is_of(change.space, &change.key)
-        }) {
+        if let Some(place) =
+            self.places.find(hash, |place| self.changes[*place].is_of(change.space, &change.key))
+        {
             self.changes[*place].value = change.value;
             return;
         }
         let place = self.changes.len();
         self.changes.push(change);
-        let Group {
-            changes,
-            places,
-            hasher,
-            ..
-        } = self;
+        let Group { changes, places, hasher, .. } = self;
         places.insert_unique(hash, place, |place| {
             hasher.hash_one((changes[*place].space, &changes[*place].key[..]))
         });

@@ -27,9 +27,7 @@ impl Health {
     /// The answer to a commit, when writes are refused.
     pub(crate) fn check(&self) -> Result<(), Error> {
         match self.failure() {
-            Some(reason) => Err(Error::Unavailable {
-                reason: reason.to_owned(),
-            }),
+            Some(reason) => Err(Error::Unavailable { reason: reason.to_owned() }),
             None => Ok(()),
         }
     }
@@ -39,7 +37,5 @@ pub(crate) const CLOSED: &str = "the storage is closed";
 
 /// The answer after the end.
 pub(crate) fn closed() -> Error {
-    Error::Unavailable {
-        reason: CLOSED.to_owned(),
-    }
+    Error::Unavailable { reason: CLOSED.to_owned() }
 }

@@ -58,10 +58,7 @@ impl GroupRecord {
     pub(crate) fn decode(value: &[u8]) -> Option<GroupRecord> {
         let (group, rest) = value.split_first_chunk::<8>()?;
         let checksum = u32::from_be_bytes(rest.try_into().ok()?);
-        Some(GroupRecord {
-            group: u64::from_be_bytes(*group),
-            checksum,
-        })
+        Some(GroupRecord { group: u64::from_be_bytes(*group), checksum })
     }
 }
 
@@ -120,10 +117,8 @@ fn journals(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut numbered = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
-        let number = path
-            .file_name()
-            .and_then(|name| name.to_str())
-            .and_then(|name| name.strip_suffix(".jnl"));
+        let number =
+            path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".jnl"));
         if let Some(number) = number.and_then(|number| number.parse::<u64>().ok()) {
             numbered.push((number, path));
         }
@@ -194,11 +189,7 @@ impl JournalReader {
     fn open(path: &Path) -> io::Result<JournalReader> {
         let file = File::open(path)?;
         let length = file.metadata()?.len();
-        Ok(JournalReader {
-            file: BufReader::with_capacity(BUFFER_BYTES, file),
-            position: 0,
-            length,
-        })
+        Ok(JournalReader { file: BufReader::with_capacity(BUFFER_BYTES, file), position: 0, length })
     }
 
     fn seek(&mut self, position: u64) -> io::Result<()> {
@@ -281,10 +272,7 @@ impl JournalReader {
         let Some(header) = self.take::<ITEM_HEADER_BYTES>()? else {
             return Ok(None);
         };
-        let shape = ItemHeader {
-            key_bytes: GROUP_KEY.len() as u16,
-            value_bytes: RECORD_BYTES as u32,
-        };
+        let shape = ItemHeader { key_bytes: GROUP_KEY.len() as u16, value_bytes: RECORD_BYTES as u32 };
         if ItemHeader::decode(&header) != Some(shape) || self.take()? != Some(GROUP_KEY) {
             return Ok(None);
         }
@@ -347,9 +335,6 @@ impl ItemHeader {
         let key_bytes = u16::from_le_bytes([header[11], header[12]]);
         let value_bytes = u32::from_le_bytes([header[13], header[14], header[15], header[16]]);
         let is_item = header[0] == TAG_ITEM && header[1] <= KIND_REMOVAL && header[2] == 0;
-        (is_item && header[13..17] == header[17..21]).then_some(ItemHeader {
-            key_bytes,
-            value_bytes,
-        })
+        (is_item && header[13..17] == header[17..21]).then_some(ItemHeader { key_bytes, value_bytes })
     }
 }

@@ -73,11 +73,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options {
-            cache_bytes: 64 << 20,
-            free_space_reserve_bytes: 256 << 20,
-            free_space: None,
-        }
+        Options { cache_bytes: 64 << 20, free_space_reserve_bytes: 256 << 20, free_space: None }
     }
 }
 
@@ -145,9 +141,7 @@ impl Engine for FjallEngine {
             Err(error) => return Reply::ready(Err(error)),
         };
         Reply::later(async move {
-            let stopped = || Error::Unavailable {
-                reason: "the committer has stopped".to_owned(),
-            };
+            let stopped = || Error::Unavailable { reason: "the committer has stopped".to_owned() };
             receiver.await.unwrap_or_else(|_| Err(stopped()))
         })
     }
@@ -160,19 +154,12 @@ impl Engine for FjallEngine {
         if self.core.is_closed.load(Ordering::Relaxed) {
             return Some(CLOSED.to_owned());
         }
-        self.core
-            .health
-            .failure()
-            .map(str::to_owned)
-            .or_else(|| self.core.free_space.refusal())
+        self.core.health.failure().map(str::to_owned).or_else(|| self.core.free_space.refusal())
     }
 
     fn stats(&self) -> Stats {
         let current = self.core.current.load();
-        let disk_bytes = current
-            .store()
-            .ok()
-            .and_then(|store| store.database.disk_space().ok());
+        let disk_bytes = current.store().ok().and_then(|store| store.database.disk_space().ok());
         Stats {
             commits: self.core.commits.load(Ordering::Relaxed),
             conflicts: self.core.conflicts.load(Ordering::Relaxed),
@@ -184,12 +171,7 @@ impl Engine for FjallEngine {
 
     fn close(&self) -> Result<(), Error> {
         let mut life = self.life.lock();
-        let Some(Life {
-            committer,
-            marker,
-            _folder: folder,
-        }) = life.take()
-        else {
+        let Some(Life { committer, marker, _folder: folder }) = life.take() else {
             return Ok(());
         };
         self.core.is_closed.store(true, Ordering::Relaxed);
@@ -211,14 +193,9 @@ impl FjallEngine {
     /// [`Error::Corruption`]; blocks in the cache are not loaded again, so this says most right after opening.
     pub fn check_files(&self) -> Result<CheckedFiles, Error> {
         let current = self.core.current.load_full();
-        let (entry_count, byte_count) = current
-            .store()?
-            .read_everything()
-            .map_err(|error| error::reading(&error))?;
-        Ok(CheckedFiles {
-            entry_count,
-            byte_count,
-        })
+        let (entry_count, byte_count) =
+            current.store()?.read_everything().map_err(|error| error::reading(&error))?;
+        Ok(CheckedFiles { entry_count, byte_count })
     }
 
     /// The end of [`Engine::close`], when no thread of ours runs any more. If a reader still holds a view, fjall stays
@@ -228,20 +205,12 @@ impl FjallEngine {
         let store = Arc::clone(current.store()?);
         drop(current);
         if self.core.health.failure().is_none() {
-            store
-                .flush()
-                .map_err(|error| unavailable(&format!("flushing failed: {error}")))?;
-            let marked = self
-                .core
-                .mark
-                .write_last()
-                .and_then(|()| folder::sync_folder(folder.path()));
+            store.flush().map_err(|error| unavailable(&format!("flushing failed: {error}")))?;
+            let marked = self.core.mark.write_last().and_then(|()| folder::sync_folder(folder.path()));
             marked.map_err(|error| unavailable(&format!("writing the mark failed: {error}")))?;
         }
         match Arc::into_inner(store) {
-            Some(store) => store
-                .close()
-                .map_err(|error| unavailable(&format!("closing failed: {error}"))),
+            Some(store) => store.close().map_err(|error| unavailable(&format!("closing failed: {error}"))),
             None => Ok(()),
         }
     }
@@ -250,12 +219,7 @@ impl FjallEngine {
 impl Drop for FjallEngine {
     /// Without [`Engine::close`] this is like a kill: what waits is forgotten, nothing is flushed.
     fn drop(&mut self) {
-        let Some(Life {
-            committer,
-            marker,
-            _folder: folder,
-        }) = self.life.get_mut().take()
-        else {
+        let Some(Life { committer, marker, _folder: folder }) = self.life.get_mut().take() else {
             return;
         };
         self.core.queue.abandon();
@@ -271,9 +235,7 @@ impl Drop for FjallEngine {
 }
 
 fn unavailable(reason: &str) -> Error {
-    Error::Unavailable {
-        reason: reason.to_owned(),
-    }
+    Error::Unavailable { reason: reason.to_owned() }
 }
 
 /// What [`FjallEngine::check_files`] has read.

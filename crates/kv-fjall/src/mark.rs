@@ -41,11 +41,7 @@ impl Mark {
     pub(crate) fn new(path: PathBuf, acknowledged: u64) -> Mark {
         Mark {
             path,
-            state: Mutex::new(State {
-                acknowledged,
-                stopped: false,
-                idle: false,
-            }),
+            state: Mutex::new(State { acknowledged, stopped: false, idle: false }),
             changed: Condvar::new(),
         }
     }

@@ -46,11 +46,7 @@ impl FjallEngine {
         let journaled = repair_torn_end(&folder, acknowledged)?;
         let (store, recovered) = open_store(&folder, &options)?;
         let lost = |acknowledged, found| {
-            Err(OpenError::LostWrites {
-                folder: folder.path().to_path_buf(),
-                acknowledged,
-                found,
-            })
+            Err(OpenError::LostWrites { folder: folder.path().to_path_buf(), acknowledged, found })
         };
         if acknowledged > recovered {
             return lost(acknowledged, recovered);
@@ -75,10 +71,7 @@ impl FjallEngine {
         }
         let marked = mark::read(&folder.mark())?.unwrap_or(0);
         let engine = folder.engine();
-        let mut loss = AcceptedLoss {
-            acknowledged: marked,
-            found: u64::MAX,
-        };
+        let mut loss = AcceptedLoss { acknowledged: marked, found: u64::MAX };
         if engine.try_exists().doing("look for", &engine)? {
             if let Verdict::Lost { acknowledged, found } =
                 recovery::judge(&engine, marked).doing("scan", &engine)?
@@ -91,10 +84,7 @@ impl FjallEngine {
         loss.found = loss.found.min(recovered);
         // From here on, numbers go on behind the highest one ever seen, in an empty journal.
         let next = recovered.max(loss.acknowledged) + 1;
-        store
-            .begin(0)
-            .commit(next)
-            .map_err(|error| opening(folder.path(), error))?;
+        store.begin(0).commit(next).map_err(|error| opening(folder.path(), error))?;
         store.flush().map_err(|error| opening(folder.path(), error))?;
         store.close().doing("empty the journals in", &engine)?;
         mark::write(&folder.mark(), next).doing("write the mark in", folder.path())?;
@@ -108,11 +98,8 @@ fn create(folder: &Folder) -> Result<(), OpenError> {
     mark::write(&folder.mark(), 0).doing("write the mark in", folder.path())?;
     folder.write_format()?;
     // A path of one name has an empty parent: the present folder.
-    let parent = folder
-        .path()
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
+    let parent =
+        folder.path().parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     sync_folder(parent).doing("sync", parent)
 }
 
@@ -134,11 +121,9 @@ fn repair_torn_end(folder: &Folder, acknowledged: u64) -> Result<Option<u64>, Op
             recovery::cut(&engine).doing("cut the journals in", &engine)?;
             Ok(last_group)
         }
-        Verdict::Lost { acknowledged, found } => Err(OpenError::LostWrites {
-            folder: folder.path().to_path_buf(),
-            acknowledged,
-            found,
-        }),
+        Verdict::Lost { acknowledged, found } => {
+            Err(OpenError::LostWrites { folder: folder.path().to_path_buf(), acknowledged, found })
+        }
     }
 }
 
@@ -146,11 +131,7 @@ fn repair_torn_end(folder: &Folder, acknowledged: u64) -> Result<Option<u64>, Op
 /// been committed, so it is made anew.
 fn remove_unfinished(engine: &Path) -> Result<(), OpenError> {
     let is_complete = std::fs::metadata(engine.join(ENGINE_VERSION_FILE)).is_ok_and(|file| file.len() > 0);
-    if is_complete {
-        Ok(())
-    } else {
-        std::fs::remove_dir_all(engine).doing("remove the unfinished", engine)
-    }
+    if is_complete { Ok(()) } else { std::fs::remove_dir_all(engine).doing("remove the unfinished", engine) }
 }
 
 fn open_store(folder: &Folder, options: &Options) -> Result<(Store, u64), OpenError> {
@@ -165,10 +146,7 @@ fn open_store(folder: &Folder, options: &Options) -> Result<(Store, u64), OpenEr
 fn unreadable_mark(folder: &Folder) -> OpenError {
     let what = "the ACKNOWLEDGED file is missing or not whole, so it is not known whether commits are missing; \
                 restore it from a backup, or accept a possible loss with `astrarium repair --data DIR --accept-loss`";
-    OpenError::Damaged {
-        folder: folder.path().to_path_buf(),
-        what: what.to_owned(),
-    }
+    OpenError::Damaged { folder: folder.path().to_path_buf(), what: what.to_owned() }
 }
 
 fn start(
@@ -196,19 +174,9 @@ fn start(
     let committer = Committer::new(Arc::clone(&core), store, last_group);
     let path = folder.path().to_path_buf();
     let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
-        std::thread::Builder::new()
-            .name(name.to_owned())
-            .spawn(work)
-            .doing("start a thread for", &path)
+        std::thread::Builder::new().name(name.to_owned()).spawn(work).doing("start a thread for", &path)
     };
     let committer = spawn("astrarium-commit", Box::new(move || committer.run()))?;
     let marker = spawn("astrarium-mark", Box::new(move || mark.run(acknowledged)))?;
-    Ok(FjallEngine {
-        core,
-        life: Mutex::new(Some(Life {
-            committer,
-            marker,
-            _folder: folder,
-        })),
-    })
+    Ok(FjallEngine { core, life: Mutex::new(Some(Life { committer, marker, _folder: folder })) })
 }

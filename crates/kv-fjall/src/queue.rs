@@ -34,11 +34,7 @@ impl Submission {
     pub(crate) fn new(batch: WriteBatch, answer: Answer) -> Submission {
         let expected: usize = batch.expectations.iter().map(|(_, key, _)| key.len()).sum();
         let byte_count = batch.byte_count() + expected;
-        Submission {
-            batch,
-            answer,
-            byte_count,
-        }
+        Submission { batch, answer, byte_count }
     }
 }
 
@@ -127,12 +123,7 @@ mod tests {
 
     fn submission(value_bytes: usize) -> Submission {
         let mut batch = WriteBatch::new(ShardId(1), 0);
-        batch.put(
-            Space::Body,
-            bytes::Bytes::from_static(b"k"),
-            vec![0; value_bytes].into(),
-            Stamp::NONE,
-        );
+        batch.put(Space::Body, bytes::Bytes::from_static(b"k"), vec![0; value_bytes].into(), Stamp::NONE);
         Submission::new(batch, oneshot::channel().0)
     }
 
@@ -145,10 +136,7 @@ mod tests {
         assert!(matches!(queue.push(submission(0)), Err(Error::Busy)));
         let mut group = Vec::new();
         assert!(queue.take(&mut group));
-        assert_eq!(
-            (group.len(), queue.len()),
-            (GROUP_COUNT_MAX, WAITING_COUNT_MAX - GROUP_COUNT_MAX)
-        );
+        assert_eq!((group.len(), queue.len()), (GROUP_COUNT_MAX, WAITING_COUNT_MAX - GROUP_COUNT_MAX));
         queue.push(submission(0)).unwrap();
     }
 
@@ -173,10 +161,7 @@ mod tests {
         let queue = Queue::default();
         queue.push(submission(1)).unwrap();
         queue.close();
-        assert!(matches!(
-            queue.push(submission(1)),
-            Err(Error::Unavailable { .. })
-        ));
+        assert!(matches!(queue.push(submission(1)), Err(Error::Unavailable { .. })));
         let mut group = Vec::new();
         assert!(queue.take(&mut group));
         assert!(!queue.take(&mut Vec::new()));

@@ -58,18 +58,11 @@ fn judge_findings(journals: &[Findings], mark: u64) -> Verdict {
             continue;
         }
         let later = &journals[index + 1..];
-        let behind = if is_gap {
-            found.first_group.zip(found.last_group)
-        } else {
-            found.behind
-        };
+        let behind = if is_gap { found.first_group.zip(found.last_group) } else { found.behind };
         return judge_damage(last_group, behind, later, mark);
     }
     match last_group {
-        Some(found) if mark > found => Verdict::Lost {
-            acknowledged: mark,
-            found,
-        },
+        Some(found) if mark > found => Verdict::Lost { acknowledged: mark, found },
         _ => Verdict::Clean { last_group },
     }
 }
@@ -81,28 +74,18 @@ fn judge_damage(
     later: &[Findings],
     mark: u64,
 ) -> Verdict {
-    let in_later = later
-        .iter()
-        .filter_map(|found| found.first_group.zip(found.last_group));
+    let in_later = later.iter().filter_map(|found| found.first_group.zip(found.last_group));
     let (lowest, highest) = behind
         .into_iter()
         .chain(in_later)
-        .fold((u64::MAX, 0), |(low, high), (first, last)| {
-            (low.min(first), high.max(last))
-        });
+        .fold((u64::MAX, 0), |(low, high), (first, last)| (low.min(first), high.max(last)));
     // Where nothing whole stands before the damage, the best guess is that it hit one group.
     let found = last_group.unwrap_or_else(|| if highest > 0 { lowest.saturating_sub(2) } else { 0 });
     if highest > 0 || !later.is_empty() {
-        return Verdict::Lost {
-            acknowledged: mark.max(highest).max(found + 1),
-            found,
-        };
+        return Verdict::Lost { acknowledged: mark.max(highest).max(found + 1), found };
     }
     match last_group {
-        Some(found) if mark > found => Verdict::Lost {
-            acknowledged: mark,
-            found,
-        },
+        Some(found) if mark > found => Verdict::Lost { acknowledged: mark, found },
         _ => Verdict::TornEnd { last_group },
     }
 }
@@ -113,10 +96,8 @@ pub(crate) fn cut(folder: &Path) -> io::Result<()> {
     let mut last_group = None;
     let mut is_cut = false;
     for found in journal::scan(folder)? {
-        let is_gap = found
-            .first_group
-            .zip(last_group)
-            .is_some_and(|(first, last): (u64, u64)| first != last + 1);
+        let is_gap =
+            found.first_group.zip(last_group).is_some_and(|(first, last): (u64, u64)| first != last + 1);
         if is_cut || is_gap {
             std::fs::rename(&found.path, kept_name(&found.path)?)?;
             is_cut = true;
@@ -126,11 +107,7 @@ pub(crate) fn cut(folder: &Path) -> io::Result<()> {
         }
         last_group = found.last_group.or(last_group);
     }
-    if is_cut {
-        crate::folder::sync_folder(folder)
-    } else {
-        Ok(())
-    }
+    if is_cut { crate::folder::sync_folder(folder) } else { Ok(()) }
 }
 
 fn cut_file(found: &Findings) -> io::Result<()> {
@@ -170,11 +147,7 @@ fn kept_name(path: &Path) -> io::Result<PathBuf> {
     let mut candidate = PathBuf::new();
     for number in 1..=KEPT_COUNT_MAX {
         let mut name = path.as_os_str().to_owned();
-        name.push(if number == 1 {
-            ".damaged".to_owned()
-        } else {
-            format!(".damaged.{number}")
-        });
+        name.push(if number == 1 { ".damaged".to_owned() } else { format!(".damaged.{number}") });
         candidate = PathBuf::from(name);
         if !candidate.try_exists()? {
             break;
@@ -205,11 +178,7 @@ mod tests {
                 behind: *behind,
             })
             .collect();
-        assert_eq!(
-            judge_findings(&findings, mark),
-            *expected,
-            "{journals:?}, mark {mark}"
-        );
+        assert_eq!(judge_findings(&findings, mark), *expected, "{journals:?}, mark {mark}");
     }
 
     #[test]

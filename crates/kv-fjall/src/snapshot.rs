@@ -28,12 +28,7 @@ struct View {
 
 impl FjallSnapshot {
     pub(crate) fn open(store: Arc<Store>) -> FjallSnapshot {
-        FjallSnapshot {
-            view: Some(View {
-                snapshot: store.database.snapshot(),
-                store,
-            }),
-        }
+        FjallSnapshot { view: Some(View { snapshot: store.database.snapshot(), store }) }
     }
 
     /// What is given out after closing.
@@ -61,10 +56,7 @@ impl View {
         if key.is_empty() || key.len() > KEY_BYTES_MAX {
             return Ok(None);
         }
-        let value = self
-            .snapshot
-            .get(self.store.keyspace(space), key)
-            .map_err(|error| reading(&error))?;
+        let value = self.snapshot.get(self.store.keyspace(space), key).map_err(|error| reading(&error))?;
         Ok(value.map(Bytes::from))
     }
 
@@ -78,9 +70,7 @@ impl View {
         if range.start >= range.end {
             return Ok(ScanBatch::default());
         }
-        let entries = self
-            .snapshot
-            .range(self.store.keyspace(space), &range.start[..]..&range.end[..]);
+        let entries = self.snapshot.range(self.store.keyspace(space), &range.start[..]..&range.end[..]);
         match direction {
             Direction::Forward => gather(entries, limit),
             Direction::Backward => gather(entries.rev(), limit),
@@ -94,10 +84,7 @@ impl Snapshot for FjallSnapshot {
     }
 
     fn get_many(&self, space: Space, keys: &[Bytes]) -> Reply<Result<Vec<Option<Bytes>>, Error>> {
-        Reply::ready(
-            self.view()
-                .and_then(|view| keys.iter().map(|key| view.get(space, key)).collect()),
-        )
+        Reply::ready(self.view().and_then(|view| keys.iter().map(|key| view.get(space, key)).collect()))
     }
 
     fn scan(
@@ -107,10 +94,7 @@ impl Snapshot for FjallSnapshot {
         direction: Direction,
         limit: ScanLimit,
     ) -> Reply<Result<ScanBatch, Error>> {
-        Reply::ready(
-            self.view()
-                .and_then(|view| view.scan(space, range, direction, limit)),
-        )
+        Reply::ready(self.view().and_then(|view| view.scan(space, range, direction, limit)))
     }
 }
 
@@ -119,10 +103,7 @@ fn gather(entries: impl Iterator<Item = Guard>, limit: ScanLimit) -> Result<Scan
     for entry in entries {
         if collector.is_full() {
             // The key tells that there is one more, and that it can be read, without loading its value.
-            return entry
-                .key()
-                .map(|_| collector.finish(true))
-                .map_err(|error| reading(&error));
+            return entry.key().map(|_| collector.finish(true)).map_err(|error| reading(&error));
         }
         let (key, value) = entry.into_inner().map_err(|error| reading(&error))?;
         collector.push(Bytes::from(key), Bytes::from(value));

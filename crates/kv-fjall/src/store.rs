@@ -13,7 +13,7 @@
 use crate::Options;
 use crate::error::reading;
 use crate::journal::{self, GROUP_KEY, GroupRecord};
-use astrarium_kv::{Error, ShardId, ShardState, Space};
+use astrarium_kv::{Error, ShardId, ShardState, Space, TALLY_COUNT};
 use fjall::config::{BlockSizePolicy, CompressionPolicy, HashRatioPolicy};
 use fjall::{
     AbstractTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode,
@@ -56,12 +56,7 @@ impl Store {
         let body = database.keyspace("body", bodies)?;
         let log = database.keyspace("log", || small_values(8 << 20))?;
         let state = database.keyspace("state", || small_values(2 << 20))?;
-        Ok(Store {
-            folder: folder.to_path_buf(),
-            database,
-            spaces: [meta, body, log],
-            state,
-        })
+        Ok(Store { folder: folder.to_path_buf(), database, spaces: [meta, body, log], state })
     }
 
     pub(crate) fn keyspace(&self, space: Space) -> &Keyspace {
@@ -79,9 +74,7 @@ impl Store {
 
     /// A shard's state as a snapshot sees it.
     pub(crate) fn shard(&self, snapshot: &fjall::Snapshot, shard: ShardId) -> Result<ShardState, Error> {
-        let value = snapshot
-            .get(&self.state, shard_key(shard))
-            .map_err(|error| reading(&error))?;
+        let value = snapshot.get(&self.state, shard_key(shard)).map_err(|error| reading(&error))?;
         let Some(value) = value else {
             return Ok(ShardState::default());
         };
@@ -104,11 +97,7 @@ impl Store {
     /// Begins a group of about this many changes.
     pub(crate) fn begin(&self, change_count: usize) -> GroupWriter<'_> {
         let batch = OwnedWriteBatch::with_capacity(self.database.clone(), change_count + 8);
-        GroupWriter {
-            store: self,
-            batch,
-            checksum: crc32fast::Hasher::new(),
-        }
+        GroupWriter { store: self, batch, checksum: crc32fast::Hasher::new() }
     }
 
     /// Writes all memtables to tables, so that the journal is not needed. Tells whether that is so.
@@ -138,19 +127,10 @@ impl Store {
     /// replay. They are emptied and not removed, because fjall learns its last sequence number only if one is there.
     pub(crate) fn close(self) -> std::io::Result<()> {
         let is_flushed = self.is_flushed();
-        let Store {
-            folder,
-            database,
-            spaces,
-            state,
-        } = self;
+        let Store { folder, database, spaces, state } = self;
         drop((spaces, state));
         drop(database);
-        if is_flushed {
-            journal::empty_all(&folder)
-        } else {
-            Ok(())
-        }
+        if is_flushed { journal::empty_all(&folder) } else { Ok(()) }
     }
 
     /// Reads every entry of every keyspace, and so checks every block that is not in the cache yet.
@@ -195,10 +175,7 @@ impl GroupWriter<'_> {
 
     /// Writes the group and waits until it is on stable storage; only then readers see it.
     pub(crate) fn commit(mut self, group: u64) -> fjall::Result<()> {
-        let record = GroupRecord {
-            group,
-            checksum: self.checksum.finalize(),
-        };
+        let record = GroupRecord { group, checksum: self.checksum.finalize() };
         self.batch.insert(&self.store.state, GROUP_KEY, record.encode());
         self.batch.durability(Some(PersistMode::SyncData)).commit()
     }
@@ -223,9 +200,7 @@ fn small_values(memtable_bytes: u64) -> KeyspaceCreateOptions {
 }
 
 fn unreadable(what: &str) -> Error {
-    Error::Corruption {
-        what: format!("{what} has an unknown form"),
-    }
+    Error::Corruption { what: format!("{what} has an unknown form") }
 }
 
 /// One byte that is not [`GROUP_KEY`], then the shard's number.
@@ -235,12 +210,14 @@ fn shard_key(shard: ShardId) -> [u8; 9] {
     key
 }
 
-fn encode_shard(state: ShardState) -> [u8; 24] {
-    let mut value = [0; 24];
-    for (place, number) in value
-        .chunks_exact_mut(8)
-        .zip([state.version, state.epoch, state.high_water])
-    {
+/// Version, epoch, highest number, then the sums.
+const SHARD_BYTES: usize = 8 * (3 + TALLY_COUNT);
+
+fn encode_shard(state: ShardState) -> [u8; SHARD_BYTES] {
+    let mut value = [0; SHARD_BYTES];
+    let numbers = [state.version, state.epoch, state.high_water].into_iter();
+    let numbers = numbers.chain(state.tallies.map(i64::cast_unsigned));
+    for (place, number) in value.chunks_exact_mut(8).zip(numbers) {
         place.copy_from_slice(&number.to_be_bytes());
     }
     value
@@ -250,13 +227,11 @@ fn decode_shard(value: &[u8]) -> Option<ShardState> {
     let (numbers, []) = value.as_chunks::<8>() else {
         return None;
     };
-    let [version, epoch, high_water] = numbers else {
+    let [version, epoch, high_water, tallies @ ..] = numbers else {
         return None;
     };
     let [version, epoch, high_water] = [version, epoch, high_water].map(|number| u64::from_be_bytes(*number));
-    Some(ShardState {
-        version,
-        epoch,
-        high_water,
-    })
+    let tallies: &[[u8; 8]; TALLY_COUNT] = tallies.try_into().ok()?;
+    let tallies = tallies.map(i64::from_be_bytes);
+    Some(ShardState { version, epoch, high_water, tallies })
 }

@@ -1,6 +1,6 @@
 //! One transaction, ready to commit: what must hold, and what changes.
 
-use crate::{ShardId, Space};
+use crate::{ShardId, Space, TALLY_COUNT};
 use bytes::Bytes;
 
 /// A transaction of one shard, prepared by the request and only checked and applied by the engine.
@@ -12,6 +12,8 @@ pub struct WriteBatch {
     pub epoch: u64,
     /// Highest number the batch uses from the shard's number space; the engine remembers the maximum.
     pub high_water: u64,
+    /// What the batch adds to the shard's running sums.
+    pub tallies: [i64; TALLY_COUNT],
     /// Shards whose epoch rises by one when this batch commits.
     pub fences: Vec<ShardId>,
     /// What must hold on the state just before this batch.
@@ -66,22 +68,13 @@ pub struct Stamp {
 
 impl Stamp {
     /// Nothing is filled in.
-    pub const NONE: Stamp = Stamp {
-        key_offset: None,
-        value: false,
-    };
+    pub const NONE: Stamp = Stamp { key_offset: None, value: false };
     /// The value begins with its version.
-    pub const VALUE: Stamp = Stamp {
-        key_offset: None,
-        value: true,
-    };
+    pub const VALUE: Stamp = Stamp { key_offset: None, value: true };
 
     /// The version stands in the key at this offset.
     pub const fn key_at(offset: u32) -> Stamp {
-        Stamp {
-            key_offset: Some(offset),
-            value: false,
-        }
+        Stamp { key_offset: Some(offset), value: false }
     }
 }
 
@@ -92,6 +85,7 @@ impl WriteBatch {
             shard,
             epoch,
             high_water: 0,
+            tallies: [0; TALLY_COUNT],
             fences: Vec::new(),
             expectations: Vec::new(),
             mutations: Vec::new(),
@@ -105,12 +99,7 @@ impl WriteBatch {
 
     /// Adds a write.
     pub fn put(&mut self, space: Space, key: Bytes, value: Bytes, stamp: Stamp) {
-        self.mutations.push(Mutation::Put {
-            space,
-            key,
-            value,
-            stamp,
-        });
+        self.mutations.push(Mutation::Put { space, key, value, stamp });
     }
 
     /// Adds a removal.

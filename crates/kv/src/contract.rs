@@ -38,9 +38,7 @@ pub fn validate(batch: &WriteBatch) -> Result<(), Error> {
     }
     for mutation in &batch.mutations {
         match mutation {
-            Mutation::Put {
-                key, value, stamp, ..
-            } => {
+            Mutation::Put { key, value, stamp, .. } => {
                 validate_key(key)?;
                 validate_value(value, *stamp)?;
                 let offset = stamp.key_offset.map(|offset| offset as usize);
@@ -73,9 +71,7 @@ fn validate_value(value: &Bytes, stamp: Stamp) -> Result<(), Error> {
 }
 
 fn broken(rule: &str) -> Error {
-    Error::Contract {
-        what: rule.to_owned(),
-    }
+    Error::Contract { what: rule.to_owned() }
 }
 
 /// Whether an expectation holds for the present value of its key.
@@ -96,18 +92,12 @@ pub fn stamp_put(key: Bytes, value: Bytes, stamp: Stamp, version: CommitVersion)
         Some(offset) => stamp_bytes(key, offset as usize, version),
         None => key,
     };
-    let value = if stamp.value {
-        stamp_bytes(value, 0, version)
-    } else {
-        value
-    };
+    let value = if stamp.value { stamp_bytes(value, 0, version) } else { value };
     (key, value)
 }
 
 fn stamp_bytes(bytes: Bytes, offset: usize, version: CommitVersion) -> Bytes {
-    let mut writable = bytes
-        .try_into_mut()
-        .unwrap_or_else(|shared| BytesMut::from(&shared[..]));
+    let mut writable = bytes.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]));
     writable[offset..offset + STAMP_BYTES].copy_from_slice(&version.0.to_be_bytes());
     writable.freeze()
 }
@@ -116,6 +106,9 @@ fn stamp_bytes(bytes: Bytes, offset: usize, version: CommitVersion) -> Bytes {
 pub fn advance(state: &mut ShardState, batch: &WriteBatch) -> CommitVersion {
     state.version += 1;
     state.high_water = state.high_water.max(batch.high_water);
+    for (sum, change) in state.tallies.iter_mut().zip(batch.tallies) {
+        *sum = sum.wrapping_add(change);
+    }
     CommitVersion(state.version)
 }
 
@@ -139,11 +132,7 @@ pub struct ScanCollector {
 impl ScanCollector {
     /// Nothing gathered yet.
     pub fn new(limit: ScanLimit) -> ScanCollector {
-        ScanCollector {
-            limit,
-            byte_count: 0,
-            entries: Vec::new(),
-        }
+        ScanCollector { limit, byte_count: 0, entries: Vec::new() }
     }
 
     /// Whether the limit is reached: one more entry in the range now means `more`.
@@ -160,9 +149,6 @@ impl ScanCollector {
 
     /// The answer; `more` says whether the range has an entry beyond those gathered.
     pub fn finish(self, more: bool) -> ScanBatch {
-        ScanBatch {
-            entries: self.entries,
-            more,
-        }
+        ScanBatch { entries: self.entries, more }
     }
 }

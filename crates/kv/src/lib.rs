@@ -60,7 +60,12 @@ pub struct ShardState {
     pub epoch: u64,
     /// The highest [`WriteBatch::high_water`] of any committed batch.
     pub high_water: u64,
+    /// Sums of the [`WriteBatch::tallies`] of all committed batches.
+    pub tallies: [i64; TALLY_COUNT],
 }
+
+/// How many running sums an engine keeps for each shard. What they count is the business of the layer above.
+pub const TALLY_COUNT: usize = 2;
 
 /// Counters for metrics and logs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

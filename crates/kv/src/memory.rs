@@ -76,10 +76,7 @@ impl Engine for MemoryEngine {
     fn snapshot(&self) -> Arc<dyn Snapshot> {
         let state = self.shared.state.read();
         *self.shared.live.lock().entry(state.sequence).or_default() += 1;
-        Arc::new(MemorySnapshot {
-            shared: Arc::clone(&self.shared),
-            sequence: state.sequence,
-        })
+        Arc::new(MemorySnapshot { shared: Arc::clone(&self.shared), sequence: state.sequence })
     }
 
     fn commit(&self, batch: WriteBatch) -> Reply<Result<CommitVersion, Error>> {
@@ -113,9 +110,7 @@ impl Shared {
         contract::validate(&batch)?;
         let mut state = self.state.write();
         if state.closed {
-            return Err(Error::Unavailable {
-                reason: closed_reason(),
-            });
+            return Err(Error::Unavailable { reason: closed_reason() });
         }
         state.examine(&batch)?;
         let live = self.live.lock();
@@ -132,15 +127,10 @@ impl State {
     fn examine(&mut self, batch: &WriteBatch) -> Result<(), Error> {
         let current = self.shard(batch.shard).epoch;
         if batch.epoch != current {
-            return Err(Error::Fenced {
-                shard: batch.shard,
-                current,
-            });
+            return Err(Error::Fenced { shard: batch.shard, current });
         }
         for (index, (space, key, expectation)) in batch.expectations.iter().enumerate() {
-            let present = self.spaces[*space as usize]
-                .get(key)
-                .and_then(|chain| chain.newest.value.as_ref());
+            let present = self.spaces[*space as usize].get(key).and_then(|chain| chain.newest.value.as_ref());
             if !contract::holds(*expectation, present.map(AsRef::as_ref)) {
                 self.stats.conflicts += 1;
                 return Err(Error::Conflict { expectation: index });
@@ -156,12 +146,7 @@ impl State {
         let visits = batch.mutations.len() * 2 + COLLECT_EXTRA;
         for mutation in batch.mutations {
             match mutation {
-                Mutation::Put {
-                    space,
-                    key,
-                    value,
-                    stamp,
-                } => {
+                Mutation::Put { space, key, value, stamp } => {
                     let (key, value) = contract::stamp_put(key, value, stamp, version);
                     self.write(space, key, Some(value), live);
                 }
@@ -179,13 +164,7 @@ impl State {
         let map = &mut self.spaces[space as usize];
         let Some(chain) = map.get_mut(&key) else {
             if value.is_some() {
-                map.insert(
-                    key,
-                    Chain {
-                        newest: Version { sequence, value },
-                        older: Vec::new(),
-                    },
-                );
+                map.insert(key, Chain { newest: Version { sequence, value }, older: Vec::new() });
             }
             return;
         };
@@ -201,11 +180,7 @@ impl State {
     fn collect(&mut self, visits: usize, live: &Live) {
         let oldest = live.keys().next().copied().unwrap_or(u64::MAX);
         for _ in 0..visits {
-            if self
-                .unneeded
-                .front()
-                .is_none_or(|(sequence, _, _)| *sequence > oldest)
-            {
+            if self.unneeded.front().is_none_or(|(sequence, _, _)| *sequence > oldest) {
                 return;
             }
             let Some((_, space, key)) = self.unneeded.pop_front() else {
@@ -251,9 +226,7 @@ impl Chain {
 
     fn at(&self, sequence: u64) -> Option<&Bytes> {
         let older = self.older.iter().rev();
-        let version = std::iter::once(&self.newest)
-            .chain(older)
-            .find(|version| version.sequence <= sequence);
+        let version = std::iter::once(&self.newest).chain(older).find(|version| version.sequence <= sequence);
         version.and_then(|version| version.value.as_ref())
     }
 }
@@ -266,9 +239,7 @@ struct MemorySnapshot {
 impl Drop for MemorySnapshot {
     fn drop(&mut self) {
         let mut live = self.shared.live.lock();
-        let count = live
-            .get_mut(&self.sequence)
-            .expect("a living snapshot is counted");
+        let count = live.get_mut(&self.sequence).expect("a living snapshot is counted");
         *count -= 1;
         if *count == 0 {
             live.remove(&self.sequence);
@@ -337,12 +308,7 @@ mod tests {
 
     fn version_count(engine: &MemoryEngine) -> usize {
         let state = engine.shared.state.read();
-        state
-            .spaces
-            .iter()
-            .flat_map(BTreeMap::values)
-            .map(|chain| 1 + chain.older.len())
-            .sum()
+        state.spaces.iter().flat_map(BTreeMap::values).map(|chain| 1 + chain.older.len()).sum()
     }
 
     fn write(engine: &MemoryEngine, key: u8, value: Option<u8>) {
@@ -356,17 +322,9 @@ mod tests {
     }
 
     fn everything(snapshot: &dyn Snapshot) -> Vec<(Bytes, Bytes)> {
-        let range = KeyRange {
-            start: Bytes::new(),
-            end: Bytes::from_static(&[0xFF]),
-        };
-        let limit = ScanLimit {
-            entry_count_max: usize::MAX,
-            byte_count_max: usize::MAX,
-        };
-        block_on(snapshot.scan(Space::Meta, &range, Direction::Forward, limit))
-            .unwrap()
-            .entries
+        let range = KeyRange { start: Bytes::new(), end: Bytes::from_static(&[0xFF]) };
+        let limit = ScanLimit { entry_count_max: usize::MAX, byte_count_max: usize::MAX };
+        block_on(snapshot.scan(Space::Meta, &range, Direction::Forward, limit)).unwrap().entries
     }
 
     #[test]

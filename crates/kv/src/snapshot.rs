@@ -39,10 +39,7 @@ impl KeyRange {
         }
         let last = end.last_mut().expect("a prefix has a byte below FF");
         *last += 1;
-        KeyRange {
-            start: Bytes::copy_from_slice(prefix),
-            end: end.into(),
-        }
+        KeyRange { start: Bytes::copy_from_slice(prefix), end: end.into() }
     }
 }
 

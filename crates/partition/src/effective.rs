@@ -64,12 +64,7 @@ impl EffectiveKey {
             let low = char::from(*low).to_digit(16)?;
             Some((high * 16 + low) as u8)
         };
-        pairs
-            .iter()
-            .map(byte)
-            .collect::<Option<_>>()
-            .map(Self)
-            .ok_or(EffectiveKeyError)
+        pairs.iter().map(byte).collect::<Option<_>>().map(Self).ok_or(EffectiveKeyError)
     }
 
     /// The bytes, in the order of which keys compare.
@@ -108,9 +103,7 @@ impl PartitionKeyDefinition {
         match (self.kind, self.hash_version()) {
             (PartitionKind::Range, _) => EffectiveKey(binary(components)),
             (PartitionKind::MultiHash, _) => {
-                let parts = components
-                    .iter()
-                    .flat_map(|component| hash_v2(std::slice::from_ref(component)));
+                let parts = components.iter().flat_map(|component| hash_v2(std::slice::from_ref(component)));
                 EffectiveKey(parts.collect())
             }
             (PartitionKind::Hash, HashVersion::V2) => EffectiveKey(hash_v2(components).to_vec()),
@@ -208,11 +201,7 @@ fn binary(components: &[Component]) -> Vec<u8> {
 fn push_number(number: f64, bytes: &mut Vec<u8>) {
     const SIGN: u64 = 1 << 63;
     let bits = number.to_bits();
-    let ordered = if bits & SIGN == 0 {
-        bits ^ SIGN
-    } else {
-        bits.wrapping_neg()
-    };
+    let ordered = if bits & SIGN == 0 { bits ^ SIGN } else { bits.wrapping_neg() };
     bytes.push((ordered >> 56) as u8);
     let mut rest = ordered << 8;
     loop {
@@ -228,11 +217,7 @@ fn push_number(number: f64, bytes: &mut Vec<u8>) {
 
 /// Every byte plus one, so that 00 can end the string; no UTF-8 byte is FF.
 fn push_string(text: &str, bytes: &mut Vec<u8>) {
-    bytes.extend(
-        text.bytes()
-            .take(BINARY_STRING_BYTES_MAX)
-            .map(|byte| byte.saturating_add(1)),
-    );
+    bytes.extend(text.bytes().take(BINARY_STRING_BYTES_MAX).map(|byte| byte.saturating_add(1)));
     if text.len() < BINARY_STRING_BYTES_MAX {
         bytes.push(0x00);
     }
@@ -245,11 +230,7 @@ fn cut_string(text: &str) -> Box<str> {
     for (at, character) in text.char_indices() {
         let after = units + character.len_utf16();
         if after > V1_STRING_UNITS_MAX {
-            let half = if units < V1_STRING_UNITS_MAX {
-                "\u{FFFD}"
-            } else {
-                ""
-            };
+            let half = if units < V1_STRING_UNITS_MAX { "\u{FFFD}" } else { "" };
             return [&text[..at], half].concat().into();
         }
         units = after;

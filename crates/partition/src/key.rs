@@ -113,20 +113,15 @@ impl PartitionKeyDefinition {
     /// Takes the key out of a document. A path that leads to no scalar gives an undefined component; on a
     /// container with a system key, a document without any has the empty key.
     pub fn extract(&self, document: Node<'_>) -> PartitionKey {
-        let components = self
-            .paths
-            .iter()
-            .map(|path| document.at(path).map_or(Component::Undefined, Component::of));
+        let components =
+            self.paths.iter().map(|path| document.at(path).map_or(Component::Undefined, Component::of));
         self.canonical(PartitionKey(components.collect()))
     }
 
     /// Makes keys of headers comparable with extracted ones where "no key" has two spellings: a system key container
     /// knows it as the empty key, every other container as one undefined component per path.
     pub fn canonical(&self, key: PartitionKey) -> PartitionKey {
-        let undefined = key
-            .0
-            .iter()
-            .all(|component| matches!(component, Component::Undefined));
+        let undefined = key.0.iter().all(|component| matches!(component, Component::Undefined));
         match (self.system_key, undefined) {
             (true, true) => PartitionKey::default(),
             (false, true) if key.0.is_empty() => PartitionKey(vec![Component::Undefined; self.paths.len()]),
@@ -141,10 +136,7 @@ impl Component {
             Kind::Null => Some(Component::Null),
             Kind::Bool => node.as_bool().map(Component::Bool),
             Kind::Number => node.as_f64().map(Component::Number),
-            Kind::String => node
-                .as_str()
-                .map(Cow::into_owned)
-                .map(|text| Component::String(text.into())),
+            Kind::String => node.as_str().map(Cow::into_owned).map(|text| Component::String(text.into())),
             Kind::Array | Kind::Object => None,
         };
         scalar.unwrap_or(Component::Undefined)
@@ -216,11 +208,7 @@ mod tests {
 
     fn check_header(header: &str, expected: Result<&[Component], PartitionKeyError>) {
         let actual = PartitionKey::parse_header(header);
-        assert_eq!(
-            actual,
-            expected.map(|components| PartitionKey(components.to_vec())),
-            "{header}"
-        );
+        assert_eq!(actual, expected.map(|components| PartitionKey(components.to_vec())), "{header}");
     }
 
     #[test]
@@ -247,19 +235,9 @@ mod tests {
     #[test]
     fn refuses_what_is_no_key() {
         use PartitionKeyError::{NotAScalar, NotAnArray};
-        for header in [
-            "",
-            "abc",
-            "\"abc\"",
-            "{}",
-            "null",
-            "[",
-            "[1e400]",
-            "%zz",
-            "%FF",
-            "%5B%2",
-            r#"["\ud800"]"#,
-        ] {
+        for header in
+            ["", "abc", "\"abc\"", "{}", "null", "[", "[1e400]", "%zz", "%FF", "%5B%2", r#"["\ud800"]"#]
+        {
             check_header(header, Err(NotAnArray));
         }
         check_header("[[1]]", Err(NotAScalar { index: 0 }));
@@ -271,23 +249,12 @@ mod tests {
     fn bounds_the_size() {
         let key = |length: usize| PartitionKey::new(vec![text(&"x".repeat(length)), Component::Number(1.0)]);
         assert_eq!(key(2040).check_size(), Ok(()));
-        assert_eq!(
-            key(2041).check_size(),
-            Err(PartitionKeyError::TooLong { byte_count: 2049 })
-        );
+        assert_eq!(key(2041).check_size(), Err(PartitionKeyError::TooLong { byte_count: 2049 }));
     }
 
     fn definition(paths: &[&str], system_key: bool) -> PartitionKeyDefinition {
-        let paths = paths
-            .iter()
-            .map(|path| PropertyPath::parse(path).unwrap())
-            .collect();
-        PartitionKeyDefinition {
-            paths,
-            kind: PartitionKind::Hash,
-            version: None,
-            system_key,
-        }
+        let paths = paths.iter().map(|path| PropertyPath::parse(path).unwrap()).collect();
+        PartitionKeyDefinition { paths, kind: PartitionKind::Hash, version: None, system_key }
     }
 
     #[test]
@@ -320,10 +287,7 @@ mod tests {
             let extracted = definition.extract(document.root());
             assert_eq!(extracted.components().len(), component_count);
             assert_eq!(definition.canonical(PartitionKey::default()), extracted);
-            assert_eq!(
-                definition.canonical(PartitionKey::parse_header("[{},{}]").unwrap()),
-                extracted
-            );
+            assert_eq!(definition.canonical(PartitionKey::parse_header("[{},{}]").unwrap()), extracted);
         }
         let prefix = PartitionKey::parse_header("[{}]").unwrap();
         assert_eq!(definition(&["/a", "/b"], false).canonical(prefix.clone()), prefix);

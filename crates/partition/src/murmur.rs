@@ -38,15 +38,11 @@ fn halves(block: [u8; 16]) -> (u64, u64) {
 }
 
 fn mix_low(half: u64) -> u64 {
-    half.wrapping_mul(LOW_FACTOR)
-        .rotate_left(31)
-        .wrapping_mul(HIGH_FACTOR)
+    half.wrapping_mul(LOW_FACTOR).rotate_left(31).wrapping_mul(HIGH_FACTOR)
 }
 
 fn mix_high(half: u64) -> u64 {
-    half.wrapping_mul(HIGH_FACTOR)
-        .rotate_left(33)
-        .wrapping_mul(LOW_FACTOR)
+    half.wrapping_mul(HIGH_FACTOR).rotate_left(33).wrapping_mul(LOW_FACTOR)
 }
 
 fn finish_64(mut hash: u64) -> u64 {
@@ -60,10 +56,7 @@ pub(crate) fn hash_32(bytes: &[u8]) -> u32 {
     let (blocks, tail) = bytes.as_chunks::<4>();
     let mut hash = 0_u32;
     for block in blocks {
-        hash = (hash ^ mix_32(*block))
-            .rotate_left(13)
-            .wrapping_mul(5)
-            .wrapping_add(0xE654_6B64);
+        hash = (hash ^ mix_32(*block)).rotate_left(13).wrapping_mul(5).wrapping_add(0xE654_6B64);
     }
     let mut last = [0; 4];
     last[..tail.len()].copy_from_slice(tail);
@@ -74,8 +67,5 @@ pub(crate) fn hash_32(bytes: &[u8]) -> u32 {
 }
 
 fn mix_32(block: [u8; 4]) -> u32 {
-    u32::from_le_bytes(block)
-        .wrapping_mul(0xCC9E_2D51)
-        .rotate_left(15)
-        .wrapping_mul(0x1B87_3593)
+    u32::from_le_bytes(block).wrapping_mul(0xCC9E_2D51).rotate_left(15).wrapping_mul(0x1B87_3593)
 }

@@ -25,10 +25,7 @@ pub struct EffectiveRange {
 impl EffectiveRange {
     /// The whole space.
     pub fn full() -> Self {
-        Self {
-            min: EffectiveKey::MIN,
-            max: EffectiveKey::max(),
-        }
+        Self { min: EffectiveKey::MIN, max: EffectiveKey::max() }
     }
 
     /// All keys that begin with this one: where the documents under a prefix of a hierarchical key are.
@@ -55,23 +52,14 @@ impl EffectiveRange {
     /// The ranges of a new container with `count` physical partitions, equal by hash. A definition without hash
     /// cannot be sliced before its values are known and gets one range, as does a count of zero.
     pub fn equal_slices(count: u32, definition: &PartitionKeyDefinition) -> Vec<EffectiveRange> {
-        let count = if definition.kind == PartitionKind::Range {
-            1
-        } else {
-            count.max(1)
-        };
+        let count = if definition.kind == PartitionKind::Range { 1 } else { count.max(1) };
         let place = |slice: u32| match (slice, definition.hash_version()) {
             (0, _) => EffectiveKey::MIN,
             (slice, _) if slice == count => EffectiveKey::max(),
             (slice, HashVersion::V1) => v1_key(u32::MAX / count * slice),
             (slice, HashVersion::V2) => v2_key(V2_HASH_MAX / u128::from(count) * u128::from(slice)),
         };
-        (0..count)
-            .map(|slice| EffectiveRange {
-                min: place(slice),
-                max: place(slice + 1),
-            })
-            .collect()
+        (0..count).map(|slice| EffectiveRange { min: place(slice), max: place(slice + 1) }).collect()
     }
 
     /// The place that halves the hashes inside; `None` when the range is too narrow, or not hashed.
@@ -123,12 +111,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn definition(kind: PartitionKind, version: Option<HashVersion>) -> PartitionKeyDefinition {
-        PartitionKeyDefinition {
-            paths: vec![],
-            kind,
-            version,
-            system_key: false,
-        }
+        PartitionKeyDefinition { paths: vec![], kind, version, system_key: false }
     }
 
     fn v1() -> PartitionKeyDefinition {
@@ -140,21 +123,14 @@ mod tests {
     }
 
     fn range(min: &str, max: &str) -> EffectiveRange {
-        EffectiveRange {
-            min: EffectiveKey::parse(min).unwrap(),
-            max: EffectiveKey::parse(max).unwrap(),
-        }
+        EffectiveRange { min: EffectiveKey::parse(min).unwrap(), max: EffectiveKey::parse(max).unwrap() }
     }
 
     fn check_slices(definition: &PartitionKeyDefinition, count: u32, boundaries: &[&str]) {
         let slices = EffectiveRange::equal_slices(count, definition);
         let inner: Vec<String> = slices.iter().skip(1).map(|slice| slice.min.to_string()).collect();
         assert_eq!(inner, boundaries);
-        assert!(
-            slices
-                .windows(2)
-                .all(|pair| pair[0].max == pair[1].min && !pair[0].is_empty())
-        );
+        assert!(slices.windows(2).all(|pair| pair[0].max == pair[1].min && !pair[0].is_empty()));
         assert_eq!(
             (&slices[0].min, &slices[slices.len() - 1].max),
             (&EffectiveKey::MIN, &EffectiveKey::max())
@@ -184,15 +160,10 @@ mod tests {
     #[test]
     fn splits_in_the_middle() {
         let check = |definition: &PartitionKeyDefinition, min: &str, max: &str, expected: Option<&str>| {
-            let midpoint = range(min, max)
-                .split_midpoint(definition)
-                .map(|key| key.to_string());
+            let midpoint = range(min, max).split_midpoint(definition).map(|key| key.to_string());
             assert_eq!(midpoint.as_deref(), expected, "{min} {max}");
         };
-        let (half, quarter) = (
-            "1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF",
-            "0FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF",
-        );
+        let (half, quarter) = ("1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF", "0FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF");
         check(&v2(), "", "FF", Some(half));
         check(&v2(), "", half, Some(quarter));
         check(&v2(), half, "FF", Some("2FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF"));

@@ -30,7 +30,8 @@ pub(crate) fn run(settings: &ServeSettings) -> anyhow::Result<()> {
     } else {
         Arc::new(engines::embedded(&settings.data, settings.cache_mb, settings.reserve_mb)?)
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("start runtime")?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("start runtime")?;
     runtime.block_on(serve(settings, keys, engine))
 }
 
@@ -109,7 +110,8 @@ fn account_keys(settings: &ServeSettings) -> anyhow::Result<AccountKeys> {
     let key = |name: &str, text: &str| {
         MasterKey::from_base64(text).with_context(|| format!("{name} is not an account key"))
     };
-    let optional = |name: &str, text: &Option<String>| text.as_deref().map(|text| key(name, text)).transpose();
+    let optional =
+        |name: &str, text: &Option<String>| text.as_deref().map(|text| key(name, text)).transpose();
     Ok(AccountKeys {
         primary: key("--key", &settings.key)?,
         secondary: optional("--secondary-key", &settings.secondary_key)?,
@@ -122,6 +124,9 @@ fn account_keys(settings: &ServeSettings) -> anyhow::Result<AccountKeys> {
 fn ready_line(settings: &ServeSettings, address: &str) -> String {
     let endpoint = settings.public_endpoint.clone().unwrap_or_else(|| format!("http://{address}/"));
     let key = if settings.key == EMULATOR_KEY { EMULATOR_KEY } else { "<the key given with --key>" };
-    let place = if settings.memory { "in memory".to_owned() } else { format!("in {}", settings.data.display()) };
-    format!("Astrarium is ready, data {place}. Connection string: AccountEndpoint={endpoint};AccountKey={key};")
+    let place =
+        if settings.memory { "in memory".to_owned() } else { format!("in {}", settings.data.display()) };
+    format!(
+        "Astrarium is ready, data {place}. Connection string: AccountEndpoint={endpoint};AccountKey={key};"
+    )
 }

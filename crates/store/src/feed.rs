@@ -77,16 +77,10 @@ pub async fn by_insertion(
     let mut position = after;
     loop {
         keys.start = number::number_key(shard, position.saturating_add(1));
-        let step = ScanLimit {
-            entry_count_max: page.step(),
-            byte_count_max: usize::MAX,
-        };
+        let step = ScanLimit { entry_count_max: page.step(), byte_count_max: usize::MAX };
         let batch = snapshot.scan(Space::Log, &keys, Direction::Forward, step).await?;
-        let body_keys: Vec<Bytes> = batch
-            .entries
-            .iter()
-            .map(|(_, suffix)| document::from_suffix(shard, suffix))
-            .collect();
+        let body_keys: Vec<Bytes> =
+            batch.entries.iter().map(|(_, suffix)| document::from_suffix(shard, suffix)).collect();
         let bodies = snapshot.get_many(Space::Body, &body_keys).await?;
         for ((key, _), body) in batch.entries.iter().zip(bodies) {
             let here = number::read_number(key)?;
@@ -117,18 +111,11 @@ pub async fn by_key(
     let mut page = PageBuilder::new(limit, expiry);
     let mut position = Bytes::copy_from_slice(after.unwrap_or_default());
     if after.is_some() {
-        keys.start = keys
-            .start
-            .max(just_after(&document::from_suffix(range.shard.0, &position)));
+        keys.start = keys.start.max(just_after(&document::from_suffix(range.shard.0, &position)));
     }
     while keys.start < keys.end {
-        let step = ScanLimit {
-            entry_count_max: page.step(),
-            byte_count_max: limit.bytes_max,
-        };
-        let batch = snapshot
-            .scan(Space::Body, &keys, Direction::Forward, step)
-            .await?;
+        let step = ScanLimit { entry_count_max: page.step(), byte_count_max: limit.bytes_max };
+        let batch = snapshot.scan(Space::Body, &keys, Direction::Forward, step).await?;
         for (key, body) in batch.entries {
             if !page.offer(Some(body))? {
                 return Ok(page.stopped_at(position));
@@ -164,20 +151,12 @@ struct PageBuilder {
 
 impl PageBuilder {
     fn new(limit: PageLimit, expiry: Expiry) -> PageBuilder {
-        PageBuilder {
-            limit,
-            expiry,
-            documents: Vec::new(),
-            bytes: 0,
-            examined: 0,
-        }
+        PageBuilder { limit, expiry, documents: Vec::new(), bytes: 0, examined: 0 }
     }
 
     /// How many entries to ask for next: one more than fits tells whether there is a further page.
     fn step(&self) -> usize {
-        (self.limit.count_max - self.documents.len())
-            .saturating_add(1)
-            .min(STEP)
+        (self.limit.count_max - self.documents.len()).saturating_add(1).min(STEP)
     }
 
     fn is_spent(&self) -> bool {
@@ -204,16 +183,10 @@ impl PageBuilder {
     }
 
     fn stopped_at<P>(self, position: P) -> Page<P> {
-        Page {
-            documents: self.documents,
-            resume: Some(position),
-        }
+        Page { documents: self.documents, resume: Some(position) }
     }
 
     fn finished<P>(self) -> Page<P> {
-        Page {
-            documents: self.documents,
-            resume: None,
-        }
+        Page { documents: self.documents, resume: None }
     }
 }

@@ -48,9 +48,7 @@ impl Incoming {
         let text = json::Text::parse(bytes).map_err(|error| invalid(explain(&error)))?;
         let root = text.root();
         if root.kind() != Kind::Object {
-            return Err(invalid(
-                "The input content is invalid because the document must be a JSON object.",
-            ));
+            return Err(invalid("The input content is invalid because the document must be a JSON object."));
         }
         let id = checked_id(root)?;
         let ttl = checked_ttl(root)?;
@@ -61,12 +59,7 @@ impl Incoming {
         if stored.len() - HEADER_LENGTH > DOCUMENT_BYTES_MAX {
             return Err(Refusal::TooLarge);
         }
-        Ok(Incoming {
-            id,
-            partition,
-            ttl,
-            bytes: stored,
-        })
+        Ok(Incoming { id, partition, ttl, bytes: stored })
     }
 
     /// Bytes of the text that will be stored.
@@ -97,9 +90,8 @@ fn checked_ttl(root: Node<'_>) -> Result<Option<i32>, Refusal> {
         return Ok(None);
     };
     let number = ttl.as_f64().filter(|number| number.fract() == 0.0);
-    let seconds = number
-        .filter(|number| (-1.0..=f64::from(i32::MAX)).contains(number))
-        .map(|number| number as i32);
+    let seconds =
+        number.filter(|number| (-1.0..=f64::from(i32::MAX)).contains(number)).map(|number| number as i32);
     seconds.filter(|seconds| *seconds != 0).map(Some).ok_or_else(|| {
         invalid(
             "The input ttl is invalid. Ensure to provide a nonzero positive integer value that is less than or equal \

@@ -18,7 +18,7 @@ pub mod transaction;
 pub mod verify;
 
 pub use incoming::{Incoming, Refusal};
-pub use transaction::{Location, Transaction};
+pub use transaction::{BYTE_TALLY, DOCUMENT_TALLY, Location, Transaction};
 
 use astrarium_catalog::definition::container::DefaultTtl;
 use astrarium_keys::Malformed;

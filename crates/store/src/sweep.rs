@@ -13,10 +13,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 
 /// Keys or documents removed in one batch.
-const STEP: ScanLimit = ScanLimit {
-    entry_count_max: 500,
-    byte_count_max: 4 << 20,
-};
+const STEP: ScanLimit = ScanLimit { entry_count_max: 500, byte_count_max: 4 << 20 };
 
 /// Removes some of a dead shard's keys; false when nothing was left.
 pub async fn sweep_shard(engine: &dyn Engine, shard: ShardId) -> Result<bool, Error> {
@@ -27,9 +24,7 @@ pub async fn sweep_shard(engine: &dyn Engine, shard: ShardId) -> Result<bool, Er
     ];
     let snapshot = engine.snapshot();
     for (space, prefix) in places {
-        let step = snapshot
-            .scan(space, &KeyRange::prefix(&prefix), Direction::Forward, STEP)
-            .await?;
+        let step = snapshot.scan(space, &KeyRange::prefix(&prefix), Direction::Forward, STEP).await?;
         if step.entries.is_empty() {
             continue;
         }
@@ -68,13 +63,8 @@ pub async fn sweep_partition(
 ) -> Result<PartitionStep, Error> {
     let snapshot = engine.snapshot();
     let prefix = document::partition_prefix(range.shard.0, effective, partition);
-    let found = snapshot
-        .scan(Space::Body, &KeyRange::prefix(&prefix), Direction::Forward, STEP)
-        .await?;
-    let mut step = PartitionStep {
-        more: found.more,
-        ..PartitionStep::default()
-    };
+    let found = snapshot.scan(Space::Body, &KeyRange::prefix(&prefix), Direction::Forward, STEP).await?;
+    let mut step = PartitionStep { more: found.more, ..PartitionStep::default() };
     let mut transaction = Transaction::begin(env, range, container.definition.default_ttl, snapshot);
     for (key, _) in &found.entries {
         if let Some(old) = transaction.remove(key).await? {
@@ -97,11 +87,7 @@ pub(crate) struct Walk {
 
 impl Walk {
     pub(crate) fn new(engine: &dyn Engine, space: Space, prefix: &[u8]) -> Walk {
-        Walk {
-            snapshot: engine.snapshot(),
-            space,
-            rest: Some(KeyRange::prefix(prefix)),
-        }
+        Walk { snapshot: engine.snapshot(), space, rest: Some(KeyRange::prefix(prefix)) }
     }
 
     /// The next entries; none at the end.
@@ -109,15 +95,11 @@ impl Walk {
         let Some(range) = &self.rest else {
             return Ok(Vec::new());
         };
-        let step = self
-            .snapshot
-            .scan(self.space, range, Direction::Forward, STEP)
-            .await?;
+        let step = self.snapshot.scan(self.space, range, Direction::Forward, STEP).await?;
         self.rest = match step.entries.last() {
-            Some((last, _)) if step.more => Some(KeyRange {
-                start: just_after(last),
-                end: range.end.clone(),
-            }),
+            Some((last, _)) if step.more => {
+                Some(KeyRange { start: just_after(last), end: range.end.clone() })
+            }
             _ => None,
         };
         Ok(step.entries)

@@ -17,6 +17,11 @@ use astrarium_partition::{EffectiveKey, PartitionKey};
 use bytes::Bytes;
 use std::sync::Arc;
 
+/// Which of a shard's running sums counts documents, expired ones included until they are swept.
+pub const DOCUMENT_TALLY: usize = 0;
+/// Which of a shard's running sums counts the bytes of documents' texts.
+pub const BYTE_TALLY: usize = 1;
+
 /// Where a document is or would be.
 #[derive(Debug, Clone)]
 pub struct Location<'a> {
@@ -34,11 +39,7 @@ impl<'a> Location<'a> {
         let effective = container.definition.partition_key.effective(partition);
         let range = container.range_of(&effective);
         let key = document::document_key(range.shard.0, &effective, partition, id);
-        Location {
-            range,
-            effective,
-            key,
-        }
+        Location { range, effective, key }
     }
 }
 
@@ -70,18 +71,8 @@ impl<'a> Transaction<'a> {
         default_ttl: Option<DefaultTtl>,
         snapshot: Arc<dyn Snapshot>,
     ) -> Transaction<'a> {
-        let expiry = Expiry {
-            default_ttl,
-            now: env.now_seconds(),
-        };
-        Transaction {
-            env,
-            range,
-            expiry,
-            snapshot,
-            entries: Vec::new(),
-            sequence: 0,
-        }
+        let expiry = Expiry { default_ttl, now: env.now_seconds() };
+        Transaction { env, range, expiry, snapshot, entries: Vec::new(), sequence: 0 }
     }
 
     /// The visible document at a key, this transaction's own writes included.
@@ -98,10 +89,7 @@ impl<'a> Transaction<'a> {
         index_excluded: bool,
     ) -> Result<&Body, Error> {
         let index = self.entry(key).await?;
-        let number = self.entries[index]
-            .current
-            .as_ref()
-            .map(|body| body.header.number);
+        let number = self.entries[index].current.as_ref().map(|body| body.header.number);
         let body = self.new_body(number, incoming, index_excluded);
         let entry = &mut self.entries[index];
         entry.changed = true;
@@ -110,17 +98,9 @@ impl<'a> Transaction<'a> {
 
     /// Writes a new document without reading: the commit fails if there is one already, expired or not.
     pub fn write_unseen(&mut self, key: Bytes, incoming: Incoming, index_excluded: bool) -> &Body {
-        debug_assert!(
-            self.entries.iter().all(|entry| entry.key != key),
-            "an unseen document was seen"
-        );
+        debug_assert!(self.entries.iter().all(|entry| entry.key != key), "an unseen document was seen");
         let body = self.new_body(None, incoming, index_excluded);
-        let entry = Entry {
-            key,
-            stored: None,
-            current: Some(body),
-            changed: true,
-        };
+        let entry = Entry { key, stored: None, current: Some(body), changed: true };
         let index = self.entries.len();
         self.entries.push(entry);
         self.entries[index].current.as_ref().expect("just written")
@@ -147,19 +127,9 @@ impl<'a> Transaction<'a> {
         if let Some(index) = self.entries.iter().position(|entry| entry.key == *key) {
             return Ok(index);
         }
-        let stored = self
-            .snapshot
-            .get(Space::Body, key)
-            .await?
-            .map(Body::decode)
-            .transpose()?;
+        let stored = self.snapshot.get(Space::Body, key).await?.map(Body::decode).transpose()?;
         let current = stored.clone().filter(|body| self.expiry.is_alive(&body.header));
-        self.entries.push(Entry {
-            key: key.clone(),
-            stored,
-            current,
-            changed: false,
-        });
+        self.entries.push(Entry { key: key.clone(), stored, current, changed: false });
         Ok(self.entries.len() - 1)
     }
 
@@ -181,13 +151,13 @@ impl<'a> Transaction<'a> {
 /// Appends the difference between what storage has and what it shall have.
 fn stage(batch: &mut WriteBatch, entry: Entry) {
     let shard = batch.shard.0;
-    let expectation = entry
-        .stored
-        .as_ref()
-        .map_or(Expectation::Absent, |body| Expectation::Version(body.header.lsn));
+    let expectation =
+        entry.stored.as_ref().map_or(Expectation::Absent, |body| Expectation::Version(body.header.lsn));
     batch.expect(Space::Body, entry.key.clone(), expectation);
     let suffix = entry.key.slice(document::SHARD_PREFIX_LENGTH..);
     let new_number = entry.current.as_ref().map(|body| body.header.number);
+    tally(batch, entry.stored.as_ref(), -1);
+    tally(batch, entry.current.as_ref(), 1);
     if let Some(old) = &entry.stored {
         astrarium_changefeed::remove(batch, old.header.lsn, old.header.sequence);
         if new_number != Some(old.header.number) {
@@ -199,16 +169,19 @@ fn stage(batch: &mut WriteBatch, entry: Entry) {
             let header = new.header;
             batch.put(Space::Body, entry.key, new.into_bytes(), Stamp::VALUE);
             if entry.stored.is_none_or(|old| old.header.number != header.number) {
-                batch.put(
-                    Space::Log,
-                    number::number_key(shard, header.number),
-                    suffix.clone(),
-                    Stamp::NONE,
-                );
+                batch.put(Space::Log, number::number_key(shard, header.number), suffix.clone(), Stamp::NONE);
                 batch.high_water = batch.high_water.max(header.number);
             }
             astrarium_changefeed::append(batch, header.sequence, suffix);
         }
         None => batch.delete(Space::Body, entry.key),
+    }
+}
+
+/// Counts a document that comes or goes.
+fn tally(batch: &mut WriteBatch, document: Option<&Body>, sign: i64) {
+    if let Some(body) = document {
+        batch.tallies[DOCUMENT_TALLY] += sign;
+        batch.tallies[BYTE_TALLY] += sign * body.text().len() as i64;
     }
 }

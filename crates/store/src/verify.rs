@@ -5,6 +5,7 @@
 //! checksums.
 
 use crate::sweep::Walk;
+use crate::transaction::{BYTE_TALLY, DOCUMENT_TALLY};
 use crate::{Error, Incoming};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_keys::body::Body;
@@ -48,18 +49,13 @@ pub async fn verify_range(
         if step.is_empty() {
             break;
         }
-        let wanted = step
-            .iter()
-            .flat_map(|(key, value)| check_body(container, range, key, value, &mut report));
+        let wanted =
+            step.iter().flat_map(|(key, value)| check_body(container, range, key, value, &mut report));
         let wanted: Vec<Wanted> = wanted.collect();
         check_entries(engine, &wanted, &mut report).await?;
     }
-    let directory_count = Walk::new(engine, Space::Log, &number::number_prefix(shard))
-        .count()
-        .await?;
-    let feed_count = Walk::new(engine, Space::Log, &feed::feed_prefix(shard))
-        .count()
-        .await?;
+    let directory_count = Walk::new(engine, Space::Log, &number::number_prefix(shard)).count().await?;
+    let feed_count = Walk::new(engine, Space::Log, &feed::feed_prefix(shard)).count().await?;
     for (what, count) in [("directory", directory_count), ("change feed", feed_count)] {
         if count != report.documents {
             let text = format!("{what} has {count} entries for {} documents", report.documents);
@@ -67,11 +63,10 @@ pub async fn verify_range(
         }
     }
     let state = engine.shard(range.shard).await?;
-    if report.documents > 0 && state.version == 0 {
-        report.problem(
-            "documents in a shard without commits",
-            &document::shard_prefix(shard),
-        );
+    let counted = [report.documents, report.bytes].map(u64::cast_signed);
+    if counted != [state.tallies[DOCUMENT_TALLY], state.tallies[BYTE_TALLY]] {
+        let text = format!("running sums say {:?} for {counted:?} documents and bytes", state.tallies);
+        report.problem(&text, &document::shard_prefix(shard));
     }
     Ok(report)
 }

@@ -159,7 +159,9 @@ fn parse_case(lines: &[&str], block: Range<usize>) -> Result<Case, String> {
     let request_line = request_line.ok_or_else(|| at(block.start, "a case without a request line"))?;
     let (verb, target) = lines[request_line]
         .split_once(' ')
-        .filter(|(verb, target)| verb.chars().all(|letter| letter.is_ascii_uppercase()) && target.starts_with('/'))
+        .filter(|(verb, target)| {
+            verb.chars().all(|letter| letter.is_ascii_uppercase()) && target.starts_with('/')
+        })
         .ok_or_else(|| at(request_line, "not a request line such as GET /dbs"))?;
     let case = Case {
         line: request_line + 1,
@@ -217,7 +219,8 @@ mod tests {
     fn a_file_is_taken_apart() {
         let text = "# Title.\ngiven database d\n\n# Shows.\nfrom: docs\nPOST /dbs\nIf-Match: *\n{\"id\":\n\"d\"}\n---- 201\netag: <any>\n{\"id\":\"d\",...}\n\nGET /dbs\nfrom: guess\n---- 204\n";
         let file = CaseFile::parse(text).unwrap();
-        let [Step::Given { line: 2, text }, Step::Case(create), Step::Case(list)] = file.steps.as_slice() else {
+        let [Step::Given { line: 2, text }, Step::Case(create), Step::Case(list)] = file.steps.as_slice()
+        else {
             panic!("{file:?}");
         };
         assert_eq!(text, "database d");

@@ -42,7 +42,10 @@ pub fn update(text: &str, server: &Server) -> Result<String, String> {
     let mut replaced = Vec::new();
     for step in &file.steps {
         if let (Step::Case(case), Some(failure)) = (step, runner.step(step)?) {
-            replaced.push((case.expected_lines.clone(), rewrite::expected_lines(&case.expected, &failure.response)));
+            replaced.push((
+                case.expected_lines.clone(),
+                rewrite::expected_lines(&case.expected, &failure.response),
+            ));
         }
     }
     for (range, new) in replaced.into_iter().rev() {
@@ -94,13 +97,15 @@ impl<'a> Runner<'a> {
 
     fn case(&mut self, case: &Case) -> Result<Option<Failure>, String> {
         if let Some(seconds) = case.directive("clock") {
-            let seconds = seconds.parse().map_err(|_| format!("clock: {seconds} is not a number of seconds"))?;
+            let seconds =
+                seconds.parse().map_err(|_| format!("clock: {seconds} is not a number of seconds"))?;
             self.server.clock().advance_seconds(seconds);
         }
         let request = self.request(case)?;
-        let response = self.client.send(&request).map_err(|error| {
-            format!("{} {} was not answered: {error}", request.verb, request.target)
-        })?;
+        let response = self
+            .client
+            .send(&request)
+            .map_err(|error| format!("{} {} was not answered: {error}", request.verb, request.target))?;
         let differences = self.differences(&case.expected, &response);
         if differences.is_empty() {
             return Ok(None);
@@ -193,7 +198,8 @@ fn given_request(text: &str) -> Result<(String, Request), String> {
         "item" => {
             let (key, body) = rest.split_once(" {").ok_or("an item needs a partition key and a body")?;
             let body = format!("{{{body}");
-            let item_id = Json::parse(&body)?.get("id").and_then(Json::as_text).unwrap_or_default().to_owned();
+            let item_id =
+                Json::parse(&body)?.get("id").and_then(Json::as_text).unwrap_or_default().to_owned();
             let target = format!("/dbs/{owner}/colls/{id}/docs");
             return Ok((item_id, Request::new("POST", &target).partition_key(key).body(body)));
         }
@@ -271,7 +277,9 @@ mod tests {
     fn a_wrong_expectation_is_reported_and_updated() {
         let text = "# T.\nfrom: docs\nPOST /dbs\n{\"id\":\"d\"}\n---- 200\netag: <save:e>\n{\"id\":\"x\",\"_rid\":\"<any>\"}\n\nfrom: docs\nGET /dbs/d\nif-none-match: <e>\n---- 304\n";
         let report = run(text, &Server::in_memory()).unwrap_err();
-        for part in ["line 3:", "status: expected 200, got 201", "body.id: expected \"x\", got \"d\"", "POST /dbs"] {
+        for part in
+            ["line 3:", "status: expected 200, got 201", "body.id: expected \"x\", got \"d\"", "POST /dbs"]
+        {
             assert!(report.contains(part), "{part} in {report}");
         }
         let updated = update(text, &Server::in_memory()).unwrap();

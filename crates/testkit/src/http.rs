@@ -104,7 +104,8 @@ impl<S: Read + Write> Connection<S> {
         let mut response = Response { status, headers, body: Vec::new() };
         if verb != "HEAD" && !matches!(status, 204 | 304) {
             let length = response.header("content-length").and_then(|text| text.parse().ok());
-            let length = length.ok_or_else(|| malformed("a response with a body but without Content-Length"))?;
+            let length =
+                length.ok_or_else(|| malformed("a response with a body but without Content-Length"))?;
             while self.ahead.len() < length {
                 self.read_more()?;
             }

@@ -49,7 +49,9 @@ impl Json {
     /// The last member of this name.
     pub fn get(&self, name: &str) -> Option<&Json> {
         match self {
-            Json::Object { members, .. } => members.iter().rev().find(|(own, _)| own == name).map(|(_, value)| value),
+            Json::Object { members, .. } => {
+                members.iter().rev().find(|(own, _)| own == name).map(|(_, value)| value)
+            }
             _ => None,
         }
     }
@@ -183,7 +185,11 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a list up to its end mark; true if it ends with `...`.
-    fn list(&mut self, end: &str, mut one: impl FnMut(&mut Self) -> Result<(), String>) -> Result<bool, String> {
+    fn list(
+        &mut self,
+        end: &str,
+        mut one: impl FnMut(&mut Self) -> Result<(), String>,
+    ) -> Result<bool, String> {
         if self.take(end) {
             return Ok(false);
         }
@@ -211,7 +217,8 @@ impl<'a> Reader<'a> {
     fn word(&mut self) -> Result<Json, String> {
         let is_part = |character: char| character.is_ascii_alphanumeric() || "+-.".contains(character);
         let word: String = self.rest().chars().take_while(|character| is_part(*character)).collect();
-        let is_number = word.parse::<f64>().is_ok() && word.starts_with(|first: char| first == '-' || first.is_ascii_digit());
+        let is_number = word.parse::<f64>().is_ok()
+            && word.starts_with(|first: char| first == '-' || first.is_ascii_digit());
         if !is_number && !matches!(word.as_str(), "null" | "true" | "false") {
             return Err(self.wrong("a value"));
         }

@@ -148,7 +148,9 @@ impl Variables {
         }
         match self.named(name) {
             Ok(variable) if variable.text == text => {}
-            Ok(variable) => differences.push(format!("{place}: expected {}, got {}", variable.text, short(actual))),
+            Ok(variable) => {
+                differences.push(format!("{place}: expected {}, got {}", variable.text, short(actual)))
+            }
             Err(error) => differences.push(format!("{place}: {error}")),
         }
     }

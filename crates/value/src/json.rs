@@ -123,14 +123,9 @@ struct Entry {
 impl<'a> Text<'a> {
     /// Reads one value and nothing after it; see the module header for what is accepted.
     pub fn parse(text: &'a [u8]) -> Result<Self, JsonError> {
-        let source = std::str::from_utf8(text).map_err(|error| JsonError {
-            fault: JsonFault::Encoding,
-            offset: error.valid_up_to(),
-        })?;
-        Ok(Self {
-            source,
-            entries: reader::read(source)?,
-        })
+        let source = std::str::from_utf8(text)
+            .map_err(|error| JsonError { fault: JsonFault::Encoding, offset: error.valid_up_to() })?;
+        Ok(Self { source, entries: reader::read(source)? })
     }
 
     /// The outermost value.
@@ -169,11 +164,7 @@ impl<'a> Text<'a> {
     /// The name entries of the object at `index`, shadowed ones left out.
     fn member_names(&self, index: u32) -> impl Iterator<Item = u32> {
         let object = self.entries[index as usize];
-        let end = if object.kind == Kind::Object {
-            object.next
-        } else {
-            index
-        };
+        let end = if object.kind == Kind::Object { object.next } else { index };
         let mut at = index + 1;
         std::iter::from_fn(move || {
             while at < end {
@@ -215,11 +206,7 @@ impl<'a> Node<'a> {
         if self.kind() != Kind::Number {
             return None;
         }
-        Some(
-            self.raw()
-                .parse()
-                .expect("the reader accepts only what is also a Rust number"),
-        )
+        Some(self.raw().parse().expect("the reader accepts only what is also a Rust number"))
     }
 
     /// The string without quotes and escapes, borrowed from the text where it has no escapes; `None` for other kinds.
@@ -230,13 +217,9 @@ impl<'a> Node<'a> {
     /// The member of that name; `None` also when this is no object.
     pub fn get(self, name: &str) -> Option<Node<'a>> {
         let text = self.text;
-        let found = text
-            .member_names(self.index)
-            .find(|&at| text.has_name(&text.entries[at as usize], name))?;
-        Some(Node {
-            text,
-            index: found + 1,
-        })
+        let found =
+            text.member_names(self.index).find(|&at| text.has_name(&text.entries[at as usize], name))?;
+        Some(Node { text, index: found + 1 })
     }
 
     /// The value a path leads to, through objects only.
@@ -247,22 +230,14 @@ impl<'a> Node<'a> {
     /// The members in the order of the text, each name once; none when this is no object.
     pub fn members(self) -> impl Iterator<Item = (Cow<'a, str>, Node<'a>)> {
         let text = self.text;
-        text.member_names(self.index).map(move |at| {
-            (
-                text.unescaped(&text.entries[at as usize]),
-                Node { text, index: at + 1 },
-            )
-        })
+        text.member_names(self.index)
+            .map(move |at| (text.unescaped(&text.entries[at as usize]), Node { text, index: at + 1 }))
     }
 
     /// The elements in order; none when this is no array.
     pub fn elements(self) -> impl Iterator<Item = Node<'a>> {
         let array = self.entry();
-        let end = if array.kind == Kind::Array {
-            array.next
-        } else {
-            self.index
-        };
+        let end = if array.kind == Kind::Array { array.next } else { self.index };
         let text = self.text;
         let mut at = self.index + 1;
         std::iter::from_fn(move || {
@@ -280,14 +255,10 @@ impl<'a> Node<'a> {
             Kind::Null => Value::Null,
             Kind::Bool => self.as_bool().map_or(Value::Undefined, Value::Bool),
             Kind::Number => self.as_f64().map_or(Value::Undefined, Value::Number),
-            Kind::String => self
-                .as_str()
-                .map_or(Value::Undefined, |text| Value::String(Arc::from(text))),
+            Kind::String => self.as_str().map_or(Value::Undefined, |text| Value::String(Arc::from(text))),
             Kind::Array => Value::Array(self.elements().map(Node::to_value).collect()),
             Kind::Object => {
-                let members = self
-                    .members()
-                    .map(|(name, node)| (Arc::from(name), node.to_value()));
+                let members = self.members().map(|(name, node)| (Arc::from(name), node.to_value()));
                 Value::Object(Object::from_distinct_members(members.collect()))
             }
         }

@@ -95,10 +95,7 @@ impl Object {
 
     /// The member of that name.
     pub fn get(&self, name: &str) -> Option<&Value> {
-        self.members
-            .iter()
-            .find(|(own, _)| &**own == name)
-            .map(|(_, value)| value)
+        self.members.iter().find(|(own, _)| &**own == name).map(|(_, value)| value)
     }
 
     /// Sets a member in its place, or appends it; an undefined value removes the member.
@@ -140,11 +137,8 @@ mod tests {
     use super::*;
 
     fn check(members: &[(&str, Value)], expected: &str) {
-        let object = Object::from_members(
-            members
-                .iter()
-                .map(|(name, value)| ((*name).into(), value.clone())),
-        );
+        let object =
+            Object::from_members(members.iter().map(|(name, value)| ((*name).into(), value.clone())));
         let mut text = Vec::new();
         Value::Object(object).write_json(&mut text);
         assert_eq!(String::from_utf8_lossy(&text), expected);
@@ -153,14 +147,8 @@ mod tests {
     #[test]
     fn the_last_of_each_name_stays_where_it_stands() {
         check(&[], "{}");
-        check(
-            &[("a", 1.0.into()), ("b", true.into()), ("a", 2.0.into())],
-            r#"{"b":true,"a":2}"#,
-        );
-        check(
-            &[("a", 1.0.into()), ("b", Value::Null), ("a", Value::Undefined)],
-            r#"{"b":null}"#,
-        );
+        check(&[("a", 1.0.into()), ("b", true.into()), ("a", 2.0.into())], r#"{"b":true,"a":2}"#);
+        check(&[("a", 1.0.into()), ("b", Value::Null), ("a", Value::Undefined)], r#"{"b":null}"#);
     }
 
     #[test]
@@ -170,10 +158,7 @@ mod tests {
         object.insert("b".into(), 2.0.into());
         object.insert("a".into(), "x".into());
         object.insert("c".into(), Value::Undefined);
-        assert_eq!(
-            object.iter().map(|(name, _)| name).collect::<Vec<_>>(),
-            ["a", "b"]
-        );
+        assert_eq!(object.iter().map(|(name, _)| name).collect::<Vec<_>>(), ["a", "b"]);
         object.insert("a".into(), Value::Undefined);
         assert!(object.get("a").is_none() && object.len() == 1);
     }

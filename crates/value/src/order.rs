@@ -23,17 +23,8 @@ use crate::{Object, Value};
 pub fn compare_text(a: &str, b: &str) -> Ordering {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     // Whole words first: keys and names of one container share long beginnings.
-    let words = a
-        .chunks_exact(8)
-        .zip(b.chunks_exact(8))
-        .take_while(|(a, b)| a == b)
-        .count();
-    let same = words * 8
-        + a[words * 8..]
-            .iter()
-            .zip(&b[words * 8..])
-            .take_while(|(a, b)| a == b)
-            .count();
+    let words = a.chunks_exact(8).zip(b.chunks_exact(8)).take_while(|(a, b)| a == b).count();
+    let same = words * 8 + a[words * 8..].iter().zip(&b[words * 8..]).take_while(|(a, b)| a == b).count();
     match (a.get(same), b.get(same)) {
         (Some(&a), Some(&b)) => code_unit_rank(a).cmp(&code_unit_rank(b)),
         _ => a.len().cmp(&b.len()),
@@ -166,9 +157,7 @@ mod tests {
 
     fn object(members: &[(&str, Value)]) -> Value {
         Value::Object(Object::from_members(
-            members
-                .iter()
-                .map(|(name, value)| (Arc::from(*name), value.clone())),
+            members.iter().map(|(name, value)| (Arc::from(*name), value.clone())),
         ))
     }
 
@@ -185,15 +174,7 @@ mod tests {
                 "\u{ffff}",
                 "\u{10000}"
             ]),
-            proptest::sample::select(vec![
-                "a\u{10ffff}",
-                "a\u{fffd}",
-                "a\u{1}",
-                "\u{1}",
-                "b",
-                "é",
-                "日本"
-            ]),
+            proptest::sample::select(vec!["a\u{10ffff}", "a\u{fffd}", "a\u{1}", "\u{1}", "b", "é", "日本"]),
         ];
         let number = prop_oneof![
             proptest::sample::select(vec![

@@ -87,10 +87,7 @@ impl PropertyPath {
             segments.push(name);
             at += length;
         }
-        Ok(Self {
-            text: text.into(),
-            segments: segments.into(),
-        })
+        Ok(Self { text: text.into(), segments: segments.into() })
     }
 
     /// The names from the top of the document down, unescaped; never empty.
@@ -125,9 +122,7 @@ fn quoted_name(rest: &str, quote: char, start: usize) -> Result<(Box<str>, usize
             let length = at + 1;
             return match rest[length..].chars().next() {
                 None | Some('/') => Ok((name.into(), length)),
-                Some(_) => Err(PathError::TextAfterQuote {
-                    offset: start + length,
-                }),
+                Some(_) => Err(PathError::TextAfterQuote { offset: start + length }),
             };
         }
         match characters.next_if(|(_, next)| character == '\\' && *next == quote) {
@@ -183,9 +178,8 @@ mod tests {
 
     fn check(text: &str, expected: Result<&[&str], PathError>) {
         let actual = PropertyPath::parse(text);
-        let names = actual
-            .as_ref()
-            .map(|path| path.segments().iter().map(AsRef::as_ref).collect::<Vec<&str>>());
+        let names =
+            actual.as_ref().map(|path| path.segments().iter().map(AsRef::as_ref).collect::<Vec<&str>>());
         assert_eq!(names, expected.as_ref().map(|names| names.to_vec()), "{text}");
     }
 

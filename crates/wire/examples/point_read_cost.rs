@@ -38,17 +38,13 @@ fn main() {
     });
     let signature = key.sign_base64(payload.as_bytes());
     measure("verify, HMAC included", || {
-        black_box(
-            keys.verify(black_box(&signature), "GET", &address, Some(DATE), None)
-                .is_ok(),
-        );
+        black_box(keys.verify(black_box(&signature), "GET", &address, Some(DATE), None).is_ok());
     });
     let whole = || {
         let address = Address::parse(black_box(PATH), None).ok()?;
         let authorization = Authorization::parse(black_box(&header)).ok()?;
         window.check(Some(DATE), None, now).ok()?;
-        keys.verify(&authorization.signature, "GET", &address, Some(DATE), None)
-            .ok()
+        keys.verify(&authorization.signature, "GET", &address, Some(DATE), None).ok()
     };
     assert!(whole().is_some(), "the request is signed correctly");
     measure("all of it, with the signature", || {

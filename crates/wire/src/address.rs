@@ -114,11 +114,7 @@ impl<'a> Address<'a> {
         let (kind, id_count) = classify(&segments).ok_or(AddressError::UnknownRoute)?;
         let ids = segments.iter().skip(1).step_by(2).take(id_count);
         let ids = decode(ids.map(|segment| Cow::Borrowed(*segment)))?;
-        Ok(Address {
-            kind,
-            ids,
-            raw: Cow::Borrowed(trimmed.strip_suffix('/').unwrap_or(trimmed)),
-        })
+        Ok(Address { kind, ids, raw: Cow::Borrowed(trimmed.strip_suffix('/').unwrap_or(trimmed)) })
     }
 
     /// True when the path names the collection of all resources of its kind below an owner.
@@ -138,11 +134,7 @@ impl<'a> Address<'a> {
 
     /// The methods of the protocol on this path, for the `Allow` header.
     pub fn allowed_methods(&self) -> &'static [&'static str] {
-        if self.is_feed() {
-            self.kind.feed_methods()
-        } else {
-            self.kind.resource_methods()
-        }
+        if self.is_feed() { self.kind.feed_methods() } else { self.kind.resource_methods() }
     }
 
     /// The decoded path without slashes at the ends, with the keyword of the feed if it is one.
@@ -196,10 +188,9 @@ impl<'a> Address<'a> {
         };
         let types = self.kind.signed_types();
         forms.iter().flat_map(move |form| {
-            types.iter().map(move |resource_type| SigningCandidate {
-                resource_type,
-                link: self.signed_link(*form),
-            })
+            types
+                .iter()
+                .map(move |resource_type| SigningCandidate { resource_type, link: self.signed_link(*form) })
         })
     }
 
@@ -222,9 +213,8 @@ impl<'a> Address<'a> {
             ResourceKind::PartitionKeyDelete => 2,
             _ => usize::from(self.is_feed()),
         };
-        (0..keywords_at_end).fold(self.raw.as_ref(), |link, _| {
-            link.rsplit_once('/').map_or("", |(before, _)| before)
-        })
+        (0..keywords_at_end)
+            .fold(self.raw.as_ref(), |link, _| link.rsplit_once('/').map_or("", |(before, _)| before))
     }
 
     /// The decoded link made of the first `id_count` ids.

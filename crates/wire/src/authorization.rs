@@ -58,10 +58,7 @@ pub struct Authorization<'a> {
 impl std::fmt::Debug for Authorization<'_> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // A token or signature in a log is a credential in a log.
-        formatter
-            .debug_struct("Authorization")
-            .field("kind", &self.kind)
-            .finish_non_exhaustive()
+        formatter.debug_struct("Authorization").field("kind", &self.kind).finish_non_exhaustive()
     }
 }
 
@@ -137,21 +134,13 @@ impl<'a> Authorization<'a> {
         match percent::decode_once(header) {
             Some(Cow::Borrowed(text)) => {
                 let (kind, signature) = split(text)?;
-                Ok(Authorization {
-                    kind,
-                    signature: plus_for_space(signature),
-                })
+                Ok(Authorization { kind, signature: plus_for_space(signature) })
             }
             Some(Cow::Owned(text)) => {
                 let (kind, signature) = split(&text)?;
-                Ok(Authorization {
-                    kind,
-                    signature: Cow::Owned(plus_for_space(signature).into_owned()),
-                })
+                Ok(Authorization { kind, signature: Cow::Owned(plus_for_space(signature).into_owned()) })
             }
-            None => Err(AuthorizationError::Malformed {
-                what: "it is not UTF-8",
-            }),
+            None => Err(AuthorizationError::Malformed { what: "it is not UTF-8" }),
         }
     }
 }
@@ -184,11 +173,7 @@ fn split(text: &str) -> Result<(AuthorizationKind, &str), AuthorizationError> {
 
 /// A space can only be a plus sign that some layer took for form encoding: no signature contains spaces.
 fn plus_for_space(signature: &str) -> Cow<'_, str> {
-    if signature.contains(' ') {
-        Cow::Owned(signature.replace(' ', "+"))
-    } else {
-        Cow::Borrowed(signature)
-    }
+    if signature.contains(' ') { Cow::Owned(signature.replace(' ', "+")) } else { Cow::Borrowed(signature) }
 }
 
 /// The value of a `name=value` part; names compare without case.

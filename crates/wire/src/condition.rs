@@ -64,18 +64,14 @@ fn split_first(list: &str) -> (&str, &str) {
     // A comma is one byte, so both cuts fall between characters.
     comma
         .and_then(|at| list.split_at_checked(at))
-        .map_or((list, ""), |(etag, rest)| {
-            (etag, rest.strip_prefix(',').unwrap_or(rest))
-        })
+        .map_or((list, ""), |(etag, rest)| (etag, rest.strip_prefix(',').unwrap_or(rest)))
 }
 
 /// The etag without weak prefix and without the quotes around it.
 fn bare(etag: &str) -> &str {
     let etag = etag.trim();
     let etag = etag.strip_prefix("W/").unwrap_or(etag);
-    etag.strip_prefix('"')
-        .and_then(|inner| inner.strip_suffix('"'))
-        .unwrap_or(etag)
+    etag.strip_prefix('"').and_then(|inner| inner.strip_suffix('"')).unwrap_or(etag)
 }
 
 #[cfg(test)]
@@ -87,11 +83,7 @@ mod tests {
 
     #[track_caller]
     fn check(header: &str, expected: Option<bool>) {
-        assert_eq!(
-            Condition::parse(header).map(|condition| condition.matches(ETAG)),
-            expected,
-            "{header}"
-        );
+        assert_eq!(Condition::parse(header).map(|condition| condition.matches(ETAG)), expected, "{header}");
     }
 
     #[test]

@@ -39,10 +39,7 @@ impl ConsistencyLevel {
     pub fn parse(text: &str) -> Result<Self, InvalidConsistencyLevel> {
         let text = text.trim();
         let named = |level: &ConsistencyLevel| level.name().eq_ignore_ascii_case(text);
-        ConsistencyLevel::ALL
-            .into_iter()
-            .find(named)
-            .ok_or(InvalidConsistencyLevel)
+        ConsistencyLevel::ALL.into_iter().find(named).ok_or(InvalidConsistencyLevel)
     }
 
     /// The name as the protocol spells it.

@@ -39,9 +39,7 @@ impl SigningKey {
     pub fn derive(key: &MasterKey, purpose: &str) -> Self {
         let mut context = b"astrarium signing key\0".to_vec();
         context.extend_from_slice(purpose.as_bytes());
-        SigningKey {
-            derived: MasterKey::from_bytes(&key.sign(&context)),
-        }
+        SigningKey { derived: MasterKey::from_bytes(&key.sign(&context)) }
     }
 
     fn signature(&self, payload: &[u8]) -> [u8; SIGNATURE_BYTES] {
@@ -113,47 +111,24 @@ impl<'a> Continuation<'a> {
         }
         let text = text.trim();
         if !text.starts_with('{') {
-            return Ok(Continuation {
-                token: Cow::Borrowed(text),
-                range: None,
-            });
+            return Ok(Continuation { token: Cow::Borrowed(text), range: None });
         }
         let wrapper: serde_json::Value = serde_json::from_str(text).map_err(|_| InvalidContinuation)?;
-        let text_at = |pointer| {
-            wrapper
-                .pointer(pointer)
-                .and_then(serde_json::Value::as_str)
-                .map(str::to_owned)
-        };
+        let text_at =
+            |pointer| wrapper.pointer(pointer).and_then(serde_json::Value::as_str).map(str::to_owned);
         let token = text_at("/token").ok_or(InvalidContinuation)?;
-        let range = text_at("/range/min")
-            .zip(text_at("/range/max"))
-            .ok_or(InvalidContinuation)?;
+        let range = text_at("/range/min").zip(text_at("/range/max")).ok_or(InvalidContinuation)?;
         Ok(Continuation {
             token: Cow::Owned(token),
-            range: Some(EffectiveRange {
-                min: range.0,
-                max: range.1,
-            }),
+            range: Some(EffectiveRange { min: range.0, max: range.1 }),
         })
     }
 }
 
 /// Wraps a token of [`seal`] for an unscoped query; `min` and `max` are hexadecimal and need no escaping.
 pub fn wrap(token: &str, min: &str, max: &str) -> String {
-    let parts = [
-        r#"{"token":""#,
-        token,
-        r#"","range":{"min":""#,
-        min,
-        r#"","max":""#,
-        max,
-        r#""}}"#,
-    ];
-    debug_assert!(
-        [token, min, max].iter().all(|part| part.bytes().all(is_plain)),
-        "parts need escaping"
-    );
+    let parts = [r#"{"token":""#, token, r#"","range":{"min":""#, min, r#"","max":""#, max, r#""}}"#];
+    debug_assert!([token, min, max].iter().all(|part| part.bytes().all(is_plain)), "parts need escaping");
     parts.concat()
 }
 
@@ -176,28 +151,16 @@ mod tests {
     fn check(text: &str, expected: Option<(&str, Option<(&str, &str)>)>) {
         let parsed = Continuation::parse(text).ok();
         let found = parsed.as_ref().map(|found| {
-            (
-                found.token.as_ref(),
-                found
-                    .range
-                    .as_ref()
-                    .map(|range| (range.min.as_str(), range.max.as_str())),
-            )
+            (found.token.as_ref(), found.range.as_ref().map(|range| (range.min.as_str(), range.max.as_str())))
         });
         assert_eq!(found, expected, "{text}");
     }
 
     #[test]
     fn wrappers() {
-        assert_eq!(
-            wrap("AQ", "", "FF"),
-            r#"{"token":"AQ","range":{"min":"","max":"FF"}}"#
-        );
+        assert_eq!(wrap("AQ", "", "FF"), r#"{"token":"AQ","range":{"min":"","max":"FF"}}"#);
         check(&wrap("AQ", "", "FF"), Some(("AQ", Some(("", "FF")))));
-        check(
-            r#" { "range":{"max":"B","min":"A","x":1}, "token":"t" } "#,
-            Some(("t", Some(("A", "B")))),
-        );
+        check(r#" { "range":{"max":"B","min":"A","x":1}, "token":"t" } "#, Some(("t", Some(("A", "B")))));
         check("AQ", Some(("AQ", None)));
         check("", Some(("", None)));
         check("{", None);
@@ -222,25 +185,12 @@ mod tests {
         for position in 0..text.len() {
             let mut changed = text.clone().into_bytes();
             changed[position] = if changed[position] == b'Q' { b'g' } else { b'Q' };
-            assert_eq!(
-                open(std::str::from_utf8(&changed).unwrap(), &key("query")),
-                Err(InvalidContinuation)
-            );
+            assert_eq!(open(std::str::from_utf8(&changed).unwrap(), &key("query")), Err(InvalidContinuation));
         }
-        for text in [
-            "",
-            "A",
-            "AQ",
-            "abc=",
-            "-RID:~x#RT:1",
-            &"A".repeat(TOKEN_BYTES_MAX + 4),
-        ] {
+        for text in ["", "A", "AQ", "abc=", "-RID:~x#RT:1", &"A".repeat(TOKEN_BYTES_MAX + 4)] {
             assert_eq!(open(text, &key("query")), Err(InvalidContinuation), "{text}");
         }
-        assert!(
-            !format!("{:?}", key("query")).contains('['),
-            "a key must not print bytes"
-        );
+        assert!(!format!("{:?}", key("query")).contains('['), "a key must not print bytes");
     }
 
     proptest! {

@@ -14,9 +14,8 @@ const DAY_SECONDS: i64 = 86_400;
 const SECONDS_MIN: i64 = -62_135_596_800;
 const SECONDS_MAX: i64 = 253_402_300_799;
 
-const MONTHS: [&[u8; 3]; 12] = [
-    b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
-];
+const MONTHS: [&[u8; 3]; 12] =
+    [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
 
 /// 1 January 1970 was a Thursday.
 const WEEKDAYS_FROM_EPOCH: [&[u8; 3]; 7] = [b"Thu", b"Fri", b"Sat", b"Sun", b"Mon", b"Tue", b"Wed"];
@@ -59,11 +58,7 @@ pub fn format_rfc1123(seconds: i64) -> String {
 }
 
 fn push_name(text: &mut String, name: Option<&&[u8; 3]>) {
-    text.extend(
-        name.into_iter()
-            .flat_map(|name| name.iter())
-            .map(|byte| char::from(*byte)),
-    );
+    text.extend(name.into_iter().flat_map(|name| name.iter()).map(|byte| char::from(*byte)));
 }
 
 fn push_digits(text: &mut String, number: i64, width: u32) {
@@ -74,27 +69,7 @@ fn push_digits(text: &mut String, number: i64, width: u32) {
 
 fn parse_fixed(text: &[u8]) -> Option<i64> {
     let text: &[u8; 29] = text.try_into().ok()?;
-    let [
-        _,
-        _,
-        _,
-        b',',
-        b' ',
-        d1,
-        d2,
-        b' ',
-        m1,
-        m2,
-        m3,
-        b' ',
-        y1,
-        y2,
-        y3,
-        y4,
-        b' ',
-        rest @ ..,
-    ] = text
-    else {
+    let [_, _, _, b',', b' ', d1, d2, b' ', m1, m2, m3, b' ', y1, y2, y3, y4, b' ', rest @ ..] = text else {
         return None;
     };
     let [h1, h2, b':', n1, n2, b':', s1, s2, b' ', zone @ ..] = rest else {
@@ -122,9 +97,7 @@ fn parse_loose(text: &str) -> Option<i64> {
     let mut clock = words.next()?.split(':').map(|part| number(part.as_bytes()));
     let clock = [clock.next()??, clock.next()??, clock.next()??];
     let zone = words.next()?;
-    let is_utc = ["GMT", "UTC", "Z", "+0000", "-0000"]
-        .iter()
-        .any(|name| zone.eq_ignore_ascii_case(name));
+    let is_utc = ["GMT", "UTC", "Z", "+0000", "-0000"].iter().any(|name| zone.eq_ignore_ascii_case(name));
     if !is_utc || words.next().is_some() {
         return None;
     }
@@ -141,19 +114,13 @@ fn number(digits: &[u8]) -> Option<i64> {
     if digits.is_empty() || digits.len() > 4 {
         return None;
     }
-    digits.iter().try_fold(0, |number, digit| {
-        digit
-            .is_ascii_digit()
-            .then(|| number * 10 + i64::from(digit - b'0'))
-    })
+    digits
+        .iter()
+        .try_fold(0, |number, digit| digit.is_ascii_digit().then(|| number * 10 + i64::from(digit - b'0')))
 }
 
 fn month_number(name: [u8; 3]) -> Option<i64> {
-    MONTHS
-        .iter()
-        .zip(1..)
-        .find(|(month, _)| month.eq_ignore_ascii_case(&name))
-        .map(|(_, number)| number)
+    MONTHS.iter().zip(1..).find(|(month, _)| month.eq_ignore_ascii_case(&name)).map(|(_, number)| number)
 }
 
 fn seconds_of(year: i64, month: i64, day: i64, [hour, minute, second]: [i64; 3]) -> Option<i64> {

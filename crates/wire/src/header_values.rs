@@ -35,9 +35,7 @@ pub fn parse_max_item_count(text: &str) -> Result<MaxItemCount, InvalidMaxItemCo
     }
     // Only digits are left, so the one way to fail is a number beyond the type.
     let count = text.parse().unwrap_or(u32::MAX);
-    NonZeroU32::new(count)
-        .map(MaxItemCount::AtMost)
-        .ok_or(InvalidMaxItemCount)
+    NonZeroU32::new(count).map(MaxItemCount::AtMost).ok_or(InvalidMaxItemCount)
 }
 
 /// True when `Prefer` asks for no body after a write; of several preferences about it the first counts.
@@ -86,21 +84,14 @@ mod tests {
 
     #[test]
     fn preferences() {
-        for text in [
-            "return=minimal",
-            "Return=Minimal",
-            "respond-async, return=minimal",
-            "return = \"minimal\"",
-        ] {
+        for text in
+            ["return=minimal", "Return=Minimal", "respond-async, return=minimal", "return = \"minimal\""]
+        {
             assert!(prefers_minimal(text), "{text}");
         }
-        for text in [
-            "",
-            "return=representation",
-            "minimal",
-            "return",
-            "return=representation, return=minimal",
-        ] {
+        for text in
+            ["", "return=representation", "minimal", "return", "return=representation, return=minimal"]
+        {
             assert!(!prefers_minimal(text), "{text}");
         }
     }

@@ -37,9 +37,7 @@ pub fn decode_key(text: &str) -> Result<Vec<u8>, KeyError> {
     if text.len() > KEY_BYTES_MAX.div_ceil(3) * 4 {
         return Err(KeyError::TooLong);
     }
-    let bytes = STANDARD_PAD_INDIFFERENT
-        .decode(text)
-        .map_err(|_| KeyError::NotBase64)?;
+    let bytes = STANDARD_PAD_INDIFFERENT.decode(text).map_err(|_| KeyError::NotBase64)?;
     match bytes.len() {
         ..KEY_BYTES_MIN => Err(KeyError::TooShort),
         KEY_BYTES_MIN..=KEY_BYTES_MAX => Ok(bytes),

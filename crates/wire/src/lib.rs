@@ -14,10 +14,7 @@
 #![warn(clippy::indexing_slicing)]
 #![cfg_attr(
     test,
-    allow(
-        clippy::indexing_slicing,
-        reason = "a test that indexes wrongly fails, which is its job"
-    )
+    allow(clippy::indexing_slicing, reason = "a test that indexes wrongly fails, which is its job")
 )]
 
 pub mod address;

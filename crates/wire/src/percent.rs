@@ -12,11 +12,7 @@ use std::borrow::Cow;
 use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// Everything but letters, digits and the four marks that never need escaping.
-const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'_')
-    .remove(b'.')
-    .remove(b'~');
+const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// Control characters and the escape sign itself; bytes that are not ASCII are always escaped.
 const HEADER_TEXT: &AsciiSet = &CONTROLS.add(b'%');

@@ -100,9 +100,7 @@ impl ResourceToken {
     pub fn verify(text: &str, key: &MasterKey, now_seconds: u64) -> Result<Self, ResourceTokenError> {
         let token = read_signed(text, key).ok_or(ResourceTokenError::Invalid)?;
         if now_seconds >= token.expires_at_seconds {
-            return Err(ResourceTokenError::Expired {
-                expired_at_seconds: token.expires_at_seconds,
-            });
+            return Err(ResourceTokenError::Expired { expired_at_seconds: token.expires_at_seconds });
         }
         Ok(token)
     }
@@ -115,10 +113,7 @@ impl ResourceToken {
         output.extend([FORMAT_VERSION, mode, u8::from(self.partition_key.is_some())]);
         output.extend(self.issued_at_seconds.to_be_bytes());
         output.extend(self.expires_at_seconds.to_be_bytes());
-        for text in [&self.permission_rid, &self.resource]
-            .into_iter()
-            .chain(&self.partition_key)
-        {
+        for text in [&self.permission_rid, &self.resource].into_iter().chain(&self.partition_key) {
             let length = u16::try_from(text.len()).map_err(|_| ResourceTokenError::TooLong)?;
             output.extend(length.to_be_bytes());
             output.extend(text.bytes());
@@ -203,18 +198,10 @@ mod tests {
     fn a_token_is_good_until_it_expires() {
         let token = sample();
         let text = token.issue(&key()).unwrap();
-        assert!(
-            text.starts_with(PREFIX) && text.ends_with(';') && text.is_ascii(),
-            "{text}"
-        );
+        assert!(text.starts_with(PREFIX) && text.ends_with(';') && text.is_ascii(), "{text}");
         assert_eq!(ResourceToken::verify(&text, &key(), 4599), Ok(token));
         let expired = ResourceToken::verify(&text, &key(), 4600).unwrap_err();
-        assert_eq!(
-            expired,
-            ResourceTokenError::Expired {
-                expired_at_seconds: 4600
-            }
-        );
+        assert_eq!(expired, ResourceTokenError::Expired { expired_at_seconds: 4600 });
         assert_eq!(expired.status(), 403);
     }
 
@@ -232,19 +219,13 @@ mod tests {
             );
         }
         let other = MasterKey::from_base64(&"A".repeat(64)).unwrap();
-        assert_eq!(
-            ResourceToken::verify(&text, &other, 0),
-            Err(ResourceTokenError::Invalid)
-        );
+        assert_eq!(ResourceToken::verify(&text, &other, 0), Err(ResourceTokenError::Invalid));
     }
 
     #[test]
     fn what_does_not_fit_is_not_issued() {
         for length in [9_000, 100_000] {
-            let token = ResourceToken {
-                partition_key: Some("x".repeat(length)),
-                ..sample()
-            };
+            let token = ResourceToken { partition_key: Some("x".repeat(length)), ..sample() };
             assert_eq!(token.issue(&key()), Err(ResourceTokenError::TooLong));
         }
     }

@@ -46,21 +46,13 @@ impl<'a> SessionToken<'a> {
         if text.trim().is_empty() {
             return Ok(SessionToken::default());
         }
-        let entries = text
-            .split(',')
-            .map(|entry| parse_entry(entry.trim()).ok_or(InvalidSessionToken));
-        Ok(SessionToken {
-            entries: entries.collect::<Result<_, _>>()?,
-        })
+        let entries = text.split(',').map(|entry| parse_entry(entry.trim()).ok_or(InvalidSessionToken));
+        Ok(SessionToken { entries: entries.collect::<Result<_, _>>()? })
     }
 
     /// The highest position seen of a range, if the token speaks of it.
     pub fn lsn(&self, range_id: &str) -> Option<i64> {
-        self.entries
-            .iter()
-            .filter(|entry| entry.range_id == range_id)
-            .map(|entry| entry.lsn)
-            .max()
+        self.entries.iter().filter(|entry| entry.range_id == range_id).map(|entry| entry.lsn).max()
     }
 
     /// The entries in the order sent.
@@ -73,11 +65,7 @@ impl fmt::Display for SessionToken<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, entry) in self.entries.iter().enumerate() {
             let separator = if position == 0 { "" } else { "," };
-            write!(
-                formatter,
-                "{separator}{}:{}#{}",
-                entry.range_id, entry.version, entry.lsn
-            )?;
+            write!(formatter, "{separator}{}:{}#{}", entry.range_id, entry.version, entry.lsn)?;
         }
         Ok(())
     }
@@ -106,39 +94,25 @@ fn parse_entry(text: &str) -> Option<SessionEntry<'_>> {
     let (version, lsn) = match position.split_once('#') {
         None => (-1, number(position)?),
         Some((version, rest)) => {
-            let (lsn, regions) = rest
-                .split_once('#')
-                .map_or((rest, None), |(lsn, regions)| (lsn, Some(regions)));
-            if !regions
-                .into_iter()
-                .flat_map(|regions| regions.split('#'))
-                .all(is_region)
-            {
+            let (lsn, regions) =
+                rest.split_once('#').map_or((rest, None), |(lsn, regions)| (lsn, Some(regions)));
+            if !regions.into_iter().flat_map(|regions| regions.split('#')).all(is_region) {
                 return None;
             }
             (number(version)?, number(lsn)?)
         }
     };
-    valid_id.then_some(SessionEntry {
-        range_id,
-        version,
-        lsn,
-    })
+    valid_id.then_some(SessionEntry { range_id, version, lsn })
 }
 
 /// `<region>=<position>`, both numbers; one region's position does not matter to a single server.
 fn is_region(text: &str) -> bool {
-    text.split_once('=')
-        .is_some_and(|(region, lsn)| number(region).is_some() && number(lsn).is_some())
+    text.split_once('=').is_some_and(|(region, lsn)| number(region).is_some() && number(lsn).is_some())
 }
 
 fn number(text: &str) -> Option<i64> {
     // `parse` takes a plus sign, which no client sends and which would not survive writing.
-    if text.starts_with('+') {
-        None
-    } else {
-        text.parse().ok()
-    }
+    if text.starts_with('+') { None } else { text.parse().ok() }
 }
 
 #[cfg(test)]
@@ -148,11 +122,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, range_id: &str, expected: Result<Option<i64>, InvalidSessionToken>) {
-        assert_eq!(
-            SessionToken::parse(text).map(|token| token.lsn(range_id)),
-            expected,
-            "{text}"
-        );
+        assert_eq!(SessionToken::parse(text).map(|token| token.lsn(range_id)), expected, "{text}");
     }
 
     #[test]

@@ -104,14 +104,7 @@ impl ErrorBody<'_> {
 /// The body of an ordinary error.
 pub fn error_body(code: &str, message: &str, activity_id: &str) -> Vec<u8> {
     let detail = Detail::Errors(message);
-    ErrorBody {
-        code,
-        detail,
-        activity_id,
-        request_uri: None,
-        additional_error_info: None,
-    }
-    .to_json()
+    ErrorBody { code, detail, activity_id, request_uri: None, additional_error_info: None }.to_json()
 }
 
 fn write_json_text(output: &mut Vec<u8>, text: &str) {
@@ -130,13 +123,8 @@ mod tests {
     fn check(status: u16, detail: Detail<'_>, request_uri: Option<&str>, message: &str) {
         let code = code_name(status);
         let info = matches!(detail, Detail::Plain(_)).then_some("{\"a\":1}");
-        let body = ErrorBody {
-            code,
-            detail,
-            activity_id: ACTIVITY_ID,
-            request_uri,
-            additional_error_info: info,
-        };
+        let body =
+            ErrorBody { code, detail, activity_id: ACTIVITY_ID, request_uri, additional_error_info: info };
         let value: Value = serde_json::from_slice(&body.to_json()).unwrap();
         assert_eq!(value["code"], code);
         assert_eq!(value["message"], message);
@@ -152,12 +140,7 @@ mod tests {
              ActivityId: 00000000-0000-0000-0000-000000000001, Request URI: /dbs/é";
         check(400, Detail::Errors("say \"no\"\n"), Some("/dbs/é"), quoted);
         let syntax = "Message: {\"errors\":[{\"code\":\"SC1001\"}]}\r\nActivityId: 00000000-0000-0000-0000-000000000001";
-        check(
-            400,
-            Detail::Json(r#"{"errors":[{"code":"SC1001"}]}"#),
-            None,
-            syntax,
-        );
+        check(400, Detail::Json(r#"{"errors":[{"code":"SC1001"}]}"#), None, syntax);
         check(
             401,
             Detail::Plain("no 'x\\n'"),

@@ -29,9 +29,9 @@ def test_pages_of_any_size_have_all_items_in_insertion_order(filled, size):
         assert all(len(page) <= size for page in pages)
 
 
-def test_a_page_tells_its_count_and_whether_there_is_more(filled):
+def test_a_page_tells_its_count_and_whether_there_is_more(connection, filled):
     hook = Hook()
-    list(filled.read_all_items(max_item_count=10, response_hook=hook))
+    list(connection.ReadItems(filled.container_link, {"maxItemCount": 10}, response_hook=hook))
     counts = [int(headers["x-ms-item-count"]) for headers in hook.responses]
     assert sum(counts) == COUNT and counts[0] == 10
     assert all(headers.get("x-ms-continuation") for headers in hook.responses[:-1])
@@ -89,9 +89,9 @@ def test_the_items_of_one_partition(filled, key, size):
     assert numbers(found) == list(range(key, COUNT, 5))
 
 
-def test_an_empty_container_has_an_empty_feed(make_container):
+def test_an_empty_container_has_an_empty_feed(connection, make_container):
     hook = Hook()
-    assert list(make_container().read_all_items(response_hook=hook)) == []
+    assert list(connection.ReadItems(make_container().container_link, response_hook=hook)) == []
     assert hook.headers["x-ms-item-count"] == "0" and "x-ms-continuation" not in hook.headers
 
 

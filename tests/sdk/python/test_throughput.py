@@ -124,15 +124,16 @@ def test_without_the_header_the_kind_does_not_change(connection, make_container)
     assert container.get_throughput().offer_throughput == 400
 
 
-def test_a_database_has_no_throughput_by_itself(database):
-    with pytest.raises(exceptions.CosmosResourceNotFoundError):
-        database.get_throughput()
+def test_a_database_has_no_throughput_by_itself(connection, database):
+    """Listed, since get_throughput of this SDK fails on the empty answer by itself."""
+    assert database.read()["_self"] not in [offer["resource"] for offer in connection.ReadOffers()]
 
 
 def test_the_throughput_of_a_database_is_shared(make_database):
     database = make_database(offer_throughput=600)
     assert database.get_throughput().offer_throughput == 600
     shared = database.create_container("shared", PartitionKey("/pk"))
+    shared.read()
     with pytest.raises(exceptions.CosmosResourceNotFoundError) as caught:
         shared.get_throughput()
     assert "Could not find ThroughputProperties" in caught.value.message

@@ -11,12 +11,7 @@ use serde_json::{Map, Value};
 pub const ENCRYPTION_ALGORITHM: &str = "AEAD_AES_256_CBC_HMAC_SHA256";
 
 /// The members of the metadata: name on the wire, and whether it must be there.
-const METADATA: [(&str, bool); 4] = [
-    ("type", true),
-    ("name", true),
-    ("value", true),
-    ("algorithm", false),
-];
+const METADATA: [(&str, bool); 4] = [("type", true), ("name", true), ("value", true), ("algorithm", false)];
 
 /// A client encryption key as its author defines it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,22 +62,15 @@ impl ClientEncryptionKeyDefinition {
     /// The body as reads show it, without system properties.
     pub fn to_json(&self) -> Map<String, Value> {
         let metadata = &self.wrap_metadata;
-        let texts = [
-            Some(&metadata.kind),
-            Some(&metadata.name),
-            Some(&metadata.value),
-            metadata.algorithm.as_ref(),
-        ];
+        let texts =
+            [Some(&metadata.kind), Some(&metadata.name), Some(&metadata.value), metadata.algorithm.as_ref()];
         let named = METADATA.iter().zip(texts);
         let members =
             named.filter_map(|((name, _), text)| text.map(|text| ((*name).to_owned(), text.as_str().into())));
         let mut body = Map::new();
         body.insert("id".to_owned(), self.id.as_str().into());
         body.insert("encryptionAlgorithm".to_owned(), ENCRYPTION_ALGORITHM.into());
-        body.insert(
-            "wrappedDataEncryptionKey".to_owned(),
-            self.wrapped_key.as_str().into(),
-        );
+        body.insert("wrappedDataEncryptionKey".to_owned(), self.wrapped_key.as_str().into());
         body.insert("keyWrapMetadata".to_owned(), Value::Object(members.collect()));
         body
     }
@@ -130,10 +118,7 @@ mod tests {
         let key = ClientEncryptionKeyDefinition::from_json(&body()).unwrap();
         assert_eq!(Value::Object(key.to_json()), body());
         let mut older = body();
-        older["keyWrapMetadata"]
-            .as_object_mut()
-            .unwrap()
-            .remove("algorithm");
+        older["keyWrapMetadata"].as_object_mut().unwrap().remove("algorithm");
         let key = ClientEncryptionKeyDefinition::from_json(&older).unwrap();
         assert_eq!(Value::Object(key.to_json()), older);
     }

@@ -45,11 +45,8 @@ use serde_json::{Map, Value, json};
 
 /// Members whose meaning we do not have. Silently leaving them out would make a container that is not what its author
 /// relies on, so they are refused.
-const UNSUPPORTED: [&str; 3] = [
-    "materializedViewDefinition",
-    "globalSecondaryIndexDefinition",
-    "dataMaskingPolicy",
-];
+const UNSUPPORTED: [&str; 3] =
+    ["materializedViewDefinition", "globalSecondaryIndexDefinition", "dataMaskingPolicy"];
 
 /// A container as its author defines it.
 #[derive(Debug, Clone, PartialEq)]
@@ -135,10 +132,7 @@ impl ContainerDefinition {
         if !self.unique_keys.is_empty() {
             put("uniqueKeyPolicy", unique_key::to_json(&self.unique_keys));
         }
-        put(
-            "conflictResolutionPolicy",
-            conflict_resolution::to_json(&self.conflict_resolution),
-        );
+        put("conflictResolutionPolicy", conflict_resolution::to_json(&self.conflict_resolution));
         if let Some(minutes) = self.change_feed_retention_minutes {
             put("changeFeedPolicy", json!({ "retentionDuration": minutes }));
         }
@@ -147,16 +141,10 @@ impl ContainerDefinition {
             put("analyticalStorageTtl", seconds.into());
         }
         if !self.computed_properties.is_empty() {
-            put(
-                "computedProperties",
-                computed_property::to_json(&self.computed_properties),
-            );
+            put("computedProperties", computed_property::to_json(&self.computed_properties));
         }
         if !self.vector_embeddings.is_empty() {
-            put(
-                "vectorEmbeddingPolicy",
-                vector::embeddings_to_json(&self.vector_embeddings),
-            );
+            put("vectorEmbeddingPolicy", vector::embeddings_to_json(&self.vector_embeddings));
         }
         if let Some(policy) = &self.full_text {
             put("fullTextPolicy", full_text::to_json(policy));
@@ -210,19 +198,13 @@ impl ContainerDefinition {
         self.check_replacement(&new)?;
         // The version of the hash may be missing in `new`, and the unique keys, but neither ever changes.
         let (partition_key, unique_keys) = (self.partition_key.clone(), self.unique_keys.clone());
-        Ok(ContainerDefinition {
-            partition_key,
-            unique_keys,
-            ..new
-        })
+        Ok(ContainerDefinition { partition_key, unique_keys, ..new })
     }
 
     /// Checks the rules that hold between policies.
     fn check_agreement(&self) -> Result<(), Invalid> {
         if self.ttl_property_path.is_some() && self.default_ttl.is_none() {
-            return Err(Invalid::new(
-                "A ttlPropertyPath needs a defaultTtl. Set one, or remove the path.",
-            ));
+            return Err(Invalid::new("A ttlPropertyPath needs a defaultTtl. Set one, or remove the path."));
         }
         spatial_index::check_indexes(&self.indexing.spatial, self.geospatial)?;
         vector::check_indexes(&self.indexing.vector, &self.vector_embeddings)?;
@@ -235,10 +217,7 @@ fn ttl_property_path(body: &Members<'_>) -> Result<Option<PropertyPath>, Invalid
         return Ok(None);
     };
     let path = PropertyPath::parse(text).map_err(|error| {
-        Invalid::new(format!(
-            "The ttlPropertyPath '{}' could not be accepted: {error}.",
-            excerpt(text)
-        ))
+        Invalid::new(format!("The ttlPropertyPath '{}' could not be accepted: {error}.", excerpt(text)))
     })?;
     Ok(Some(path))
 }
@@ -250,10 +229,6 @@ fn change_feed_retention(body: &Members<'_>) -> Result<Option<u32>, Invalid> {
     let Some(minutes) = policy.integer("retentionDuration")? else {
         return Ok(None);
     };
-    let in_range = u32::try_from(minutes)
-        .ok()
-        .filter(|minutes| i32::try_from(*minutes).is_ok());
-    in_range
-        .map(Some)
-        .ok_or_else(|| policy.wrong("retentionDuration", "a number of minutes, 0 or more"))
+    let in_range = u32::try_from(minutes).ok().filter(|minutes| i32::try_from(*minutes).is_ok());
+    in_range.map(Some).ok_or_else(|| policy.wrong("retentionDuration", "a number of minutes, 0 or more"))
 }

@@ -77,30 +77,11 @@ mod tests {
     #[test]
     fn names() {
         let limit = Some("Ensure to provide a unique non-empty string less than '255' characters.");
-        for good in [
-            "a",
-            " a b",
-            "sample container",
-            "日本",
-            "..",
-            "%20",
-            &"x".repeat(255),
-            &"é".repeat(255),
-        ] {
+        for good in ["a", " a b", "sample container", "日本", "..", "%20", &"x".repeat(255), &"é".repeat(255)]
+        {
             check(check_name, good, None);
         }
-        for bad in [
-            "",
-            "a/b",
-            "a\\b",
-            "a?b",
-            "a#b",
-            "tab\t",
-            "a\rb",
-            "a\nb",
-            "trailing ",
-            &"x".repeat(256),
-        ] {
+        for bad in ["", "a/b", "a\\b", "a?b", "a#b", "tab\t", "a\rb", "a\nb", "trailing ", &"x".repeat(256)] {
             check(check_name, bad, limit);
         }
     }

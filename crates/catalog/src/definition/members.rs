@@ -57,9 +57,7 @@ impl<'a> Members<'a> {
 
     /// A member that must be a number.
     pub(super) fn number(&self, name: &str) -> Result<Option<f64>, Invalid> {
-        self.typed(name, "a number", |value| {
-            value.as_f64().filter(|number| number.is_finite())
-        })
+        self.typed(name, "a number", |value| value.as_f64().filter(|number| number.is_finite()))
     }
 
     /// A member that must be an array; absent is the same as empty.
@@ -78,9 +76,7 @@ impl<'a> Members<'a> {
         let Some(text) = self.text(name)? else {
             return Ok(None);
         };
-        T::from_name(text)
-            .map(Some)
-            .ok_or_else(|| self.no_such_choice::<T>(name, text))
+        T::from_name(text).map(Some).ok_or_else(|| self.no_such_choice::<T>(name, text))
     }
 
     /// The refusal of a text that is none of the choices.
@@ -114,17 +110,13 @@ impl<'a> Members<'a> {
 /// The elements of an array that must all be strings.
 pub(super) fn texts<'a>(list: &'a [Value], what: &str) -> Result<Vec<&'a str>, Invalid> {
     let wrong = || Invalid::input(format!("{what} must be strings"));
-    list.iter()
-        .map(|value| value.as_str().ok_or_else(wrong))
-        .collect()
+    list.iter().map(|value| value.as_str().ok_or_else(wrong)).collect()
 }
 
 /// A whole number however it is spelled (`10` and `10.0` are one number in JSON).
 pub(super) fn whole_number(value: &Value) -> Option<i64> {
     let exact = |number: &f64| number.fract() == 0.0 && number.abs() <= EXACT_DOUBLE_MAX;
-    value
-        .as_i64()
-        .or_else(|| value.as_f64().filter(exact).map(|number| number as i64))
+    value.as_i64().or_else(|| value.as_f64().filter(exact).map(|number| number as i64))
 }
 
 /// A number as JSON, whole numbers without a decimal point.

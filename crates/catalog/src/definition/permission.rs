@@ -83,11 +83,7 @@ fn partition_key(body: &Members<'_>) -> Result<Option<Value>, Invalid> {
         scalar => !scalar.is_object(),
     };
     let wanted = "an array of up to 3 strings, numbers, booleans or nulls";
-    if is_key {
-        Ok(Some(key.clone()))
-    } else {
-        Err(body.wrong("resourcePartitionKey", wanted))
-    }
+    if is_key { Ok(Some(key.clone())) } else { Err(body.wrong("resourcePartitionKey", wanted)) }
 }
 
 #[cfg(test)]

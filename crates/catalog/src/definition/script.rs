@@ -85,10 +85,7 @@ impl StoredProcedure {
     /// Reads the body of a create or replace request.
     pub fn from_json(body: &Value) -> Result<StoredProcedure, Invalid> {
         let body = Members::of(body, "the stored procedure")?;
-        Ok(StoredProcedure {
-            id: id::name_of(&body)?,
-            body: function_text(&body)?,
-        })
+        Ok(StoredProcedure { id: id::name_of(&body)?, body: function_text(&body)? })
     }
 
     /// The body as reads show it, without system properties.
@@ -101,10 +98,7 @@ impl UserDefinedFunction {
     /// Reads the body of a create or replace request.
     pub fn from_json(body: &Value) -> Result<UserDefinedFunction, Invalid> {
         let body = Members::of(body, "the user-defined function")?;
-        Ok(UserDefinedFunction {
-            id: id::name_of(&body)?,
-            body: function_text(&body)?,
-        })
+        Ok(UserDefinedFunction { id: id::name_of(&body)?, body: function_text(&body)? })
     }
 
     /// The body as reads show it, without system properties.
@@ -152,10 +146,7 @@ fn function_text(body: &Members<'_>) -> Result<String, Invalid> {
 }
 
 fn function_json(id: &str, body: &str) -> Map<String, Value> {
-    Map::from_iter([
-        ("id".to_owned(), Value::from(id)),
-        ("body".to_owned(), Value::from(body)),
-    ])
+    Map::from_iter([("id".to_owned(), Value::from(id)), ("body".to_owned(), Value::from(body))])
 }
 
 #[cfg(test)]
@@ -181,14 +172,8 @@ mod tests {
             let body = "function() {}";
             json!({"id": "t", "body": body, "triggerType": kind, "triggerOperation": operation})
         };
-        check(
-            &trigger(json!("pre"), json!("all")),
-            Ok((TriggerType::Pre, TriggerOperation::All)),
-        );
-        check(
-            &trigger(json!("Post"), json!("Delete")),
-            Ok((TriggerType::Post, TriggerOperation::Delete)),
-        );
+        check(&trigger(json!("pre"), json!("all")), Ok((TriggerType::Pre, TriggerOperation::All)));
+        check(&trigger(json!("Post"), json!("Delete")), Ok((TriggerType::Post, TriggerOperation::Delete)));
         let invalid = Err("One of the specified inputs is invalid");
         check(&trigger(json!("during"), json!("all")), invalid);
         check(&trigger(json!("pre"), json!("read")), invalid);
@@ -213,9 +198,6 @@ mod tests {
             assert!(UserDefinedFunction::from_json(&bad).is_err(), "{bad}");
         }
         let long = json!({"id": "f", "body": "x".repeat(SCRIPT_BODY_BYTES_MAX + 1)});
-        assert!(matches!(
-            StoredProcedure::from_json(&long),
-            Err(Invalid::TooLarge { .. })
-        ));
+        assert!(matches!(StoredProcedure::from_json(&long), Err(Invalid::TooLarge { .. })));
     }
 }

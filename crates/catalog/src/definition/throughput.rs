@@ -62,9 +62,7 @@ impl Throughput {
             (Some(text), None) => {
                 let requested = text.trim().parse().map_err(|_| {
                     let given = excerpt(text);
-                    Invalid::input(format!(
-                        "the throughput '{given}' is not a whole number of request units"
-                    ))
+                    Invalid::input(format!("the throughput '{given}' is not a whole number of request units"))
                 })?;
                 manual_throughput(requested, &nothing_yet).map(Some)
             }
@@ -151,11 +149,7 @@ pub struct Offer {
 impl Offer {
     /// The offer of a new resource.
     pub fn new(throughput: Throughput) -> Offer {
-        Offer {
-            throughput,
-            highest_ever: throughput.highest(),
-            storage_kilobytes_ever: 0,
-        }
+        Offer { throughput, highest_ever: throughput.highest(), storage_kilobytes_ever: 0 }
     }
 
     /// Reads what [`Offer::content`] wrote.
@@ -169,14 +163,9 @@ impl Offer {
             None => Throughput::Manual(amount(&content, "offerThroughput")?),
         };
         let mut offer = Offer::new(throughput);
-        let marks = content.object(
-            "offerMinimumThroughputParameters",
-            "offerMinimumThroughputParameters",
-        )?;
+        let marks = content.object("offerMinimumThroughputParameters", "offerMinimumThroughputParameters")?;
         if let Some(marks) = marks {
-            offer.highest_ever = offer
-                .highest_ever
-                .max(amount(&marks, "maxThroughputEverProvisioned")?);
+            offer.highest_ever = offer.highest_ever.max(amount(&marks, "maxThroughputEverProvisioned")?);
             let kilobytes = marks.integer("maxConsumedStorageEverInKB")?.unwrap_or_default();
             offer.storage_kilobytes_ever = u64::try_from(kilobytes).unwrap_or_default();
         }
@@ -197,11 +186,7 @@ impl Offer {
             "maxConsumedStorageEverInKB": self.storage_kilobytes_ever,
         });
         content.insert("offerMinimumThroughputParameters".to_owned(), marks);
-        if let Throughput::Autoscale {
-            max,
-            increment_percent,
-        } = self.throughput
-        {
+        if let Throughput::Autoscale { max, increment_percent } = self.throughput {
             let settings = json!({
                 "tier": 0,
                 "maximumTierThroughput": max,
@@ -259,11 +244,7 @@ impl Offer {
                 manual_throughput(requested, &inputs)?
             }
             (_, Throughput::Manual(_), Some(_)) => {
-                return Err(needs_migration(
-                    "manual",
-                    "autoscale",
-                    "x-ms-cosmos-migrate-offer-to-autopilot",
-                ));
+                return Err(needs_migration("manual", "autoscale", "x-ms-cosmos-migrate-offer-to-autopilot"));
             }
             (_, Throughput::Autoscale { .. }, Some(settings)) => autoscale_throughput(&settings, &inputs)?,
             (_, Throughput::Autoscale { .. }, None) => {
@@ -275,11 +256,7 @@ impl Offer {
             }
         };
         let highest_ever = self.highest_ever.max(throughput.highest());
-        Ok(Offer {
-            throughput,
-            highest_ever,
-            ..*self
-        })
+        Ok(Offer { throughput, highest_ever, ..*self })
     }
 }
 
@@ -298,13 +275,8 @@ fn migrated_to_autoscale(
     if let Some(settings) = settings {
         return autoscale_throughput(&settings, inputs);
     }
-    let max = round_up(amount, AUTOSCALE_STEP)
-        .max(autoscale_minimum(inputs))
-        .min(THROUGHPUT_MAX);
-    Ok(Throughput::Autoscale {
-        max,
-        increment_percent: 0,
-    })
+    let max = round_up(amount, AUTOSCALE_STEP).max(autoscale_minimum(inputs)).min(THROUGHPUT_MAX);
+    Ok(Throughput::Autoscale { max, increment_percent: 0 })
 }
 
 fn manual_throughput(requested: i64, inputs: &MinimumInputs) -> Result<Throughput, Invalid> {
@@ -315,18 +287,13 @@ fn autoscale_throughput(settings: &Members<'_>, inputs: &MinimumInputs) -> Resul
     let requested = settings.integer("maxThroughput")?;
     let requested = requested.ok_or_else(|| settings.wrong("maxThroughput", "a whole number"))?;
     let max = within(requested, autoscale_minimum(inputs), AUTOSCALE_STEP)?;
-    Ok(Throughput::Autoscale {
-        max,
-        increment_percent: increment_percent(settings)?,
-    })
+    Ok(Throughput::Autoscale { max, increment_percent: increment_percent(settings)? })
 }
 
 fn increment_percent(settings: &Members<'_>) -> Result<u32, Invalid> {
     let policy = settings.object("autoUpgradePolicy", "autoUpgradePolicy")?;
-    let policy = policy
-        .map(|policy| policy.object("throughputPolicy", "throughputPolicy"))
-        .transpose()?
-        .flatten();
+    let policy =
+        policy.map(|policy| policy.object("throughputPolicy", "throughputPolicy")).transpose()?.flatten();
     let Some(policy) = policy else { return Ok(0) };
     let percent = policy.integer("incrementPercent")?.unwrap_or_default();
     let in_range = u32::try_from(percent).ok().filter(|percent| *percent <= 100);
@@ -334,11 +301,7 @@ fn increment_percent(settings: &Members<'_>) -> Result<u32, Invalid> {
 }
 
 fn within(requested: i64, minimum: u32, step: u32) -> Result<u32, Invalid> {
-    let refuse = |problem: String| {
-        Err(Invalid::new(format!(
-            "Requested throughput {requested} {problem}."
-        )))
-    };
+    let refuse = |problem: String| Err(Invalid::new(format!("Requested throughput {requested} {problem}.")));
     match u32::try_from(requested) {
         Ok(amount) if amount > THROUGHPUT_MAX => refuse(format!("is more than the maximum {THROUGHPUT_MAX}")),
         Err(_) if requested > 0 => refuse(format!("is more than the maximum {THROUGHPUT_MAX}")),
@@ -370,10 +333,7 @@ mod tests {
     use super::*;
 
     const fn autoscale(max: u32, increment_percent: u32) -> Throughput {
-        Throughput::Autoscale {
-            max,
-            increment_percent,
-        }
+        Throughput::Autoscale { max, increment_percent }
     }
 
     fn check_headers(
@@ -396,14 +356,8 @@ mod tests {
             ("400", Ok(Some(Throughput::Manual(400)))),
             (" 10100 ", Ok(Some(Throughput::Manual(10_100)))),
             ("1000000", Ok(Some(Throughput::Manual(1_000_000)))),
-            (
-                "399",
-                Err("Requested throughput 399 is less than required minimum throughput 400"),
-            ),
-            (
-                "-1",
-                Err("Requested throughput -1 is less than required minimum throughput 400"),
-            ),
+            ("399", Err("Requested throughput 399 is less than required minimum throughput 400")),
+            ("-1", Err("Requested throughput -1 is less than required minimum throughput 400")),
             ("450", Err("Requested throughput 450 is not a multiple of 100")),
             ("1000100", Err("is more than the maximum 1000000")),
             ("9999999999", Err("is more than the maximum 1000000")),
@@ -423,10 +377,7 @@ mod tests {
                 r#"{"maxThroughput":-200}"#,
                 Err("Requested throughput -200 is less than required minimum throughput 1000"),
             ),
-            (
-                r#"{"maxThroughput":1500}"#,
-                Err("Requested throughput 1500 is not a multiple of 1000"),
-            ),
+            (r#"{"maxThroughput":1500}"#, Err("Requested throughput 1500 is not a multiple of 1000")),
             (r#"{"maxThroughput":"1000"}"#, invalid),
             (r#"{"maxThroughput":1000,"autoUpgradePolicy":7}"#, invalid),
             (
@@ -438,11 +389,7 @@ mod tests {
         ] {
             check_headers(None, Some(text), expected);
         }
-        check_headers(
-            Some("400"),
-            Some(r#"{"maxThroughput":4000}"#),
-            Err("cannot be combined"),
-        );
+        check_headers(Some("400"), Some(r#"{"maxThroughput":4000}"#), Err("cannot be combined"));
     }
 
     #[test]
@@ -457,11 +404,7 @@ mod tests {
             (1_000_000, 20_000, 0, 20_000, 200_000),
             (u32::MAX, u64::MAX, u32::MAX, u32::MAX, u32::MAX),
         ] {
-            let inputs = MinimumInputs {
-                highest_ever,
-                storage_gigabytes,
-                sharing_containers,
-            };
+            let inputs = MinimumInputs { highest_ever, storage_gigabytes, sharing_containers };
             assert_eq!(
                 (manual_minimum(&inputs), autoscale_minimum(&inputs)),
                 (manual, autoscale),
@@ -499,37 +442,12 @@ mod tests {
         read_back["offerAutopilotSettings"]["autoUpgradePolicy"]["throughputPolicy"]["incrementPercent"] =
             json!(20);
 
-        check_replace(
-            manual,
-            &json!({"offerThroughput": 2_500}),
-            None,
-            Ok(Throughput::Manual(2_500)),
-        );
-        check_replace(
-            manual,
-            &json!({"offerThroughput": 300}),
-            None,
-            Err("required minimum throughput 400"),
-        );
-        check_replace(
-            manual,
-            &json!({}),
-            None,
-            Err("One of the specified inputs is invalid"),
-        );
-        check_replace(
-            manual,
-            &max(4_000),
-            None,
-            Err("x-ms-cosmos-migrate-offer-to-autopilot: true"),
-        );
+        check_replace(manual, &json!({"offerThroughput": 2_500}), None, Ok(Throughput::Manual(2_500)));
+        check_replace(manual, &json!({"offerThroughput": 300}), None, Err("required minimum throughput 400"));
+        check_replace(manual, &json!({}), None, Err("One of the specified inputs is invalid"));
+        check_replace(manual, &max(4_000), None, Err("x-ms-cosmos-migrate-offer-to-autopilot: true"));
         check_replace(manual, &max(4_000), to_autoscale, Ok(autoscale(4_000, 0)));
-        check_replace(
-            manual,
-            &json!({"offerThroughput": 400}),
-            to_autoscale,
-            Ok(autoscale(1_000, 0)),
-        );
+        check_replace(manual, &json!({"offerThroughput": 400}), to_autoscale, Ok(autoscale(1_000, 0)));
         check_replace(scaled, &read_back, None, Ok(autoscale(7_000, 20)));
         check_replace(scaled, &max(900), None, Err("required minimum throughput 1000"));
         check_replace(
@@ -548,11 +466,8 @@ mod tests {
 
     #[test]
     fn content_shows_and_restores_the_offer() {
-        let manual = Offer {
-            highest_ever: 9_000,
-            storage_kilobytes_ever: 5,
-            ..Offer::new(Throughput::Manual(400))
-        };
+        let manual =
+            Offer { highest_ever: 9_000, storage_kilobytes_ever: 5, ..Offer::new(Throughput::Manual(400)) };
         let content = Value::Object(manual.content());
         let expected = json!({
             "offerThroughput": 400, "offerIsRUPerMinuteThroughputEnabled": false,

@@ -9,11 +9,7 @@ fn check(members: &Value, expected: &[(&str, Value)]) {
     let definition = read(members).unwrap_or_else(|error| panic!("{members}: {error}"));
     let body = shown(&definition);
     for (pointer, value) in expected {
-        assert_eq!(
-            body.pointer(pointer).unwrap_or(&Value::Null),
-            value,
-            "{pointer} of {body}"
-        );
+        assert_eq!(body.pointer(pointer).unwrap_or(&Value::Null), value, "{pointer} of {body}");
     }
 }
 
@@ -59,23 +55,11 @@ fn partition_keys() {
     let hash = |version: Value| json!({"paths": ["/pk"], "kind": "Hash", "version": version});
     check_same(&key(hash(json!(1))));
     check_same(&key(hash(json!(2))));
-    check_same(&key(
-        json!({"paths": ["/a", "/b/c", "/d"], "kind": "MultiHash", "version": 2}),
-    ));
-    check_same(&key(
-        json!({"paths": [r#"/"level' 1*()"/"le/vel2""#], "kind": "Hash", "version": 2}),
-    ));
-    check_same(&key(
-        json!({"paths": [r#"/'level" 1*()'/'le/vel2'"#], "kind": "Hash", "version": 2}),
-    ));
-    check(
-        &key(json!({"paths": ["/id"]})),
-        &[("/partitionKey", json!({"paths": ["/id"], "kind": "Hash"}))],
-    );
-    check(
-        &key(json!({"paths": ["/a", "/b"], "kind": "multihash"})),
-        &[("/partitionKey/version", json!(2))],
-    );
+    check_same(&key(json!({"paths": ["/a", "/b/c", "/d"], "kind": "MultiHash", "version": 2})));
+    check_same(&key(json!({"paths": [r#"/"level' 1*()"/"le/vel2""#], "kind": "Hash", "version": 2})));
+    check_same(&key(json!({"paths": [r#"/'level" 1*()'/'le/vel2'"#], "kind": "Hash", "version": 2})));
+    check(&key(json!({"paths": ["/id"]})), &[("/partitionKey", json!({"paths": ["/id"], "kind": "Hash"}))]);
+    check(&key(json!({"paths": ["/a", "/b"], "kind": "multihash"})), &[("/partitionKey/version", json!(2))]);
     let legacy = json!({"paths": ["/_partitionKey"], "kind": "Hash", "systemKey": true});
     let without = ContainerDefinition::from_json(&json!({"id": "c"})).unwrap();
     assert_eq!(shown(&without)["partitionKey"], legacy);
@@ -104,10 +88,7 @@ fn indexing_policies() {
             json!({"includedPaths": [{"path": "/*"}], "excludedPaths": [{"path": "/\"systemMetadata\"/*"}]}),
         ),
         &[
-            (
-                "/indexingPolicy/excludedPaths",
-                json!([{"path": "/\"systemMetadata\"/*"}, etag()]),
-            ),
+            ("/indexingPolicy/excludedPaths", json!([{"path": "/\"systemMetadata\"/*"}, etag()])),
             ("/indexingPolicy/includedPaths", json!([{"path": "/*"}])),
         ],
     );
@@ -130,20 +111,11 @@ fn indexing_policies() {
         &policy(
             json!({"includedPaths": [{"path": "/a/?"}, {"path": "/a/[]/b/*"}], "excludedPaths": [{"path": "/*"}, {"path": "/a/*"}]}),
         ),
-        &[(
-            "/indexingPolicy/includedPaths",
-            json!([{"path": "/a/?"}, {"path": "/a/[]/b/*"}]),
-        )],
+        &[("/indexingPolicy/includedPaths", json!([{"path": "/a/?"}, {"path": "/a/[]/b/*"}]))],
     );
     let none = json!({"indexingMode": "none", "automatic": false, "includedPaths": [], "excludedPaths": []});
-    check(
-        &policy(json!({"indexingMode": "None", "automatic": false})),
-        &[("/indexingPolicy", none.clone())],
-    );
-    check(
-        &policy(json!({"indexingMode": "none"})),
-        &[("/indexingPolicy", none.clone())],
-    );
+    check(&policy(json!({"indexingMode": "None", "automatic": false})), &[("/indexingPolicy", none.clone())]);
+    check(&policy(json!({"indexingMode": "none"})), &[("/indexingPolicy", none.clone())]);
     check_same(&policy(none));
     check_same(&policy(json!({
         "indexingMode": "lazy", "automatic": false, "includedPaths": [{"path": "/*"}], "excludedPaths": [etag()]
@@ -165,10 +137,7 @@ fn composite_and_spatial_indexes() {
         &json!({"indexingPolicy": given}),
         &[
             ("/indexingPolicy/spatialIndexes", given["spatialIndexes"].clone()),
-            (
-                "/indexingPolicy/compositeIndexes",
-                given["compositeIndexes"].clone(),
-            ),
+            ("/indexingPolicy/compositeIndexes", given["compositeIndexes"].clone()),
         ],
     );
     check(
@@ -180,10 +149,7 @@ fn composite_and_spatial_indexes() {
     );
     check(
         &json!({"indexingPolicy": {"spatialIndexes": [{"path": "/location/?", "types": ["point"]}]}}),
-        &[(
-            "/indexingPolicy/spatialIndexes",
-            json!([{"path": "/location/?", "types": all}]),
-        )],
+        &[("/indexingPolicy/spatialIndexes", json!([{"path": "/location/?", "types": all}]))],
     );
     let area = json!({"xmin": 0, "ymin": -1.5, "xmax": 10, "ymax": 10});
     check(
@@ -215,17 +181,11 @@ fn vectors() {
     ]);
     check(
         &json!({"vectorEmbeddingPolicy": policy, "indexingPolicy": {"vectorIndexes": indexes}}),
-        &[
-            ("/vectorEmbeddingPolicy", policy.clone()),
-            ("/indexingPolicy/vectorIndexes", indexes.clone()),
-        ],
+        &[("/vectorEmbeddingPolicy", policy.clone()), ("/indexingPolicy/vectorIndexes", indexes.clone())],
     );
     check(
         &json!({"vectorEmbeddingPolicy": {"vectorEmbeddings": [{"path": "/v"}]}}),
-        &[(
-            "/vectorEmbeddingPolicy/vectorEmbeddings",
-            json!([embedding("/v", "float32", 1536, "cosine")]),
-        )],
+        &[("/vectorEmbeddingPolicy/vectorEmbeddings", json!([embedding("/v", "float32", 1536, "cosine")]))],
     );
     let mut sourced = embedding("/embedding", "float32", 1536, "cosine");
     sourced["embeddingSource"] = json!({
@@ -269,10 +229,7 @@ fn other_policies() {
     check_same(&json!({"uniqueKeyPolicy": {"uniqueKeys": [{"paths": ["/a", "/b/c"]}, {"paths": ["/a"]}]}}));
     check_same(&json!({"defaultTtl": -1, "ttlPropertyPath": "/creationDate"}));
     check_same(&json!({"defaultTtl": 2_147_483_647}));
-    assert_eq!(
-        read(&json!({"defaultTtl": 10})).unwrap().default_ttl,
-        Some(DefaultTtl::Seconds(10))
-    );
+    assert_eq!(read(&json!({"defaultTtl": 10})).unwrap().default_ttl, Some(DefaultTtl::Seconds(10)));
     check_same(&json!({"analyticalStorageTtl": -1}));
     check_same(&json!({"changeFeedPolicy": {"retentionDuration": 10}}));
     let wins = |path: &str| json!({"mode": "LastWriterWins", "conflictResolutionPath": path, "conflictResolutionProcedure": ""});

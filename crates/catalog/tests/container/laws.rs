@@ -36,9 +36,9 @@ fn full() -> Value {
 fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
     found.push(at.to_owned());
     match value {
-        Value::Object(members) => members
-            .iter()
-            .for_each(|(name, member)| pointers(member, &format!("{at}/{name}"), found)),
+        Value::Object(members) => {
+            members.iter().for_each(|(name, member)| pointers(member, &format!("{at}/{name}"), found))
+        }
         Value::Array(list) => list
             .iter()
             .enumerate()
@@ -103,9 +103,7 @@ fn long_lists_take_linear_time() {
 
 #[test]
 fn the_most_paths_come_back_with_the_etag() {
-    let paths: Vec<Value> = (0..1_500)
-        .map(|number| json!({"path": format!("/p{number}/?")}))
-        .collect();
+    let paths: Vec<Value> = (0..1_500).map(|number| json!({"path": format!("/p{number}/?")})).collect();
     let definition = read(&json!({"indexingPolicy": {"excludedPaths": paths}})).unwrap();
     assert_eq!(definition.indexing.excluded.len(), 1_501);
     shown(&definition);
@@ -126,11 +124,7 @@ fn long_texts_are_refused_with_short_messages() {
         json!({"fullTextPolicy": {"defaultLanguage": long}}),
     ] {
         let error = read(&body).unwrap_err();
-        assert!(
-            error.message().len() < 4_000,
-            "{} bytes of message",
-            error.message().len()
-        );
+        assert!(error.message().len() < 4_000, "{} bytes of message", error.message().len());
     }
 }
 

@@ -41,16 +41,9 @@ fn refused(result: Result<ContainerDefinition, Invalid>, fragments: &[&str], inp
         Ok(definition) => panic!("{input} is accepted as {definition:?}"),
         Err(error) => {
             for fragment in fragments {
-                assert!(
-                    error.message().contains(fragment),
-                    "{input}: {error} lacks {fragment}"
-                );
+                assert!(error.message().contains(fragment), "{input}: {error} lacks {fragment}");
             }
-            assert!(
-                error.message().len() < 4_000,
-                "{} bytes of message",
-                error.message().len()
-            );
+            assert!(error.message().len() < 4_000, "{} bytes of message", error.message().len());
         }
     }
 }

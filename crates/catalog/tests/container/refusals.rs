@@ -22,15 +22,9 @@ pub(super) fn check_all<'a>(
 
 #[test]
 fn bodies_and_names() {
-    for body in [
-        json!(null),
-        json!([]),
-        json!("c"),
-        json!(1),
-        json!({}),
-        json!({"id": 1}),
-        json!({"id": null}),
-    ] {
+    for body in
+        [json!(null), json!([]), json!("c"), json!(1), json!({}), json!({"id": 1}), json!({"id": null})]
+    {
         refused(ContainerDefinition::from_json(&body), &[INVALID], &body);
     }
     let name = "Ensure to provide a unique non-empty string less than '255' characters.";
@@ -62,16 +56,8 @@ fn partition_keys() {
         json!({ "partitionKey": key })
     };
     check_all(&[INVALID], |kind| with("kind", kind), [json!("Round"), json!(1)]);
-    check_all(
-        &[INVALID],
-        |version| with("version", version),
-        [json!(0), json!(3), json!("2"), json!(1.5)],
-    );
-    check_all(
-        &[INVALID],
-        |flag| with("systemKey", flag),
-        [json!(true), json!("true")],
-    );
+    check_all(&[INVALID], |version| with("version", version), [json!(0), json!(3), json!("2"), json!(1.5)]);
+    check_all(&[INVALID], |flag| with("systemKey", flag), [json!(true), json!("true")]);
     let characters = "Partition key paths must contain only valid characters and not contain a trailing slash or wildcard character";
     for path in ["/", "/id/", "/id/*", "/id/?", "/a[0]", "//a", "/\"a"] {
         check(&key(json!({"paths": [path]})), &[characters]);
@@ -81,19 +67,10 @@ fn partition_keys() {
         &["The partition key component definition path 'id' could not be accepted"],
     );
     let many = "Too many partition key paths";
-    check(
-        &key(json!({"paths": ["/id", "/pk", "/id2", "/pk2"], "kind": "MultiHash", "version": 2})),
-        &[many],
-    );
+    check(&key(json!({"paths": ["/id", "/pk", "/id2", "/pk2"], "kind": "MultiHash", "version": 2})), &[many]);
     check(&key(json!({"paths": ["/users", "/test"]})), &[many]);
-    check(
-        &key(json!({"paths": ["/a", "/\"a\""], "kind": "MultiHash", "version": 2})),
-        &["twice"],
-    );
-    check(
-        &key(json!({"paths": ["/a", "/b"], "kind": "MultiHash", "version": 1})),
-        &["version 2"],
-    );
+    check(&key(json!({"paths": ["/a", "/\"a\""], "kind": "MultiHash", "version": 2})), &["twice"]);
+    check(&key(json!({"paths": ["/a", "/b"], "kind": "MultiHash", "version": 1})), &["version 2"]);
 }
 
 #[test]
@@ -133,34 +110,22 @@ fn indexing_policies() {
             &policy(json!({"includedPaths": [{"path": "/*"}, {"path": text}]})),
             &["The indexing path", path],
         );
-        check(
-            &policy(json!({"excludedPaths": [{"path": text}]})),
-            &["The indexing path", path],
-        );
+        check(&policy(json!({"excludedPaths": [{"path": text}]})), &["The indexing path", path]);
     }
-    check(
-        &policy(json!({"includedPaths": [{"path": "/a/?"}]})),
-        &["mandatory indexing path"],
-    );
+    check(&policy(json!({"includedPaths": [{"path": "/a/?"}]})), &["mandatory indexing path"]);
     check(
         &policy(
             json!({"includedPaths": [{"path": "/*"}, {"path": "/a/?"}], "excludedPaths": [{"path": "/\"a\"/?"}]}),
         ),
         &["in both includedPaths and excludedPaths"],
     );
-    check(
-        &policy(json!({"includedPaths": [{"path": "/*"}, {"path": "/"}]})),
-        &["twice in includedPaths"],
-    );
+    check(&policy(json!({"includedPaths": [{"path": "/*"}, {"path": "/"}]})), &["twice in includedPaths"]);
     check(
         &policy(json!({"excludedPaths": [{"path": "/a/?"}, {"path": "/a/?"}]})),
         &["twice in excludedPaths"],
     );
     let contradiction = "contradicts itself";
-    check(
-        &policy(json!({"indexingMode": "none", "automatic": true})),
-        &[contradiction, "automatic"],
-    );
+    check(&policy(json!({"indexingMode": "none", "automatic": true})), &[contradiction, "automatic"]);
     check(
         &policy(json!({"indexingMode": "none", "includedPaths": [{"path": "/*"}]})),
         &[contradiction, "includedPaths"],
@@ -170,9 +135,7 @@ fn indexing_policies() {
         &[contradiction, "spatial"],
     );
     for name in ["includedPaths", "excludedPaths"] {
-        let list: Vec<Value> = (0..1_502)
-            .map(|number| json!({"path": format!("/p{number}/?")}))
-            .collect();
+        let list: Vec<Value> = (0..1_502).map(|number| json!({"path": format!("/p{number}/?")})).collect();
         check(&policy(json!({ name: list })), &["Too many", name]);
     }
 }
@@ -185,16 +148,10 @@ fn composite_and_spatial_indexes() {
     };
     check(&composite(&[]), &["2 to 8 paths"]);
     check(&composite(&["/a"]), &["2 to 8 paths"]);
-    check(
-        &composite(&["/a", "/b", "/c", "/d", "/e", "/f", "/g", "/h", "/i"]),
-        &["2 to 8 paths"],
-    );
+    check(&composite(&["/a", "/b", "/c", "/d", "/e", "/f", "/g", "/h", "/i"]), &["2 to 8 paths"]);
     check(&composite(&["/a", "/\"a\""]), &["twice"]);
     for path in ["/a/?", "/a/*", "/*", "/a/[]/b", "a", ""] {
-        check(
-            &composite(&["/x", path]),
-            &["The composite index path", "could not be accepted"],
-        );
+        check(&composite(&["/x", path]), &["The composite index path", "could not be accepted"]);
     }
     let pair = json!([{"path": "/a"}, {"path": "/b"}]);
     check(
@@ -223,10 +180,7 @@ fn composite_and_spatial_indexes() {
         json!([0, 0, 1, 1]),
     ] {
         check(
-            &spatial(
-                "Geometry",
-                json!({"path": "/l/?", "types": ["Point"], "boundingBox": bad}),
-            ),
+            &spatial("Geometry", json!({"path": "/l/?", "types": ["Point"], "boundingBox": bad})),
             &[INVALID],
         );
     }
@@ -258,49 +212,28 @@ fn unique_keys_and_lifetimes() {
     );
     check(&json!({"uniqueKeyPolicy": []}), &[INVALID]);
     for path in ["a", "/a/*", "/a/?", "/a/[]/b", "/a[0]", "/"] {
-        check(
-            &keys(json!([{"paths": [path]}])),
-            &["The unique key path", "could not be accepted"],
-        );
+        check(&keys(json!([{"paths": [path]}])), &["The unique key path", "could not be accepted"]);
     }
     let paths: Vec<String> = (0..17).map(|number| format!("/p{number}")).collect();
-    check(
-        &keys(json!([{ "paths": paths }])),
-        &["Too many paths in a unique key: 17"],
-    );
+    check(&keys(json!([{ "paths": paths }])), &["Too many paths in a unique key: 17"]);
     let many: Vec<Value> = paths[..11].iter().map(|path| json!({"paths": [path]})).collect();
     check(&keys(json!(many)), &["Too many unique keys: 11"]);
     check(&keys(json!([{"paths": ["/a", "/a"]}])), &["same path twice"]);
-    check(
-        &keys(json!([{"paths": ["/a", "/b"]}, {"paths": ["/b", "/a"]}])),
-        &["same paths"],
-    );
+    check(&keys(json!([{"paths": ["/a", "/b"]}, {"paths": ["/b", "/a"]}])), &["same paths"]);
 
     for ttl in [0, -10, i64::from(i32::MAX) + 1] {
-        check(
-            &json!({"defaultTtl": ttl}),
-            &[&format!("The defaultTtl {ttl} is invalid")],
-        );
+        check(&json!({"defaultTtl": ttl}), &[&format!("The defaultTtl {ttl} is invalid")]);
     }
     check_all(
         &[INVALID],
         |ttl| json!({"defaultTtl": ttl}),
         [json!("10"), json!(1.5), json!(true), json!({})],
     );
-    check(
-        &json!({"ttlPropertyPath": "/creationDate"}),
-        &["needs a defaultTtl"],
-    );
-    check(
-        &json!({"ttlPropertyPath": "creationDate", "defaultTtl": 1}),
-        &["ttlPropertyPath"],
-    );
+    check(&json!({"ttlPropertyPath": "/creationDate"}), &["needs a defaultTtl"]);
+    check(&json!({"ttlPropertyPath": "creationDate", "defaultTtl": 1}), &["ttlPropertyPath"]);
     check(&json!({"analyticalStorageTtl": -2}), &["analyticalStorageTtl"]);
     for minutes in [json!(-1), json!("10"), json!(u64::MAX), json!(0.5)] {
-        check(
-            &json!({"changeFeedPolicy": {"retentionDuration": minutes}}),
-            &[INVALID],
-        );
+        check(&json!({"changeFeedPolicy": {"retentionDuration": minutes}}), &[INVALID]);
     }
 }
 
@@ -310,20 +243,13 @@ fn conflicts_encryption_and_unsupported_members() {
     check_all(
         &[INVALID],
         conflicts,
-        [
-            json!("Custom"),
-            json!({"mode": "First"}),
-            json!({"conflictResolutionPath": 1}),
-        ],
+        [json!("Custom"), json!({"mode": "First"}), json!({"conflictResolutionPath": 1})],
     );
     check(
         &conflicts(json!({"mode": "LastWriterWins", "conflictResolutionProcedure": "x"})),
         &["mode Custom"],
     );
-    check(
-        &conflicts(json!({"mode": "Custom", "conflictResolutionPath": "/a"})),
-        &["mode LastWriterWins"],
-    );
+    check(&conflicts(json!({"mode": "Custom", "conflictResolutionPath": "/a"})), &["mode LastWriterWins"]);
     check(
         &conflicts(json!({"mode": "LastWriterWins", "conflictResolutionPath": "a"})),
         &["conflictResolutionPath 'a'"],
@@ -356,10 +282,7 @@ fn conflicts_encryption_and_unsupported_members() {
         &encryption(json!(1), "path", json!("/id")),
         &["Path: /id cannot be encrypted with PolicyFormatVersion: 1."],
     );
-    check(
-        &encryption(json!(2), "path", json!("/id")),
-        &["Path: /id has to be encrypted with Deterministic"],
-    );
+    check(&encryption(json!(2), "path", json!("/id")), &["Path: /id has to be encrypted with Deterministic"]);
     let mut twice = encryption(json!(1), "path", json!("/p"));
     let path = twice["clientEncryptionPolicy"]["includedPaths"][0].clone();
     twice["clientEncryptionPolicy"]["includedPaths"] = json!([path, path]);

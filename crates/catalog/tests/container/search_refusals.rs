@@ -13,18 +13,9 @@ fn vector_indexes() {
         })
     };
     let alone = json!({"indexingPolicy": {"vectorIndexes": [{"path": "/vector1", "type": "flat"}]}});
-    check(
-        &alone,
-        &["The Vector Indexing Policy's path::/vector1 not matching in Embedding's path."],
-    );
-    check(
-        &with(json!({"path": "/vector3", "type": "flat"})),
-        &["vector3 not matching in Embedding's path"],
-    );
-    check(
-        &with(json!({"path": "/vector1", "type": "notFlat"})),
-        &["Index Type::notFlat is invalid"],
-    );
+    check(&alone, &["The Vector Indexing Policy's path::/vector1 not matching in Embedding's path."]);
+    check(&with(json!({"path": "/vector3", "type": "flat"})), &["vector3 not matching in Embedding's path"]);
+    check(&with(json!({"path": "/vector1", "type": "notFlat"})), &["Index Type::notFlat is invalid"]);
     check(&with(json!({"path": "/vector1"})), &[INVALID]);
     check(
         &with(json!({"path": "vector1", "type": "flat"})),
@@ -54,30 +45,18 @@ fn vector_indexes() {
     }
     let shards =
         |key: Value| with(json!({"path": "/vector2", "type": "diskANN", "vectorIndexShardKey": key}));
-    check(
-        &shards(json!(["country"])),
-        &["The Vector Indexing Policy has an invalid Shard Path: country."],
-    );
+    check(&shards(json!(["country"])), &["The Vector Indexing Policy has an invalid Shard Path: country."]);
     check(
         &shards(json!(["/country", "/city", "/zipcode"])),
         &["The number of shard paths defined in the Vector Indexing Policy: 3 exceeds the maximum: 1."],
     );
     check(&shards(json!("/country")), &[INVALID]);
-    check(
-        &with(json!({"path": "/vector1", "type": "diskANN", "quantizerType": "cubic"})),
-        &[INVALID],
-    );
-    check(
-        &with(json!({"path": "/wide", "type": "flat"})),
-        &["505 dimensions"],
-    );
+    check(&with(json!({"path": "/vector1", "type": "diskANN", "quantizerType": "cubic"})), &[INVALID]);
+    check(&with(json!({"path": "/wide", "type": "flat"})), &["505 dimensions"]);
     let mut twice = with(json!({"path": "/vector2", "type": "flat"}));
     twice["indexingPolicy"]["vectorIndexes"] =
         json!([{"path": "/vector2", "type": "flat"}, {"path": "/vector2", "type": "diskANN"}]);
-    check(
-        &twice,
-        &["Duplicate Path :/vector2 found in Vector Indexing Policy."],
-    );
+    check(&twice, &["Duplicate Path :/vector2 found in Vector Indexing Policy."]);
 }
 
 #[test]
@@ -87,34 +66,19 @@ fn vector_embeddings() {
         embedding[member] = value;
         json!({"vectorEmbeddingPolicy": {"vectorEmbeddings": [embedding]}})
     };
-    check(
-        &with("dataType", json!("float33")),
-        &["Vector Embedding Policy has an invalid DataType"],
-    );
+    check(&with("dataType", json!("float33")), &["Vector Embedding Policy has an invalid DataType"]);
     check(
         &with("dimensions", json!(8000)),
         &["Vector Embedding Policy has Dimensions:8000 which is more than the maximum supported value"],
     );
-    check(
-        &with("dimensions", json!(-1)),
-        &["The Vector Embedding Policy has Dimensions:-1"],
-    );
-    check(
-        &with("dimensions", json!(0)),
-        &["The Vector Embedding Policy has Dimensions:0"],
-    );
-    check(
-        &with("dimensions", json!(i64::MAX)),
-        &["more than the maximum supported value"],
-    );
+    check(&with("dimensions", json!(-1)), &["The Vector Embedding Policy has Dimensions:-1"]);
+    check(&with("dimensions", json!(0)), &["The Vector Embedding Policy has Dimensions:0"]);
+    check(&with("dimensions", json!(i64::MAX)), &["more than the maximum supported value"]);
     check(
         &with("distanceFunction", json!("handMeasured")),
         &["The Vector Embedding Policy has an invalid DistanceFunction:handMeasured"],
     );
-    check(
-        &with("path", json!("vector1")),
-        &["The Vector Embedding Policy has an invalid Path: vector1"],
-    );
+    check(&with("path", json!("vector1")), &["The Vector Embedding Policy has an invalid Path: vector1"]);
     for (member, value) in [
         ("path", json!(1)),
         ("dataType", json!(32)),
@@ -132,11 +96,9 @@ fn vector_embeddings() {
         &source("authType", json!("NotAnAuthType")),
         &["The auth type provided in the embedding source of vector policy is invalid."],
     );
-    for (member, value) in [
-        ("sourcePaths", json!([])),
-        ("endpoint", json!(null)),
-        ("deploymentName", json!(null)),
-    ] {
+    for (member, value) in
+        [("sourcePaths", json!([])), ("endpoint", json!(null)), ("deploymentName", json!(null))]
+    {
         check(&source(member, value), &[INVALID]);
     }
     let twice = json!({"vectorEmbeddings": [{"path": "/vector2"}, {"path": "/vector2"}]});
@@ -167,10 +129,7 @@ fn full_text() {
         &["The Full Text Policy contains an unsupported language . Supported languages are:"],
     );
     let syntax = "The Full Text Policy contains invalid syntax.";
-    check(
-        &policy(json!("en-US"), json!({"path": "/abstract", "language": null})),
-        &[syntax],
-    );
+    check(&policy(json!("en-US"), json!({"path": "/abstract", "language": null})), &[syntax]);
     check(&policy(json!(null), json!({"path": "/abstract"})), &[syntax]);
     check(&policy(json!("en-US"), json!({"language": "en-US"})), &[INVALID]);
     check(
@@ -183,10 +142,7 @@ fn full_text() {
         body
     };
     check(&index("/path"), &["path::/path is not in the Full Text Policy"]);
-    check(
-        &index("abstract"),
-        &["The Full Text Indexing Policy contains an invalid Path: abstract"],
-    );
+    check(&index("abstract"), &["The Full Text Indexing Policy contains an invalid Path: abstract"]);
 }
 
 #[test]
@@ -205,22 +161,10 @@ fn computed_properties() {
             json!([{"name": 1, "query": query}]),
         ],
     );
-    check(
-        &one("", query),
-        &["Computed property 'name' is either empty or unspecified."],
-    );
-    check(
-        &one("a", ""),
-        &["Computed property 'query' is either empty or unspecified."],
-    );
-    check(
-        &one("id", query),
-        &["The system property name 'id' cannot be used as a computed property name."],
-    );
-    check(
-        &one("_ts", query),
-        &["The system property name '_ts' cannot be used"],
-    );
+    check(&one("", query), &["Computed property 'name' is either empty or unspecified."]);
+    check(&one("a", ""), &["Computed property 'query' is either empty or unspecified."]);
+    check(&one("id", query), &["The system property name 'id' cannot be used as a computed property name."]);
+    check(&one("_ts", query), &["The system property name '_ts' cannot be used"]);
     check(
         &list(json!([{"name": "lowerName", "query": query}, {"name": "lowerName", "query": query}])),
         &["Computed property name 'lowerName' cannot be used in multiple definitions."],
@@ -250,10 +194,7 @@ fn computed_properties() {
         "SELECT VALUE c.a FROM c.b",
         "SELECT VALUE c.a FROM",
     ] {
-        check(
-            &one("a", malformed),
-            &["Computed property at index (0) has a malformed query", malformed],
-        );
+        check(&one("a", malformed), &["Computed property at index (0) has a malformed query", malformed]);
     }
     for (forbidden, word) in [
         ("SELECT VALUE c.a FROM c WHERE c.b = 1", "WHERE"),
@@ -270,10 +211,7 @@ fn computed_properties() {
         ("SELECT VALUE ST_DISTANCE(c.a, c.b) FROM c", "ST_DISTANCE"),
         ("SELECT VALUE c.a = @p FROM c", "parameters"),
     ] {
-        check(
-            &one("a", forbidden),
-            &["Computed property 'a' at index (0) cannot use", word],
-        );
+        check(&one("a", forbidden), &["Computed property 'a' at index (0) cannot use", word]);
     }
     for reference in ["SELECT VALUE c.a FROM c", "SELECT VALUE r['a'] FROM root r"] {
         check(
@@ -281,8 +219,7 @@ fn computed_properties() {
             &["Computed property 'b' at index (1) cannot reference the computed property 'a'."],
         );
     }
-    let many: Vec<Value> = (0..21)
-        .map(|number| json!({"name": format!("p{number}"), "query": query}))
-        .collect();
+    let many: Vec<Value> =
+        (0..21).map(|number| json!({"name": format!("p{number}"), "query": query})).collect();
     check(&list(json!(many)), &["Too many computed properties: 21"]);
 }

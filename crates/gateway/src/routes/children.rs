@@ -35,17 +35,11 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
         Method::PUT => {
             let (id, definition) = definition(request)?;
             let conditions = request.conditions();
-            let child = shared
-                .account
-                .replace_child(kind, link, &id, &definition, &conditions)
-                .await?;
+            let child = shared.account.replace_child(kind, link, &id, &definition, &conditions).await?;
             single(shared, request, StatusCode::OK, &child).await
         }
         Method::DELETE => {
-            shared
-                .account
-                .delete_child(kind, link, &request.conditions())
-                .await?;
+            shared.account.delete_child(kind, link, &request.conditions()).await?;
             Ok(Answer::empty(StatusCode::NO_CONTENT))
         }
         Method::POST => Err(Failure::bad_request(
@@ -107,15 +101,8 @@ async fn create(shared: &Shared, request: &Request<'_>, kind: ChildKind<'_>) -> 
     let (id, definition) = definition(request)?;
     if request.flag(headers::IS_UPSERT) {
         let conditions = request.conditions();
-        let (child, created) = shared
-            .account
-            .upsert_child(kind, &id, &definition, &conditions)
-            .await?;
-        let status = if created {
-            StatusCode::CREATED
-        } else {
-            StatusCode::OK
-        };
+        let (child, created) = shared.account.upsert_child(kind, &id, &definition, &conditions).await?;
+        let status = if created { StatusCode::CREATED } else { StatusCode::OK };
         return single(shared, request, status, &child).await;
     }
     let child = shared.account.create_child(kind, &id, &definition).await?;
@@ -147,35 +134,21 @@ async fn list(
     let count_max = request.page_limit()?.count_max;
     // The owner's rid is part of the token, so it is looked up before the token is read.
     let (owner, _) = shared.account.list_children(kind, u64::MAX - 1, 1).await?;
-    let feed = Feed {
-        owner,
-        kind: request.address.kind,
-    };
+    let feed = Feed { owner, kind: request.address.kind };
     let after = paging::after(shared, request, feed)?;
     let (_, listing) = shared.account.list_children(kind, after, count_max).await?;
     let mut tokens = Map::new();
-    for child in listing
-        .resources
-        .iter()
-        .filter(|child| child.kind == RecordKind::Permission)
-    {
+    for child in listing.resources.iter().filter(|child| child.kind == RecordKind::Permission) {
         let mut json = Map::new();
         add_token(shared, request, child, &mut json).await?;
         tokens.insert(child.rid.to_string(), json.remove("_token").unwrap_or_default());
     }
-    listed(
-        shared,
-        feed,
-        &listing.resources,
-        listing.more,
-        lookup,
-        |child, json| {
-            if let Some(token) = tokens.remove(&child.rid.to_string()) {
-                json.insert("_token".to_owned(), token);
-            }
-            Ok(())
-        },
-    )
+    listed(shared, feed, &listing.resources, listing.more, lookup, |child, json| {
+        if let Some(token) = tokens.remove(&child.rid.to_string()) {
+            json.insert("_token".to_owned(), token);
+        }
+        Ok(())
+    })
 }
 
 async fn add_token(
@@ -188,11 +161,6 @@ async fn add_token(
     let stored = serde_json::from_str(&permission.record.definition).map_err(|_| damaged())?;
     let definition = PermissionDefinition::from_json(&stored).map_err(|_| damaged())?;
     let seconds = token::expiry_seconds(request)?;
-    json.insert(
-        "_token".to_owned(),
-        token::issue(shared, permission, &definition, seconds)
-            .await?
-            .into(),
-    );
+    json.insert("_token".to_owned(), token::issue(shared, permission, &definition, seconds).await?.into());
     Ok(())
 }

@@ -4,15 +4,17 @@ use super::databases::{listed, resource_answer, unless_not_modified};
 use crate::answer::Answer;
 use crate::database::definition::container::ContainerDefinition;
 use crate::database::definition::throughput::Throughput;
-use crate::database::{Container, Error, NewContainer};
+use crate::database::{ChildKind, Container, Error, Link, NewContainer};
 use crate::error::Failure;
 use crate::lookup::Lookup;
 use crate::paging::{self, Feed};
+use crate::render;
 use crate::request::Request;
 use crate::service::Shared;
 use crate::wire::address::ResourceKind;
 use crate::wire::headers;
 use http::{Method, StatusCode};
+use serde_json::{Value, json};
 
 pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
     let account = &shared.account;
@@ -25,12 +27,9 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
             }
             Method::POST => {
                 let definition = ContainerDefinition::from_json(&request.json()?)?;
-                let new = NewContainer {
-                    definition,
-                    throughput: throughput(request)?,
-                };
+                let new = NewContainer { definition, throughput: throughput(request)? };
                 let container = account.create_container(database, &new).await?;
-                let mut answer = single(StatusCode::CREATED, request, &container);
+                let mut answer = single(shared, request, StatusCode::CREATED, &container).await?;
                 answer.set_static(headers::OFFER_REPLACE_PENDING, "false");
                 Ok(answer)
             }
@@ -40,45 +39,30 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
     let link = request.link(1);
     match *request.method {
         Method::DELETE => {
-            account
-                .delete_container(database, link, &request.conditions())
-                .await?;
+            account.delete_container(database, link, &request.conditions()).await?;
             Ok(Answer::empty(StatusCode::NO_CONTENT))
         }
         Method::PUT => {
             let definition = ContainerDefinition::from_json(&request.json()?)?;
-            let container = account
-                .replace_container(database, link, &definition, &request.conditions())
-                .await?;
-            Ok(single(StatusCode::OK, request, &container))
+            let container =
+                account.replace_container(database, link, &definition, &request.conditions()).await?;
+            single(shared, request, StatusCode::OK, &container).await
         }
         _ => {
             let container = account.container(database, link).await?;
-            let answer = single(StatusCode::OK, request, &container);
+            let answer = single(shared, request, StatusCode::OK, &container).await?;
             Ok(unless_not_modified(request, &container.resource, answer))
         }
     }
 }
 
 async fn list(shared: &Shared, request: &Request<'_>, lookup: &Lookup) -> Result<Answer, Failure> {
-    let database = shared
-        .account
-        .database(request.link(0))
-        .await
-        .map_err(owner_missing)?;
-    let feed = Feed {
-        owner: database.rid,
-        kind: ResourceKind::Container,
-    };
+    let database = shared.account.database(request.link(0)).await.map_err(owner_missing)?;
+    let feed = Feed { owner: database.rid, kind: ResourceKind::Container };
     let after = paging::after(shared, request, feed)?;
     let count_max = request.page_limit()?.count_max;
-    let (_, listing) = shared
-        .account
-        .list_containers(request.link(0), after, count_max)
-        .await?;
-    let mut answer = listed(shared, feed, &listing.resources, listing.more, lookup, |_, _| {
-        Ok(())
-    })?;
+    let (_, listing) = shared.account.list_containers(request.link(0), after, count_max).await?;
+    let mut answer = listed(shared, feed, &listing.resources, listing.more, lookup, |_, _| Ok(()))?;
     answer.set_text(headers::ALT_CONTENT_PATH, format!("dbs/{}", database.record.id));
     answer.set_text(headers::CONTENT_PATH, database.rid.to_string());
     Ok(answer)
@@ -92,18 +76,78 @@ pub(super) fn owner_missing(error: Error) -> Error {
     }
 }
 
-fn single(status: StatusCode, request: &Request<'_>, container: &Container) -> Answer {
+async fn single(
+    shared: &Shared,
+    request: &Request<'_>,
+    status: StatusCode,
+    container: &Container,
+) -> Result<Answer, Failure> {
     let mut answer = resource_answer(status, &container.resource);
-    answer.set_text(
-        headers::ALT_CONTENT_PATH,
-        format!("dbs/{}", container.database_id),
-    );
+    answer.set_text(headers::ALT_CONTENT_PATH, format!("dbs/{}", container.database_id));
     answer.set_text(headers::CONTENT_PATH, container.resource.parent.to_string());
     if request.flag(headers::POPULATE_QUOTA_INFO) {
-        answer.set_static(headers::INDEX_TRANSFORMATION_PROGRESS, "100");
-        answer.set_static(headers::LAZY_INDEXING_PROGRESS, "-1");
+        set_quota(shared, container, &mut answer).await?;
     }
-    answer
+    if request.flag(headers::POPULATE_PARTITION_STATISTICS) {
+        let mut json = render::resource(&container.resource);
+        json.insert("statistics".to_owned(), statistics(shared, container).await?);
+        answer.body = Value::Object(json).to_string().into_bytes().into();
+    }
+    Ok(answer)
+}
+
+/// Kilobytes and counts as the service words them; -1 is no limit.
+const QUOTA: &str = "functions=50;storedProcedures=100;triggers=25;documentSize=2048;documentsSize=10485760;\
+                     documentsCount=-1;collectionSize=10485760;";
+
+async fn set_quota(shared: &Shared, container: &Container, answer: &mut Answer) -> Result<(), Failure> {
+    let (mut documents, mut kilobytes) = (0, 0);
+    for range in &container.ranges {
+        let usage = shared.account.range_usage(range).await?;
+        documents += usage.documents;
+        kilobytes += usage.bytes.div_ceil(1024);
+    }
+    let database = Link::Rid(container.resource.parent);
+    let own = Link::Rid(container.rid());
+    let mut scripts = [0; 3];
+    let kinds = [
+        ChildKind::UserDefinedFunction(database, own),
+        ChildKind::StoredProcedure(database, own),
+        ChildKind::Trigger(database, own),
+    ];
+    for (count, kind) in scripts.iter_mut().zip(kinds) {
+        *count = shared.account.list_children(kind, 0, SCRIPT_COUNT_MAX).await?.1.resources.len();
+    }
+    let [functions, procedures, triggers] = scripts;
+    answer.set_text(
+        headers::RESOURCE_USAGE,
+        format!(
+            "functions={functions};storedProcedures={procedures};triggers={triggers};documentSize=0;\
+             documentsSize={kilobytes};documentsCount={documents};collectionSize={kilobytes};"
+        ),
+    );
+    answer.set_static(headers::RESOURCE_QUOTA, QUOTA);
+    answer.set_static(headers::INDEX_TRANSFORMATION_PROGRESS, "100");
+    answer.set_static(headers::LAZY_INDEXING_PROGRESS, "-1");
+    Ok(())
+}
+
+/// Scripts of one kind that are counted at most.
+const SCRIPT_COUNT_MAX: usize = 1_000;
+
+async fn statistics(shared: &Shared, container: &Container) -> Result<Value, Failure> {
+    let mut rows = Vec::new();
+    for range in &container.ranges {
+        let usage = shared.account.range_usage(range).await?;
+        rows.push(json!({
+            "id": range.id.to_string(),
+            "sizeInKB": usage.bytes.div_ceil(1024),
+            "documentCount": usage.documents,
+            "sampledDistinctPartitionKeyCount": 0,
+            "partitionKeys": [],
+        }));
+    }
+    Ok(Value::Array(rows))
 }
 
 /// The throughput that the creation headers ask for.

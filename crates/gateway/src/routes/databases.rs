@@ -15,10 +15,7 @@ use crate::wire::headers;
 use http::{Method, StatusCode};
 use serde_json::Value;
 
-const FEED: Feed = Feed {
-    owner: Rid::ROOT,
-    kind: ResourceKind::Database,
-};
+const FEED: Feed = Feed { owner: Rid::ROOT, kind: ResourceKind::Database };
 
 pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
     let account = &shared.account;
@@ -34,31 +31,20 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
         }
         (_, true) => list(shared, request, &Lookup::everything()).await,
         _ if *request.method == Method::DELETE => {
-            account
-                .delete_database(request.link(0), &request.conditions())
-                .await?;
+            account.delete_database(request.link(0), &request.conditions()).await?;
             Ok(Answer::empty(StatusCode::NO_CONTENT))
         }
         _ => {
             let database = account.database(request.link(0)).await?;
-            Ok(unless_not_modified(
-                request,
-                &database,
-                resource_answer(StatusCode::OK, &database),
-            ))
+            Ok(unless_not_modified(request, &database, resource_answer(StatusCode::OK, &database)))
         }
     }
 }
 
 async fn list(shared: &Shared, request: &Request<'_>, lookup: &Lookup) -> Result<Answer, Failure> {
     let after = paging::after(shared, request, FEED)?;
-    let listing = shared
-        .account
-        .list_databases(after, request.page_limit()?.count_max)
-        .await?;
-    listed(shared, FEED, &listing.resources, listing.more, lookup, |_, _| {
-        Ok(())
-    })
+    let listing = shared.account.list_databases(after, request.page_limit()?.count_max).await?;
+    listed(shared, FEED, &listing.resources, listing.more, lookup, |_, _| Ok(()))
 }
 
 /// A single catalog resource.
@@ -72,10 +58,7 @@ pub(super) fn resource_answer(status: StatusCode, resource: &Resource) -> Answer
 
 /// A reader that has the present version gets no body.
 pub(super) fn unless_not_modified(request: &Request<'_>, resource: &Resource, answer: Answer) -> Answer {
-    if !request
-        .conditions()
-        .is_not_modified(resource.record.etag, resource.record.timestamp)
-    {
+    if !request.conditions().is_not_modified(resource.record.etag, resource.record.timestamp) {
         return answer;
     }
     let mut unchanged = Answer::empty(StatusCode::NOT_MODIFIED);
@@ -103,10 +86,7 @@ pub(super) fn listed(
     let mut answer = Answer::json(StatusCode::OK, render::feed(feed.owner, feed.kind, &items));
     answer.set_number(headers::ITEM_COUNT, items.len() as u64);
     if let Some(last) = resources.last().filter(|_| more) {
-        let position = crate::database::FeedPosition::Number {
-            range_id: 0,
-            number: last.rid.number(),
-        };
+        let position = crate::database::FeedPosition::Number { range_id: 0, number: last.rid.number() };
         answer.set_text(headers::CONTINUATION, paging::token(shared, feed, &position));
     }
     Ok(answer)

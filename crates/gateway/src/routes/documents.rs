@@ -41,11 +41,7 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
 
 /// The container of a request about items; one of another rid than the client means is refused.
 async fn container(shared: &Shared, request: &Request<'_>) -> Result<Arc<Container>, Failure> {
-    let found = shared
-        .account
-        .container(request.link(0), request.link(1))
-        .await
-        .map_err(owner_missing)?;
+    let found = shared.account.container(request.link(0), request.link(1)).await.map_err(owner_missing)?;
     match request.header(headers::INTENDED_COLLECTION_RID) {
         Some(rid) if rid != found.rid().to_string() => Err(Error::ContainerRecreated.into()),
         _ => Ok(found),
@@ -64,18 +60,12 @@ async fn create(
     if request.flag(headers::IS_BATCH_REQUEST) {
         return Err(not_yet("Transactional batch and bulk"));
     }
-    let mode = if request.flag(headers::IS_UPSERT) {
-        WriteMode::Upsert
-    } else {
-        WriteMode::Create
-    };
+    let mode = if request.flag(headers::IS_UPSERT) { WriteMode::Upsert } else { WriteMode::Create };
     write(shared, request, container, key, mode).await
 }
 
 fn not_yet(what: &str) -> Failure {
-    Failure::bad_request(format!(
-        "{what}: this version of the server does not support it yet."
-    ))
+    Failure::bad_request(format!("{what}: this version of the server does not support it yet."))
 }
 
 async fn write(
@@ -97,18 +87,9 @@ async fn write(
         conditions: &conditions,
         index_excluded: directive.eq_ignore_ascii_case("exclude"),
     };
-    let outcome = shared
-        .account
-        .write_document(container, mode, &request.body, options)
-        .await?;
-    let status = if outcome.created {
-        StatusCode::CREATED
-    } else {
-        StatusCode::OK
-    };
-    let minimal = request
-        .header(headers::PREFER)
-        .is_some_and(header_values::prefers_minimal);
+    let outcome = shared.account.write_document(container, mode, &request.body, options).await?;
+    let status = if outcome.created { StatusCode::CREATED } else { StatusCode::OK };
+    let minimal = request.header(headers::PREFER).is_some_and(header_values::prefers_minimal);
     Ok(item(status, outcome, !minimal))
 }
 
@@ -118,19 +99,13 @@ async fn read(
     container: &Arc<Container>,
     partition_key: Option<&PartitionKey>,
 ) -> Result<Answer, Failure> {
-    let outcome = shared
-        .account
-        .read_document(container, request.link(2), partition_key)
-        .await?;
+    let outcome = shared.account.read_document(container, request.link(2), partition_key).await?;
     let header = &outcome.body.header;
     let conditions = request.conditions();
     if conditions.is_not_modified(header.etag, header.timestamp) {
         return Ok(item(StatusCode::NOT_MODIFIED, outcome, false));
     }
-    if conditions
-        .if_match
-        .is_some_and(|condition| !condition.matches(header.etag, header.timestamp))
-    {
+    if conditions.if_match.is_some_and(|condition| !condition.matches(header.etag, header.timestamp)) {
         return Err(Error::PreconditionFailed.into());
     }
     Ok(item(StatusCode::OK, outcome, true))
@@ -143,10 +118,8 @@ async fn delete(
     partition_key: Option<&PartitionKey>,
 ) -> Result<Answer, Failure> {
     let conditions = request.conditions();
-    let outcome = shared
-        .account
-        .delete_document(container, request.link(2), partition_key, &conditions)
-        .await?;
+    let outcome =
+        shared.account.delete_document(container, request.link(2), partition_key, &conditions).await?;
     let mut answer = item(StatusCode::NO_CONTENT, outcome, false);
     answer.headers.remove(headers::ETAG);
     Ok(answer)
@@ -154,14 +127,7 @@ async fn delete(
 
 /// The answer about one item, with or without its content.
 fn item(status: StatusCode, outcome: Outcome, with_body: bool) -> Answer {
-    let Outcome {
-        container,
-        range_id,
-        lsn,
-        body,
-        charge,
-        ..
-    } = outcome;
+    let Outcome { container, range_id, lsn, body, charge, .. } = outcome;
     let mut answer = if with_body {
         let mut json = Vec::new();
         render::document(container.rid(), &body, &mut json);
@@ -174,12 +140,7 @@ fn item(status: StatusCode, outcome: Outcome, with_body: bool) -> Answer {
     answer.set_number(headers::ITEM_LSN, body.header.lsn);
     answer.set_number(headers::ITEM_LOCAL_LSN, body.header.lsn);
     answer.set_static(headers::RESOURCE_QUOTA, ITEM_QUOTA);
-    Place {
-        container,
-        range_id,
-        lsn,
-    }
-    .set_headers(&mut answer);
+    Place { container, range_id, lsn }.set_headers(&mut answer);
     answer
 }
 
@@ -207,15 +168,9 @@ async fn read_feed(
         (None, None, Some(id)) => FeedScope::Range(id),
         (None, None, None) => FeedScope::All,
     };
-    let feed = Feed {
-        owner: container.rid(),
-        kind: ResourceKind::Document,
-    };
+    let feed = Feed { owner: container.rid(), kind: ResourceKind::Document };
     let position = paging::position(shared, request, feed)?;
-    let page = shared
-        .account
-        .read_feed(container, &scope, position, request.page_limit()?)
-        .await?;
+    let page = shared.account.read_feed(container, &scope, position, request.page_limit()?).await?;
     let items: Vec<Vec<u8>> = page
         .documents
         .iter()
@@ -225,21 +180,14 @@ async fn read_feed(
             json
         })
         .collect();
-    let mut answer = Answer::json(
-        StatusCode::OK,
-        render::feed(container.rid(), ResourceKind::Document, &items),
-    );
+    let mut answer =
+        Answer::json(StatusCode::OK, render::feed(container.rid(), ResourceKind::Document, &items));
     answer.set_number(headers::ITEM_COUNT, items.len() as u64);
     answer.set_charge(page.charge);
     if let Some(position) = &page.resume {
         answer.set_text(headers::CONTINUATION, paging::token(shared, feed, position));
     }
-    Place {
-        container: container.clone(),
-        range_id: page.range_id,
-        lsn: page.lsn,
-    }
-    .set_headers(&mut answer);
+    Place { container: container.clone(), range_id: page.range_id, lsn: page.lsn }.set_headers(&mut answer);
     Ok(answer)
 }
 
@@ -251,12 +199,7 @@ pub(super) async fn delete_partition(shared: &Shared, request: &Request<'_>) -> 
     let (range_id, lsn, charge) = shared.account.delete_partition(&container, &key).await?;
     let mut answer = Answer::empty(StatusCode::OK);
     answer.set_charge(charge.max(1.0));
-    Place {
-        container,
-        range_id,
-        lsn,
-    }
-    .set_headers(&mut answer);
+    Place { container, range_id, lsn }.set_headers(&mut answer);
     Ok(answer)
 }
 
@@ -268,14 +211,9 @@ async fn with_place(
     failure: Failure,
 ) -> Failure {
     match shared.account.position(container, key).await {
-        Ok((range_id, lsn)) => Failure {
-            place: Some(Place {
-                container: container.clone(),
-                range_id,
-                lsn,
-            }),
-            ..failure
-        },
+        Ok((range_id, lsn)) => {
+            Failure { place: Some(Place { container: container.clone(), range_id, lsn }), ..failure }
+        }
         Err(_) => failure,
     }
 }

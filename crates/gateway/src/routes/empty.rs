@@ -13,11 +13,8 @@ use http::{Method, StatusCode};
 
 pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
     let kind = request.address.kind;
-    let container = shared
-        .account
-        .container(request.link(0), request.link(1))
-        .await
-        .map_err(owner_missing)?;
+    let container =
+        shared.account.container(request.link(0), request.link(1)).await.map_err(owner_missing)?;
     let owner = owner(shared, request, container.rid()).await?;
     let reads = matches!(*request.method, Method::GET | Method::HEAD) || request.is_query();
     if kind == ResourceKind::Attachment && !reads && *request.method != Method::DELETE {
@@ -40,16 +37,9 @@ async fn owner(shared: &Shared, request: &Request<'_>, container: Rid) -> Result
     if request.address.kind != ResourceKind::Attachment {
         return Ok(container);
     }
-    let loaded = shared
-        .account
-        .container(request.link(0), request.link(1))
-        .await
-        .map_err(owner_missing)?;
+    let loaded = shared.account.container(request.link(0), request.link(1)).await.map_err(owner_missing)?;
     let key = request.partition_key()?;
-    let item = shared
-        .account
-        .read_document(&loaded, request.link(2), key.as_ref())
-        .await
-        .map_err(owner_missing)?;
+    let item =
+        shared.account.read_document(&loaded, request.link(2), key.as_ref()).await.map_err(owner_missing)?;
     Ok(render::document_rid(container, &item.body))
 }

@@ -13,10 +13,7 @@ use crate::wire::address::ResourceKind;
 use crate::wire::headers;
 use http::{Method, StatusCode};
 
-const FEED: Feed = Feed {
-    owner: Rid::ROOT,
-    kind: ResourceKind::Offer,
-};
+const FEED: Feed = Feed { owner: Rid::ROOT, kind: ResourceKind::Offer };
 
 pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
     if request.address.is_feed() {
@@ -25,10 +22,7 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
                 let lookup = Lookup::parse(&request.json()?)?;
                 list(shared, request, &lookup).await
             }
-            Method::POST => Err(Failure::new(
-                405,
-                "Offers come and go with their databases and containers.",
-            )),
+            Method::POST => Err(Failure::new(405, "Offers come and go with their databases and containers.")),
             _ => list(shared, request, &Lookup::everything()).await,
         };
     }
@@ -38,22 +32,13 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
     if *request.method == Method::PUT {
         let to_autoscale = request.flag(headers::MIGRATE_OFFER_TO_AUTOPILOT);
         let to_manual = request.flag(headers::MIGRATE_OFFER_TO_MANUAL_THROUGHPUT);
-        let change = OfferChange {
-            body: request.json()?,
-            migration: Migration::from_flags(to_autoscale, to_manual)?,
-        };
-        let offer = shared
-            .account
-            .replace_offer(rid, &change, &request.conditions())
-            .await?;
+        let change =
+            OfferChange { body: request.json()?, migration: Migration::from_flags(to_autoscale, to_manual)? };
+        let offer = shared.account.replace_offer(rid, &change, &request.conditions()).await?;
         return single(shared, &offer).await;
     }
     let offer = shared.account.offer(rid).await?;
-    Ok(unless_not_modified(
-        request,
-        &offer,
-        single(shared, &offer).await?,
-    ))
+    Ok(unless_not_modified(request, &offer, single(shared, &offer).await?))
 }
 
 async fn single(shared: &Shared, offer: &Resource) -> Result<Answer, Failure> {
@@ -75,9 +60,7 @@ async fn list(shared: &Shared, request: &Request<'_>, lookup: &Lookup) -> Result
         listing.more = next.more;
         listing.resources.extend(next.resources);
     }
-    let mut answer = listed(shared, FEED, &listing.resources, listing.more, lookup, |_, _| {
-        Ok(())
-    })?;
+    let mut answer = listed(shared, FEED, &listing.resources, listing.more, lookup, |_, _| Ok(()))?;
     answer.set_static(headers::OFFER_REPLACE_PENDING, "false");
     Ok(answer)
 }

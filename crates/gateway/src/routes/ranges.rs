@@ -17,11 +17,8 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
     if *request.method == Method::POST {
         return Err(lookup::unsupported());
     }
-    let container = shared
-        .account
-        .container(request.link(0), request.link(1))
-        .await
-        .map_err(owner_missing)?;
+    let container =
+        shared.account.container(request.link(0), request.link(1)).await.map_err(owner_missing)?;
     let mut answer = if request.address.is_feed() {
         feed(shared, request, &container).await?
     } else {
@@ -60,10 +57,7 @@ async fn feed(shared: &Shared, request: &Request<'_>, container: &Container) -> 
 /// What the feed's etag is made of: it changes exactly when the set of ranges does, since ids are never reused.
 fn version(container: &Container) -> (u64, u64) {
     let highest = container.ranges.iter().map(|range| range.id).max().unwrap_or(0);
-    (
-        u64::from(highest) << 32 | container.ranges.len() as u64,
-        container.rid().number(),
-    )
+    (u64::from(highest) << 32 | container.ranges.len() as u64, container.rid().number())
 }
 
 fn range_rid(container: &Container, range: &Range) -> Rid {

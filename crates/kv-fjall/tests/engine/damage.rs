@@ -30,11 +30,7 @@ impl Victim {
         drop(engine);
         // Far more than was written; behind it are the zeros of a new journal.
         let mut bytes = Vec::new();
-        File::open(journal(folder.path()))
-            .unwrap()
-            .take(100_000)
-            .read_to_end(&mut bytes)
-            .unwrap();
+        File::open(journal(folder.path())).unwrap().take(100_000).read_to_end(&mut bytes).unwrap();
         let is_end = |place: &usize| bytes[..*place].ends_with(END_MAGIC);
         let ends: Vec<_> = [0].into_iter().chain((1..bytes.len()).filter(is_end)).collect();
         assert_eq!(ends.len() as u64, GROUPS + 1);
@@ -78,18 +74,9 @@ fn check(what: &str, mark: u64, harm: impl Fn(&Victim, &mut Vec<u8>), expected: 
             assert_eq!(count(&engine), groups, "{what}");
             write(&engine, groups + 1, 100).unwrap();
             drop(engine);
-            assert_eq!(
-                count(&open(victim.folder.path())),
-                groups + 1,
-                "{what}, after another commit"
-            );
+            assert_eq!(count(&open(victim.folder.path())), groups + 1, "{what}, after another commit");
         }
-        (
-            Err(OpenError::LostWrites {
-                acknowledged, found, ..
-            }),
-            Expected::Lost(expected, there),
-        ) => {
+        (Err(OpenError::LostWrites { acknowledged, found, .. }), Expected::Lost(expected, there)) => {
             assert_eq!((acknowledged, found), (expected, there), "{what}");
             let left = std::fs::read(journal(victim.folder.path())).unwrap();
             assert_eq!(left, bytes, "{what}: a refusal changes nothing");
@@ -117,66 +104,24 @@ fn zero(bytes: &mut [u8], from: usize, length: usize) {
 #[test]
 fn harmless_ends_open() {
     check("nothing is wrong", 20, |_, _| {}, Expected::Opens(20));
-    check(
-        "zeros follow",
-        20,
-        |_, bytes| bytes.resize(1 << 20, 0),
-        Expected::Opens(20),
-    );
-    check(
-        "a torn last batch",
-        19,
-        |_, bytes| bytes.truncate(bytes.len() - 300),
-        Expected::Opens(19),
-    );
-    check(
-        "a torn end mark",
-        19,
-        |_, bytes| bytes.truncate(bytes.len() - 1),
-        Expected::Opens(19),
-    );
+    check("zeros follow", 20, |_, bytes| bytes.resize(1 << 20, 0), Expected::Opens(20));
+    check("a torn last batch", 19, |_, bytes| bytes.truncate(bytes.len() - 300), Expected::Opens(19));
+    check("a torn end mark", 19, |_, bytes| bytes.truncate(bytes.len() - 1), Expected::Opens(19));
     let start_only = |victim: &Victim, bytes: &mut Vec<u8>| bytes.truncate(victim.inside(20, 5));
     check("a torn start", 19, start_only, Expected::Opens(19));
     let hole = |victim: &Victim, bytes: &mut Vec<u8>| zero(bytes, victim.inside(20, VALUE), 512);
-    check(
-        "zeros inside a value of the last batch",
-        19,
-        hole,
-        Expected::Opens(19),
-    );
+    check("zeros inside a value of the last batch", 19, hole, Expected::Opens(19));
     let lost_page = |victim: &Victim, bytes: &mut Vec<u8>| zero(bytes, victim.inside(20, 0), 512);
-    check(
-        "zeros for the beginning of the last batch",
-        19,
-        lost_page,
-        Expected::Opens(19),
-    );
-    check(
-        "garbage follows",
-        20,
-        |_, bytes| bytes.extend([0xA5; 700]),
-        Expected::Opens(20),
-    );
+    check("zeros for the beginning of the last batch", 19, lost_page, Expected::Opens(19));
+    check("garbage follows", 20, |_, bytes| bytes.extend([0xA5; 700]), Expected::Opens(20));
     let like_a_batch =
         |_: &Victim, bytes: &mut Vec<u8>| bytes.extend([END_MAGIC, &[1], &[0xFF; 40]].concat().repeat(50));
-    check(
-        "garbage that looks like batches follows",
-        20,
-        like_a_batch,
-        Expected::Opens(20),
-    );
-    for (what, offset) in [
-        ("item count", ITEM_COUNT),
-        ("key length", KEY_LENGTH),
-        ("value length", VALUE_LENGTH),
-    ] {
+    check("garbage that looks like batches follows", 20, like_a_batch, Expected::Opens(20));
+    for (what, offset) in
+        [("item count", ITEM_COUNT), ("key length", KEY_LENGTH), ("value length", VALUE_LENGTH)]
+    {
         let flip = move |victim: &Victim, bytes: &mut Vec<u8>| bytes[victim.inside(20, offset)] ^= 4;
-        check(
-            &format!("a flipped bit in the last {what}"),
-            19,
-            flip,
-            Expected::Opens(19),
-        );
+        check(&format!("a flipped bit in the last {what}"), 19, flip, Expected::Opens(19));
     }
 }
 
@@ -193,34 +138,14 @@ fn loss_of_acknowledged_groups_is_refused() {
         ("value", VALUE),
     ] {
         let flip = move |victim: &Victim, bytes: &mut Vec<u8>| bytes[victim.inside(15, offset)] ^= 4;
-        check(
-            &format!("a flipped bit in a {what}"),
-            1,
-            flip,
-            Expected::Lost(20, 14),
-        );
+        check(&format!("a flipped bit in a {what}"), 1, flip, Expected::Lost(20, 14));
     }
     let cut_out = |victim: &Victim, bytes: &mut Vec<u8>| drop(bytes.drain(victim.ends[5]..victim.ends[7]));
     check("two batches cut out", 1, cut_out, Expected::Lost(20, 5));
     let last = |victim: &Victim, bytes: &mut Vec<u8>| zero(bytes, victim.inside(20, VALUE), 512);
-    check(
-        "the last batch, acknowledged by the mark",
-        20,
-        last,
-        Expected::Lost(20, 19),
-    );
-    check(
-        "a shorter file",
-        20,
-        |victim, bytes| bytes.truncate(victim.ends[12]),
-        Expected::Lost(20, 12),
-    );
-    check(
-        "an empty file",
-        20,
-        |_, bytes| bytes.clear(),
-        Expected::Lost(20, 0),
-    );
+    check("the last batch, acknowledged by the mark", 20, last, Expected::Lost(20, 19));
+    check("a shorter file", 20, |victim, bytes| bytes.truncate(victim.ends[12]), Expected::Lost(20, 12));
+    check("an empty file", 20, |_, bytes| bytes.clear(), Expected::Lost(20, 0));
 }
 
 #[test]
@@ -244,14 +169,7 @@ fn tables_that_know_more_than_the_journal_are_a_loss() {
         "nothing is left to replay"
     );
     let outcome = victim.open(&victim.bytes[..victim.ends[15]], 15);
-    assert!(matches!(
-        outcome.err(),
-        Some(OpenError::LostWrites {
-            acknowledged: 20,
-            found: 15,
-            ..
-        })
-    ));
+    assert!(matches!(outcome.err(), Some(OpenError::LostWrites { acknowledged: 20, found: 15, .. })));
 }
 
 #[test]
@@ -263,9 +181,7 @@ fn a_mark_that_cannot_be_read_is_reported() {
             Some(text) => std::fs::write(&mark, text).unwrap(),
             None => std::fs::remove_file(&mark).unwrap(),
         }
-        let error = FjallEngine::open(victim.folder.path(), Options::default())
-            .err()
-            .unwrap();
+        let error = FjallEngine::open(victim.folder.path(), Options::default()).err().unwrap();
         assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
     }
     let loss = FjallEngine::accept_loss(victim.folder.path()).unwrap();

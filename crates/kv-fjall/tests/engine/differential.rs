@@ -86,28 +86,14 @@ fn compare(ours: &dyn Snapshot, theirs: &dyn Snapshot) {
     for space in Space::ALL {
         let entries = scan_all(ours, space);
         assert_eq!(entries, scan_all(theirs, space), "{space:?}");
-        let keys: Vec<_> = entries
-            .iter()
-            .rev()
-            .map(|(key, _)| key.clone())
-            .chain([Bytes::from_static(b"x")])
-            .collect();
+        let keys: Vec<_> =
+            entries.iter().rev().map(|(key, _)| key.clone()).chain([Bytes::from_static(b"x")]).collect();
         let values = |snapshot: &dyn Snapshot| block_on(snapshot.get_many(space, &keys)).unwrap();
         assert_eq!(values(ours), values(theirs));
-        let range = KeyRange {
-            start: Bytes::from_static(b"aaa"),
-            end: Bytes::from_static(b"c"),
-        };
-        for limit in [
-            ScanLimit {
-                entry_count_max: 2,
-                ..NO_LIMIT
-            },
-            ScanLimit {
-                byte_count_max: 30,
-                ..NO_LIMIT
-            },
-        ] {
+        let range = KeyRange { start: Bytes::from_static(b"aaa"), end: Bytes::from_static(b"c") };
+        for limit in
+            [ScanLimit { entry_count_max: 2, ..NO_LIMIT }, ScanLimit { byte_count_max: 30, ..NO_LIMIT }]
+        {
             for direction in [Direction::Forward, Direction::Backward] {
                 let scan = |snapshot: &dyn Snapshot| {
                     block_on(snapshot.scan(space, &range, direction, limit)).unwrap()

@@ -9,10 +9,7 @@ use bytes::Bytes;
 use std::path::{Path, PathBuf};
 
 pub(crate) const SHARD: ShardId = ShardId(3);
-pub(crate) const NO_LIMIT: ScanLimit = ScanLimit {
-    entry_count_max: usize::MAX,
-    byte_count_max: usize::MAX,
-};
+pub(crate) const NO_LIMIT: ScanLimit = ScanLimit { entry_count_max: usize::MAX, byte_count_max: usize::MAX };
 
 pub(crate) fn open(folder: &Path) -> FjallEngine {
     FjallEngine::open(folder, Options::default()).unwrap()
@@ -25,12 +22,7 @@ pub(crate) fn write(engine: &FjallEngine, number: u64, body_bytes: usize) -> Res
     batch.expect(Space::Body, key.clone(), Expectation::Absent);
     batch.put(Space::Body, key.clone(), body(number, body_bytes), Stamp::NONE);
     batch.put(Space::Meta, Bytes::from_static(b"last"), key, Stamp::NONE);
-    batch.put(
-        Space::Log,
-        Bytes::from(vec![0; 8]),
-        Bytes::new(),
-        Stamp::key_at(0),
-    );
+    batch.put(Space::Log, Bytes::from(vec![0; 8]), Bytes::new(), Stamp::key_at(0));
     let version = block_on(engine.commit(batch))?;
     assert_eq!(version.0, number);
     Ok(())
@@ -38,9 +30,7 @@ pub(crate) fn write(engine: &FjallEngine, number: u64, body_bytes: usize) -> Res
 
 /// Bytes without zeros, so that a hole is always seen.
 fn body(number: u64, body_bytes: usize) -> Bytes {
-    (0..body_bytes)
-        .map(|index| ((number as usize * 31 + index) % 251) as u8 + 1)
-        .collect()
+    (0..body_bytes).map(|index| ((number as usize * 31 + index) % 251) as u8 + 1).collect()
 }
 
 /// How many of the numbered batches are there. Panics unless they are a prefix, in all spaces alike.
@@ -53,23 +43,15 @@ pub(crate) fn count(engine: &FjallEngine) -> u64 {
         assert_eq!(*value, body(number, value.len()), "the value of {number}");
     }
     let last = block_on(snapshot.get(Space::Meta, b"last")).unwrap();
-    assert_eq!(
-        last.map_or(0, |last| u64::from_be_bytes(last[..].try_into().unwrap())),
-        count
-    );
+    assert_eq!(last.map_or(0, |last| u64::from_be_bytes(last[..].try_into().unwrap())), count);
     assert_eq!(scan_all(&*snapshot, Space::Log).len() as u64, count);
     assert_eq!(block_on(engine.shard(SHARD)).unwrap().version, count);
     count
 }
 
 pub(crate) fn scan_all(snapshot: &dyn Snapshot, space: Space) -> Vec<(Bytes, Bytes)> {
-    let range = KeyRange {
-        start: Bytes::new(),
-        end: Bytes::from_static(&[0xFF; 8]),
-    };
-    block_on(snapshot.scan(space, &range, Direction::Forward, NO_LIMIT))
-        .unwrap()
-        .entries
+    let range = KeyRange { start: Bytes::new(), end: Bytes::from_static(&[0xFF; 8]) };
+    block_on(snapshot.scan(space, &range, Direction::Forward, NO_LIMIT)).unwrap().entries
 }
 
 /// The journal of an engine that has only one.
@@ -80,9 +62,5 @@ pub(crate) fn journal(folder: &Path) -> PathBuf {
 /// Sets the acknowledged mark, which is otherwise up to a second behind.
 pub(crate) fn set_mark(folder: &Path, group: u64) {
     let checksum = crc32fast::hash(&group.to_be_bytes());
-    std::fs::write(
-        folder.join("ACKNOWLEDGED"),
-        format!("acknowledged {group} {checksum:08x}\n"),
-    )
-    .unwrap();
+    std::fs::write(folder.join("ACKNOWLEDGED"), format!("acknowledged {group} {checksum:08x}\n")).unwrap();
 }

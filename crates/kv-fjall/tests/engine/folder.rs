@@ -19,40 +19,19 @@ fn a_newer_format_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     open(folder.path()).close().unwrap();
     let format = folder.path().join("FORMAT");
-    assert_eq!(
-        std::fs::read_to_string(&format).unwrap(),
-        "astrarium storage format 1\n"
-    );
+    assert_eq!(std::fs::read_to_string(&format).unwrap(), "astrarium storage format 1\n");
     std::fs::write(&format, "astrarium storage format 7\n").unwrap();
     let error = refusal(folder.path());
-    assert!(
-        matches!(
-            error,
-            OpenError::NewerFormat {
-                found: 7,
-                known: 1,
-                ..
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(error, OpenError::NewerFormat { found: 7, known: 1, .. }), "{error}");
     assert_eq!(error.kind(), Kind::Unavailable);
     let text = error.to_string();
     assert!(
         text.contains("format 7") && text.contains("up to 1") && text.contains("run the release"),
         "{text}"
     );
-    for content in [
-        "",
-        "astrarium storage format 0\n",
-        "astrarium storage format x\n",
-        "\u{0}\u{0}",
-    ] {
+    for content in ["", "astrarium storage format 0\n", "astrarium storage format x\n", "\u{0}\u{0}"] {
         std::fs::write(&format, content).unwrap();
-        assert!(
-            matches!(refusal(folder.path()), OpenError::Damaged { .. }),
-            "{content:?}"
-        );
+        assert!(matches!(refusal(folder.path()), OpenError::Damaged { .. }), "{content:?}");
     }
 }
 
@@ -75,13 +54,7 @@ fn making_a_folder_can_be_cut_short() {
         &[FORMAT, MARK],
         &[FORMAT, MARK, ("engine/lock", "")],
         &[FORMAT, MARK, ("engine/lock", ""), ("engine/0.jnl", "")],
-        &[
-            FORMAT,
-            MARK,
-            ("engine/lock", ""),
-            ("engine/0.jnl", "\0\0\0"),
-            ("engine/version", ""),
-        ],
+        &[FORMAT, MARK, ("engine/lock", ""), ("engine/0.jnl", "\0\0\0"), ("engine/version", "")],
     ];
     for stage in stages {
         let folder = tempfile::tempdir().unwrap();
@@ -149,13 +122,9 @@ fn everything_can_be_checked() {
 
 fn damage_largest_table(keyspaces: &Path) {
     let tables = std::fs::read_dir(keyspaces).unwrap().flat_map(|keyspace| {
-        std::fs::read_dir(keyspace.unwrap().path().join("tables"))
-            .unwrap()
-            .map(|table| table.unwrap().path())
+        std::fs::read_dir(keyspace.unwrap().path().join("tables")).unwrap().map(|table| table.unwrap().path())
     });
-    let largest = tables
-        .max_by_key(|path| std::fs::metadata(path).unwrap().len())
-        .unwrap();
+    let largest = tables.max_by_key(|path| std::fs::metadata(path).unwrap().len()).unwrap();
     let mut bytes = std::fs::read(&largest).unwrap();
     bytes[100] ^= 1;
     std::fs::write(largest, bytes).unwrap();
@@ -174,12 +143,7 @@ fn a_nearly_full_disk_refuses_writes_until_there_is_room() {
     let engine = FjallEngine::open(folder.path(), options).unwrap();
     let put = || {
         let mut batch = WriteBatch::new(ShardId(1), 0);
-        batch.put(
-            Space::Body,
-            Bytes::from_static(b"key"),
-            Bytes::from_static(b"value"),
-            Stamp::NONE,
-        );
+        batch.put(Space::Body, Bytes::from_static(b"key"), Bytes::from_static(b"value"), Stamp::NONE);
         block_on(engine.commit(batch)).is_ok()
     };
     let delete = || {
@@ -188,21 +152,15 @@ fn a_nearly_full_disk_refuses_writes_until_there_is_room() {
         batch.put(Space::Log, Bytes::from_static(b"log"), Bytes::new(), Stamp::NONE);
         block_on(engine.commit(batch)).is_ok()
     };
-    for (free_bytes, can_put, can_delete) in [
-        (1000, true, true),
-        (399, false, true),
-        (99, false, false),
-        (400, true, true),
-    ] {
+    for (free_bytes, can_put, can_delete) in
+        [(1000, true, true), (399, false, true), (99, false, false), (400, true, true)]
+    {
         free.store(free_bytes, Ordering::Relaxed);
         // The probe is asked again after a tenth of a second.
         wait_until(|| engine.write_refusal().is_none() == can_put && delete() == can_delete);
         assert_eq!(put(), can_put, "{free_bytes}");
         assert_eq!(delete(), can_delete, "{free_bytes}");
-        assert!(
-            block_on(engine.snapshot().get(Space::Body, b"key")).is_ok(),
-            "reads go on"
-        );
+        assert!(block_on(engine.snapshot().get(Space::Body, b"key")).is_ok(), "reads go on");
     }
     let mut batch = WriteBatch::new(ShardId(1), 0);
     batch.put(Space::Body, Bytes::from_static(b"key"), Bytes::new(), Stamp::NONE);

@@ -15,9 +15,7 @@ const FOLDER: &str = "ASTRARIUM_TEST_FOLDER";
 
 fn start(mut command: Command, name: &str, folder: &Path) -> Child {
     let test = format!("processes::{name}");
-    command
-        .args(["--exact", &test, "--nocapture", "--test-threads", "1"])
-        .env(FOLDER, folder);
+    command.args(["--exact", &test, "--nocapture", "--test-threads", "1"]).env(FOLDER, folder);
     command.stdout(Stdio::piped()).spawn().unwrap()
 }
 
@@ -27,13 +25,8 @@ fn this_program() -> Command {
 
 /// The numbers that the child says were acknowledged.
 fn acknowledged(child: &mut Child) -> impl Iterator<Item = u64> + use<> {
-    let lines = BufReader::new(child.stdout.take().unwrap())
-        .lines()
-        .map_while(Result::ok);
-    lines.filter_map(|line| {
-        line.strip_prefix("acknowledged ")
-            .and_then(|number| number.parse().ok())
-    })
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    lines.filter_map(|line| line.strip_prefix("acknowledged ").and_then(|number| number.parse().ok()))
 }
 
 #[test]
@@ -57,9 +50,7 @@ fn a_killed_process_loses_nothing_and_leaves_no_lock() {
         let mut child = start(this_program(), "child_writes_until_killed", folder.path());
         let mut numbers = acknowledged(&mut child);
         expected = numbers.by_ref().nth(60).unwrap();
-        let error = FjallEngine::open(folder.path(), Options::default())
-            .err()
-            .unwrap();
+        let error = FjallEngine::open(folder.path(), Options::default()).err().unwrap();
         let is_locked =
             matches!(error, OpenError::Locked { holder: Some(holder), .. } if holder == child.id());
         assert!(is_locked, "another process is named: {error}");
@@ -68,10 +59,7 @@ fn a_killed_process_loses_nothing_and_leaves_no_lock() {
         expected = numbers.last().unwrap_or(expected);
     }
     let found = count(&open(folder.path()));
-    assert!(
-        found >= expected,
-        "{expected} were acknowledged, {found} are there"
-    );
+    assert!(found >= expected, "{expected} were acknowledged, {found} are there");
 }
 
 #[test]
@@ -90,18 +78,9 @@ fn child_writes_until_the_disk_fails() {
     };
     assert!(matches!(error, Error::Unavailable { .. }), "{error}");
     assert!(engine.write_refusal().is_some());
-    assert!(
-        matches!(write(&engine, number, 1), Err(Error::Unavailable { .. })),
-        "nothing is tried again"
-    );
-    let last = block_on(engine.snapshot().get(Space::Meta, b"last"))
-        .unwrap()
-        .unwrap();
-    assert_eq!(
-        last[..],
-        (number - 1).to_be_bytes(),
-        "reads go on, and show what was acknowledged"
-    );
+    assert!(matches!(write(&engine, number, 1), Err(Error::Unavailable { .. })), "nothing is tried again");
+    let last = block_on(engine.snapshot().get(Space::Meta, b"last")).unwrap().unwrap();
+    assert_eq!(last[..], (number - 1).to_be_bytes(), "reads go on, and show what was acknowledged");
     drop(engine);
     println!("ended well");
 }
@@ -123,8 +102,5 @@ fn a_failing_disk_stops_writes_and_nothing_else() {
     assert!(child.wait().unwrap().success());
     assert!(expected > 10);
     let found = count(&open(folder.path()));
-    assert!(
-        found == expected || found == expected + 1,
-        "{expected} were acknowledged, {found} are there"
-    );
+    assert!(found == expected || found == expected + 1, "{expected} were acknowledged, {found} are there");
 }

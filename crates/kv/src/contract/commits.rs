@@ -23,12 +23,7 @@ fn batch_expecting(expectations: Expectations<'_>) -> WriteBatch {
 pub(super) fn expectations_decide(engine: &dyn Engine) {
     use Expectation::{Absent, Present, Version};
     let mut first = WriteBatch::new(SHARD, 0);
-    first.put(
-        Space::Body,
-        bytes("stamped"),
-        Bytes::from(vec![0; 8]),
-        Stamp::VALUE,
-    );
+    first.put(Space::Body, bytes("stamped"), Bytes::from(vec![0; 8]), Stamp::VALUE);
     first.put(Space::Body, bytes("short"), bytes("1234567"), Stamp::NONE);
     first.put(Space::Meta, bytes("elsewhere"), bytes("1"), Stamp::NONE);
     assert_eq!(commit(engine, first).expect("the first batch commits").0, 1);
@@ -40,24 +35,8 @@ pub(super) fn expectations_decide(engine: &dyn Engine) {
         (&[("nothing", Present)], Some(0)),
         (&[("nothing", Version(0))], Some(0)),
         (&[("elsewhere", Present)], Some(0)),
-        (
-            &[
-                ("nothing", Absent),
-                ("short", Present),
-                ("stamped", Version(3)),
-                ("stamped", Absent),
-            ],
-            Some(2),
-        ),
-        (
-            &[
-                ("nothing", Absent),
-                ("short", Present),
-                ("stamped", Present),
-                ("stamped", Version(1)),
-            ],
-            None,
-        ),
+        (&[("nothing", Absent), ("short", Present), ("stamped", Version(3)), ("stamped", Absent)], Some(2)),
+        (&[("nothing", Absent), ("short", Present), ("stamped", Present), ("stamped", Version(1))], None),
         (&[("written", Present)], None),
     ];
     let mut version = 1;
@@ -66,11 +45,7 @@ pub(super) fn expectations_decide(engine: &dyn Engine) {
         let batch = batch_expecting(expectations);
         if let Some(index) = failing {
             refused_for(engine, batch, *index);
-            assert_eq!(
-                scan_all(&*engine.snapshot(), Space::Body),
-                before,
-                "a refused batch changes nothing"
-            );
+            assert_eq!(scan_all(&*engine.snapshot(), Space::Body), before, "a refused batch changes nothing");
         } else {
             version += 1;
             let answer = commit(engine, batch).expect("expectations that hold do not stop a batch");
@@ -91,34 +66,19 @@ pub(super) fn expectations_see_earlier_batches(engine: &dyn Engine) {
     for number in 0..50u64 {
         // Numbers 0, 1, 2 of each key: created, then refused, then replaced by its version.
         let mut batch = WriteBatch::new(ShardId(number % 5), 0);
-        let expectation = if number < 10 {
-            Expectation::Absent
-        } else {
-            Expectation::Version(number / 5 - 1)
-        };
+        let expectation =
+            if number < 10 { Expectation::Absent } else { Expectation::Version(number / 5 - 1) };
         batch.expect(Space::Body, bytes(&format!("key {}", number % 5)), expectation);
-        batch.put(
-            Space::Body,
-            bytes(&format!("key {}", number % 5)),
-            Bytes::from(vec![0; 9]),
-            Stamp::VALUE,
-        );
+        batch.put(Space::Body, bytes(&format!("key {}", number % 5)), Bytes::from(vec![0; 9]), Stamp::VALUE);
         replies.push((number, engine.commit(batch)));
     }
     for (number, reply) in replies {
         let answer = block_on(reply);
         if (5..10).contains(&number) {
-            assert!(
-                matches!(answer, Err(Error::Conflict { expectation: 0 })),
-                "{number}: {answer:?}"
-            );
+            assert!(matches!(answer, Err(Error::Conflict { expectation: 0 })), "{number}: {answer:?}");
         } else {
             let version = if number < 5 { 1 } else { number / 5 };
-            assert_eq!(
-                answer.expect("each batch sees the one before").0,
-                version,
-                "{number}"
-            );
+            assert_eq!(answer.expect("each batch sees the one before").0, version, "{number}");
         }
     }
 }
@@ -153,27 +113,9 @@ pub(super) fn stamps_are_filled_in(engine: &dyn Engine) {
     let shared = Bytes::from(b"log:________:tail".to_vec());
     let kept = shared.clone();
     let mut batch = WriteBatch::new(SHARD, 0);
-    batch.put(
-        Space::Log,
-        shared.clone(),
-        shared,
-        Stamp {
-            key_offset: Some(4),
-            value: true,
-        },
-    );
-    batch.put(
-        Space::Log,
-        Bytes::from(vec![0; 8]),
-        bytes("whole key"),
-        Stamp::key_at(0),
-    );
-    batch.put(
-        Space::Log,
-        Bytes::from_static(b"static: ________"),
-        bytes("end"),
-        Stamp::key_at(8),
-    );
+    batch.put(Space::Log, shared.clone(), shared, Stamp { key_offset: Some(4), value: true });
+    batch.put(Space::Log, Bytes::from(vec![0; 8]), bytes("whole key"), Stamp::key_at(0));
+    batch.put(Space::Log, Bytes::from_static(b"static: ________"), bytes("end"), Stamp::key_at(8));
     commit(engine, batch).expect("a stamped batch commits");
     let two = "\0\0\0\0\0\0\0\u{2}";
     let expected = [
@@ -183,22 +125,13 @@ pub(super) fn stamps_are_filled_in(engine: &dyn Engine) {
     ];
     let expected = expected.map(|(key, value)| (bytes(&key), bytes(&value)));
     assert_eq!(scan_all(&*engine.snapshot(), Space::Log), expected);
-    assert_eq!(
-        kept[..],
-        *b"log:________:tail",
-        "bytes that others hold are not written to"
-    );
+    assert_eq!(kept[..], *b"log:________:tail", "bytes that others hold are not written to");
 }
 
 pub(super) fn limits_are_enforced(engine: &dyn Engine) {
     let put_of = |key: usize, value: usize, stamp| {
         let mut batch = WriteBatch::new(SHARD, 0);
-        batch.put(
-            Space::Body,
-            Bytes::from(vec![1; key]),
-            Bytes::from(vec![1; value]),
-            stamp,
-        );
+        batch.put(Space::Body, Bytes::from(vec![1; key]), Bytes::from(vec![1; value]), stamp);
         batch
     };
     let expect_of = |key: usize| {
@@ -227,30 +160,12 @@ pub(super) fn limits_are_enforced(engine: &dyn Engine) {
     for (index, mut batch) in broken.into_iter().enumerate() {
         batch.put(Space::Body, bytes("beside"), bytes("beside"), Stamp::NONE);
         let answer = commit(engine, batch);
-        assert!(
-            matches!(answer, Err(Error::Contract { .. })),
-            "{index}: {answer:?}"
-        );
+        assert!(matches!(answer, Err(Error::Contract { .. })), "{index}: {answer:?}");
     }
-    assert_eq!(
-        state(engine, SHARD),
-        ShardState::default(),
-        "a broken batch uses no version"
-    );
-    assert_eq!(
-        get(&*engine.snapshot(), Space::Body, "beside"),
-        None,
-        "a broken batch changes nothing"
-    );
+    assert_eq!(state(engine, SHARD), ShardState::default(), "a broken batch uses no version");
+    assert_eq!(get(&*engine.snapshot(), Space::Body, "beside"), None, "a broken batch changes nothing");
     let fine = [
-        put_of(
-            KEY_BYTES_MAX,
-            8,
-            Stamp {
-                key_offset: Some(KEY_BYTES_MAX as u32 - 8),
-                value: true,
-            },
-        ),
+        put_of(KEY_BYTES_MAX, 8, Stamp { key_offset: Some(KEY_BYTES_MAX as u32 - 8), value: true }),
         put_of(1, VALUE_BYTES_MAX, Stamp::NONE),
         delete_of(KEY_BYTES_MAX),
     ];
@@ -267,9 +182,7 @@ pub(super) fn one_of_many_writers_wins(engine: &dyn Engine) {
         let mut won = Vec::new();
         while won.len() < ROUNDS {
             let current = get(&*engine.snapshot(), Space::Body, "document");
-            let version = current
-                .and_then(|value| value.first_chunk().copied())
-                .map(u64::from_be_bytes);
+            let version = current.and_then(|value| value.first_chunk().copied()).map(u64::from_be_bytes);
             let mut batch = WriteBatch::new(SHARD, 0);
             let expectation = version.map_or(Expectation::Absent, Expectation::Version);
             batch.expect(Space::Body, bytes("document"), expectation);
@@ -291,13 +204,8 @@ pub(super) fn one_of_many_writers_wins(engine: &dyn Engine) {
         won
     };
     let mut versions: Vec<u64> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..WRITERS)
-            .map(|writer| scope.spawn(move || write(writer)))
-            .collect();
-        threads
-            .into_iter()
-            .flat_map(|thread| thread.join().expect("a writer ends"))
-            .collect()
+        let threads: Vec<_> = (0..WRITERS).map(|writer| scope.spawn(move || write(writer))).collect();
+        threads.into_iter().flat_map(|thread| thread.join().expect("a writer ends")).collect()
     });
     versions.sort_unstable();
     assert_eq!(
@@ -324,10 +232,8 @@ pub(super) fn writers_of_many_shards_do_not_mix(engine: &dyn Engine) {
             });
         }
     });
-    let keys: Vec<_> = scan_all(&*engine.snapshot(), Space::Log)
-        .into_iter()
-        .map(|(key, _)| key.to_vec())
-        .collect();
+    let keys: Vec<_> =
+        scan_all(&*engine.snapshot(), Space::Log).into_iter().map(|(key, _)| key.to_vec()).collect();
     let expected: Vec<_> = (1..=SHARDS)
         .flat_map(|shard| {
             (1..=BATCHES).map(move |number| [&[shard as u8], &number.to_be_bytes()[..]].concat())

@@ -21,21 +21,11 @@ pub(super) fn snapshots_do_not_change(engine: &dyn Engine) {
     let last = engine.snapshot();
 
     let see = |snapshot: &dyn Snapshot, expected: &[(&str, &str)]| {
-        let expected: Vec<_> = expected
-            .iter()
-            .map(|(key, value)| (bytes(key), bytes(value)))
-            .collect();
+        let expected: Vec<_> = expected.iter().map(|(key, value)| (bytes(key), bytes(value))).collect();
         assert_eq!(scan_all(snapshot, Space::Body), expected);
         for key in ["a", "b", "c"] {
-            let value = expected
-                .iter()
-                .find(|(present, _)| present == key)
-                .map(|(_, value)| value.clone());
-            assert_eq!(
-                get(snapshot, Space::Body, key),
-                value,
-                "point reads and scans agree on {key}"
-            );
+            let value = expected.iter().find(|(present, _)| present == key).map(|(_, value)| value.clone());
+            assert_eq!(get(snapshot, Space::Body, key), value, "point reads and scans agree on {key}");
         }
     };
     for _ in 0..2 {
@@ -52,33 +42,13 @@ pub(super) fn reads_find_what_was_written(engine: &dyn Engine) {
     let long = "k".repeat(KEY_BYTES_MAX);
     put(engine, Space::Meta, &long, "long");
     let snapshot = engine.snapshot();
-    assert_eq!(
-        get(&*snapshot, Space::Meta, "empty"),
-        Some(Bytes::new()),
-        "an empty value is a value"
-    );
-    assert_eq!(
-        get(&*snapshot, Space::Meta, "ke"),
-        None,
-        "a prefix of a key is another key"
-    );
+    assert_eq!(get(&*snapshot, Space::Meta, "empty"), Some(Bytes::new()), "an empty value is a value");
+    assert_eq!(get(&*snapshot, Space::Meta, "ke"), None, "a prefix of a key is another key");
     assert_eq!(get(&*snapshot, Space::Meta, ""), None, "no key is empty");
-    assert_eq!(
-        get(&*snapshot, Space::Meta, &"k".repeat(100_000)),
-        None,
-        "no key is that long"
-    );
+    assert_eq!(get(&*snapshot, Space::Meta, &"k".repeat(100_000)), None, "no key is that long");
     let keys = ["key", "absent", "empty", "key"].map(bytes);
     let values = block_on(snapshot.get_many(Space::Meta, &keys)).expect("many point reads answer");
-    assert_eq!(
-        values,
-        [
-            Some(bytes("value")),
-            None,
-            Some(Bytes::new()),
-            Some(bytes("value"))
-        ]
-    );
+    assert_eq!(values, [Some(bytes("value")), None, Some(Bytes::new()), Some(bytes("value"))]);
     assert_eq!(
         block_on(snapshot.get_many(Space::Meta, &[])).expect("no keys are fine"),
         Vec::<Option<Bytes>>::new()
@@ -88,23 +58,12 @@ pub(super) fn reads_find_what_was_written(engine: &dyn Engine) {
 pub(super) fn scans_respect_ranges_and_limits(engine: &dyn Engine) {
     let mut batch = WriteBatch::new(ShardId(1), 0);
     for key in ["a", "b", "ba", "c", "d"] {
-        batch.put(
-            Space::Log,
-            bytes(key),
-            bytes("0123456789").slice(..10 - key.len()),
-            Stamp::NONE,
-        );
+        batch.put(Space::Log, bytes(key), bytes("0123456789").slice(..10 - key.len()), Stamp::NONE);
     }
     commit(engine, batch).expect("writes commit");
     let snapshot = engine.snapshot();
-    let count = |entry_count_max| ScanLimit {
-        entry_count_max,
-        ..NO_LIMIT
-    };
-    let size = |byte_count_max| ScanLimit {
-        byte_count_max,
-        ..NO_LIMIT
-    };
+    let count = |entry_count_max| ScanLimit { entry_count_max, ..NO_LIMIT };
+    let size = |byte_count_max| ScanLimit { byte_count_max, ..NO_LIMIT };
     // Range, limit, the keys of a forward scan and its `more`, the keys of a backward scan and its `more`.
     let cases = [
         (("", "z"), NO_LIMIT, "a b ba c d", false, "d c ba b a", false),
@@ -127,23 +86,16 @@ pub(super) fn scans_respect_ranges_and_limits(engine: &dyn Engine) {
         (("d", "e"), size(1), "d", false, "d", false),
     ];
     for (range, limit, forward, forward_more, backward, backward_more) in cases {
-        for (direction, keys, more) in [
-            (Direction::Forward, forward, forward_more),
-            (Direction::Backward, backward, backward_more),
-        ] {
+        for (direction, keys, more) in
+            [(Direction::Forward, forward, forward_more), (Direction::Backward, backward, backward_more)]
+        {
             let found = scan(&*snapshot, Space::Log, range, direction, limit);
-            let found_keys: Vec<_> = found
-                .entries
-                .iter()
-                .map(|(key, _)| String::from_utf8_lossy(key))
-                .collect();
+            let found_keys: Vec<_> =
+                found.entries.iter().map(|(key, _)| String::from_utf8_lossy(key)).collect();
             assert_eq!(found_keys.join(" "), keys, "{direction:?} {range:?} {limit:?}");
             assert_eq!(found.more, more, "more of {direction:?} {range:?} {limit:?}");
             assert!(
-                found
-                    .entries
-                    .iter()
-                    .all(|(key, value)| key.len() + value.len() == 10),
+                found.entries.iter().all(|(key, value)| key.len() + value.len() == 10),
                 "values belong to keys"
             );
         }
@@ -156,10 +108,6 @@ pub(super) fn spaces_are_apart(engine: &dyn Engine) {
     }
     let snapshot = engine.snapshot();
     for (index, space) in Space::ALL.into_iter().enumerate() {
-        assert_eq!(
-            scan_all(&*snapshot, space),
-            [(bytes("key"), bytes(&index.to_string()))],
-            "{space:?}"
-        );
+        assert_eq!(scan_all(&*snapshot, space), [(bytes("key"), bytes(&index.to_string()))], "{space:?}");
     }
 }

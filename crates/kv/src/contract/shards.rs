@@ -7,11 +7,7 @@ use super::suite::{bytes, commit, get, put, state};
 use crate::{Engine, Error, Expectation, ShardId, ShardState, Space, Stamp, WriteBatch};
 
 pub(super) fn versions_have_no_gaps(engine: &dyn Engine) {
-    assert_eq!(
-        state(engine, ShardId(1)),
-        ShardState::default(),
-        "an unknown shard is at its beginning"
-    );
+    assert_eq!(state(engine, ShardId(1)), ShardState::default(), "an unknown shard is at its beginning");
     let mut replies = Vec::new();
     for number in 0..60u64 {
         let mut batch = WriteBatch::new(ShardId(number % 3), 0);
@@ -21,21 +17,16 @@ pub(super) fn versions_have_no_gaps(engine: &dyn Engine) {
     }
     for (number, reply) in replies {
         let version = block_on(reply).expect("a batch without mutations commits");
-        assert_eq!(
-            version.0,
-            number / 3 + 1,
-            "versions count up in the order of submission"
-        );
+        assert_eq!(version.0, number / 3 + 1, "versions count up in the order of submission");
     }
     for shard in 0..3u64 {
-        let high_water = (0..60u64)
-            .filter(|number| number % 3 == shard)
-            .map(|number| (number * 37) % 60)
-            .max();
+        let high_water =
+            (0..60u64).filter(|number| number % 3 == shard).map(|number| (number * 37) % 60).max();
         let expected = ShardState {
             version: 20,
             epoch: 0,
             high_water: high_water.unwrap_or_default(),
+            ..ShardState::default()
         };
         assert_eq!(state(engine, ShardId(shard)), expected);
     }
@@ -59,47 +50,21 @@ pub(super) fn fences_refuse_old_epochs(engine: &dyn Engine) {
     commit(engine, fence).expect("a fence commits");
     assert_eq!(
         state(engine, shard),
-        ShardState {
-            version: 0,
-            epoch: 1,
-            high_water: 0
-        },
+        ShardState { version: 0, epoch: 1, ..ShardState::default() },
         "named twice, raised once"
     );
-    assert_eq!(
-        state(engine, catalog),
-        ShardState {
-            version: 1,
-            epoch: 0,
-            high_water: 0
-        }
-    );
+    assert_eq!(state(engine, catalog), ShardState { version: 1, epoch: 0, ..ShardState::default() });
 
     // The epoch is looked at before the expectations.
     let mut old = WriteBatch::new(shard, 0);
     old.expect(Space::Body, bytes("absent"), Expectation::Present);
     old.put(Space::Body, bytes("key"), bytes("value"), Stamp::NONE);
     fenced(engine, old, 1);
-    assert_eq!(
-        get(&*engine.snapshot(), Space::Body, "key"),
-        None,
-        "a fenced batch changes nothing"
-    );
+    assert_eq!(get(&*engine.snapshot(), Space::Body, "key"), None, "a fenced batch changes nothing");
     let mut own = WriteBatch::new(shard, 1);
     own.fence(shard);
-    assert_eq!(
-        commit(engine, own).expect("a shard may fence itself").0,
-        1,
-        "a fenced batch uses no version"
-    );
-    assert_eq!(
-        state(engine, shard),
-        ShardState {
-            version: 1,
-            epoch: 2,
-            high_water: 0
-        }
-    );
+    assert_eq!(commit(engine, own).expect("a shard may fence itself").0, 1, "a fenced batch uses no version");
+    assert_eq!(state(engine, shard), ShardState { version: 1, epoch: 2, ..ShardState::default() });
 
     // A refused batch raises nothing.
     let mut refused = WriteBatch::new(catalog, 0);
@@ -113,13 +78,8 @@ pub(super) fn fences_apply_to_batches_already_waiting(engine: &dyn Engine) {
     let shard = ShardId(5);
     let mut fence = WriteBatch::new(ShardId(0), 0);
     fence.fence(shard);
-    let replies = [
-        WriteBatch::new(shard, 0),
-        fence,
-        WriteBatch::new(shard, 0),
-        WriteBatch::new(shard, 1),
-    ]
-    .map(|batch| engine.commit(batch));
+    let replies = [WriteBatch::new(shard, 0), fence, WriteBatch::new(shard, 0), WriteBatch::new(shard, 1)]
+        .map(|batch| engine.commit(batch));
     let [before, fence, late, renewed] = replies.map(block_on);
     assert_eq!(before.expect("before the fence").0, 1);
     assert_eq!(fence.expect("the fence").0, 1);

@@ -61,47 +61,29 @@ pub fn check_reopen(open: &dyn Fn() -> Arc<dyn Engine>, ending: Ending) {
             ShardState {
                 version: round - 1,
                 epoch: round - 1,
-                high_water: (round - 1) * 10
+                high_water: (round - 1) * 10,
+                tallies: [-(round.cast_signed() - 1), (round.cast_signed() - 1) * 7],
             }
         );
         let entries = scan_all(&*engine.snapshot(), Space::Log);
-        assert_eq!(
-            entries.len() as u64,
-            round - 1,
-            "every acknowledged log entry is there after {ending:?}"
-        );
+        assert_eq!(entries.len() as u64, round - 1, "every acknowledged log entry is there after {ending:?}");
         for (index, (key, value)) in entries.iter().enumerate() {
             assert_eq!(key[..], (index as u64 + 1).to_be_bytes());
             assert_eq!(value[..], [index as u8 + 1]);
         }
         let mut batch = WriteBatch::new(shard, round - 1);
         batch.high_water = round * 10;
+        batch.tallies = [-1, 7];
         if round > 1 {
             batch.expect(Space::Body, bytes("document"), Expectation::Version(round - 1));
             batch.delete(Space::Meta, number_key(round - 1));
         }
-        batch.put(
-            Space::Body,
-            bytes("document"),
-            Bytes::from(vec![0; 100]),
-            Stamp::VALUE,
-        );
-        batch.put(
-            Space::Log,
-            Bytes::from(vec![0; 8]),
-            Bytes::from(vec![round as u8]),
-            Stamp::key_at(0),
-        );
+        batch.put(Space::Body, bytes("document"), Bytes::from(vec![0; 100]), Stamp::VALUE);
+        batch.put(Space::Log, Bytes::from(vec![0; 8]), Bytes::from(vec![round as u8]), Stamp::key_at(0));
         batch.put(Space::Meta, number_key(round), Bytes::new(), Stamp::NONE);
         batch.fence(shard);
-        assert_eq!(
-            commit(&*engine, batch).expect("commit after reopening"),
-            CommitVersion(round)
-        );
-        assert_eq!(
-            scan_all(&*engine.snapshot(), Space::Meta),
-            [(number_key(round), Bytes::new())]
-        );
+        assert_eq!(commit(&*engine, batch).expect("commit after reopening"), CommitVersion(round));
+        assert_eq!(scan_all(&*engine.snapshot(), Space::Meta), [(number_key(round), Bytes::new())]);
         if ending == Ending::Close {
             engine.close().expect("close");
         }
@@ -127,10 +109,7 @@ pub fn block_on<T: Unpin>(reply: Reply<T>) -> T {
     }
 }
 
-pub(super) const NO_LIMIT: ScanLimit = ScanLimit {
-    entry_count_max: usize::MAX,
-    byte_count_max: usize::MAX,
-};
+pub(super) const NO_LIMIT: ScanLimit = ScanLimit { entry_count_max: usize::MAX, byte_count_max: usize::MAX };
 
 pub(super) fn bytes(text: &str) -> Bytes {
     Bytes::copy_from_slice(text.as_bytes())
@@ -166,19 +145,13 @@ pub(super) fn scan(
     direction: Direction,
     limit: ScanLimit,
 ) -> ScanBatch {
-    let range = KeyRange {
-        start: bytes(range.0),
-        end: bytes(range.1),
-    };
+    let range = KeyRange { start: bytes(range.0), end: bytes(range.1) };
     block_on(snapshot.scan(space, &range, direction, limit)).expect("a scan answers")
 }
 
 /// Every entry of a space whose key begins below `FF`.
 pub(super) fn scan_all(snapshot: &dyn Snapshot, space: Space) -> Vec<(Bytes, Bytes)> {
-    let range = KeyRange {
-        start: Bytes::new(),
-        end: Bytes::from_static(&[0xFF]),
-    };
+    let range = KeyRange { start: Bytes::new(), end: Bytes::from_static(&[0xFF]) };
     let batch = block_on(snapshot.scan(space, &range, Direction::Forward, NO_LIMIT)).expect("a scan answers");
     assert!(!batch.more, "a scan without a limit gives everything");
     batch.entries

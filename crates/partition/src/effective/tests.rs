@@ -9,15 +9,8 @@ fn definition(
     version: Option<HashVersion>,
     path_count: usize,
 ) -> PartitionKeyDefinition {
-    let paths = (0..path_count)
-        .map(|index| PropertyPath::parse(&format!("/p{index}")).unwrap())
-        .collect();
-    PartitionKeyDefinition {
-        paths,
-        kind,
-        version,
-        system_key: false,
-    }
+    let paths = (0..path_count).map(|index| PropertyPath::parse(&format!("/p{index}")).unwrap()).collect();
+    PartitionKeyDefinition { paths, kind, version, system_key: false }
 }
 
 fn check(kind: PartitionKind, version: Option<HashVersion>, header: &str, expected: &str) {
@@ -86,15 +79,9 @@ fn version_1_agrees_with_the_clients() {
     for (header, expected) in [
         (r#"["a"]"#, "05C1D78593652C086200"),
         (r#"[""]"#, "05C1CF33970FF80800"),
-        (
-            r#"["partitionKey"]"#,
-            "05C1E1B3D9CD2608716273756A756A706F4C667A00",
-        ),
+        (r#"["partitionKey"]"#, "05C1E1B3D9CD2608716273756A756A706F4C667A00"),
         (r#"["redmond"]"#, "05C1EFE313830C087366656E706F6500"),
-        (
-            r#"["ünïcödé-日本"]"#,
-            "05C1EBF38DAF3608C4BD6FC4B064C4B765C4AA2EE798A6E79DAD00",
-        ),
+        (r#"["ünïcödé-日本"]"#, "05C1EBF38DAF3608C4BD6FC4B064C4B765C4AA2EE798A6E79DAD00"),
         (r#"["😀"]"#, "05C1814D5F9C08F1A0998100"),
         ("[0]", "05C1BF6DA11560058000"),
         ("[1]", "05C1ED172B6B2605BFF0"),
@@ -110,18 +97,9 @@ fn version_1_agrees_with_the_clients() {
         ("[null]", "05C1ED45D7475601"),
         ("[{}]", "05C1D529E345DC00"),
         ("[]", ""),
-        (
-            &repeated("a", 100),
-            &format!("05C1EB5921F70608{}00", "62".repeat(100)),
-        ),
-        (
-            &repeated("a", 101),
-            &format!("05C1EB5921F70608{}00", "62".repeat(100)),
-        ),
-        (
-            &repeated("é", 100),
-            &format!("05C1D9C91DF1D808{}C4", "C4AA".repeat(50)),
-        ),
+        (&repeated("a", 100), &format!("05C1EB5921F70608{}00", "62".repeat(100))),
+        (&repeated("a", 101), &format!("05C1EB5921F70608{}00", "62".repeat(100))),
+        (&repeated("é", 100), &format!("05C1D9C91DF1D808{}C4", "C4AA".repeat(50))),
     ] {
         check_v1(header, expected);
     }
@@ -146,13 +124,7 @@ fn hierarchical_keys_are_hashed_level_by_level() {
             ][..],
         ),
         (r#"["tenant1"]"#, &["0DAE0B8467B011E957BC0B8B0DEB5ACA"]),
-        (
-            r#"["contoso",42]"#,
-            &[
-                "0A4BA22644167DA7161C260336FB5423",
-                "08E6D561F6FD951DCC25E7E4EA2884B5",
-            ],
-        ),
+        (r#"["contoso",42]"#, &["0A4BA22644167DA7161C260336FB5423", "08E6D561F6FD951DCC25E7E4EA2884B5"]),
         (
             "[1,true,null]",
             &[
@@ -171,12 +143,7 @@ fn hierarchical_keys_are_hashed_level_by_level() {
         ),
         ("[]", &[]),
     ] {
-        check(
-            PartitionKind::MultiHash,
-            Some(HashVersion::V2),
-            header,
-            &parts.concat(),
-        );
+        check(PartitionKind::MultiHash, Some(HashVersion::V2), header, &parts.concat());
     }
     let prefix = PartitionKey::parse_header(r#"["tenant1"]"#).unwrap();
     let range =
@@ -184,10 +151,7 @@ fn hierarchical_keys_are_hashed_level_by_level() {
     let ends = (range.min.to_string(), range.max.to_string());
     assert_eq!(
         (ends.0.as_str(), ends.1.as_str()),
-        (
-            "0DAE0B8467B011E957BC0B8B0DEB5ACA",
-            "0DAE0B8467B011E957BC0B8B0DEB5ACAFF"
-        )
+        ("0DAE0B8467B011E957BC0B8B0DEB5ACA", "0DAE0B8467B011E957BC0B8B0DEB5ACAFF")
     );
 }
 
@@ -206,10 +170,7 @@ fn range_keys_are_not_hashed() {
 
 #[test]
 fn reads_hexadecimal_text() {
-    assert_eq!(
-        EffectiveKey::parse("05c1Ff").unwrap().as_bytes(),
-        [0x05, 0xC1, 0xFF]
-    );
+    assert_eq!(EffectiveKey::parse("05c1Ff").unwrap().as_bytes(), [0x05, 0xC1, 0xFF]);
     for text in ["0", "0G", "+1", " 0", "é"] {
         assert_eq!(EffectiveKey::parse(text), Err(EffectiveKeyError), "{text}");
     }

@@ -50,26 +50,16 @@ impl Account {
                 let path = format!("{database_path}/colls/{}", text(&container, "id"));
                 account.read_items(client, &path, &container, page());
                 container_rids.insert(text(&container, "_rid").to_owned());
-                let content = Content::Container {
-                    default_ttl: container["defaultTtl"].as_u64(),
-                };
+                let content = Content::Container { default_ttl: container["defaultTtl"].as_u64() };
                 account.resources.insert(path, resource(content, &container));
             }
-            account
-                .resources
-                .insert(database_path, resource(Content::Database, &database));
+            account.resources.insert(database_path, resource(Content::Database, &database));
         }
         let offers = client.feed("offers", "Offers", page()).0;
-        let owners: Vec<_> = offers
-            .iter()
-            .map(|offer| text(offer, "offerResourceId").to_owned())
-            .collect();
+        let owners: Vec<_> = offers.iter().map(|offer| text(offer, "offerResourceId").to_owned()).collect();
         let owner_set: BTreeSet<_> = owners.iter().cloned().collect();
         assert_eq!(owners.len(), owner_set.len(), "a container has one offer");
-        assert_eq!(
-            owner_set, container_rids,
-            "every container came with an offer, and went with it"
-        );
+        assert_eq!(owner_set, container_rids, "every container came with an offer, and went with it");
         account
     }
 
@@ -80,17 +70,11 @@ impl Account {
         let mut rids = BTreeSet::new();
         for item in &items {
             let path = format!("{container_path}/docs/{}", text(item, "id"));
-            assert!(
-                rids.insert(text(item, "_rid")),
-                "{path} shares its rid with another item"
-            );
-            let twice = self
-                .resources
-                .insert(path.clone(), resource(item_content(&path, item), item));
+            assert!(rids.insert(text(item, "_rid")), "{path} shares its rid with another item");
+            let twice = self.resources.insert(path.clone(), resource(item_content(&path, item), item));
             assert_eq!(twice, None, "{path} is in the feed twice");
         }
-        self.positions
-            .insert(text(container, "_rid").to_owned(), answer.lsn());
+        self.positions.insert(text(container, "_rid").to_owned(), answer.lsn());
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -108,11 +92,7 @@ impl Account {
     /// What belongs to no worker and never changes: the database and container that all use.
     pub(crate) fn shared_part(&self) -> Resources {
         let fixed = [MAIN_DATABASE, MAIN_CONTAINER];
-        self.resources
-            .iter()
-            .filter(|(path, _)| fixed.contains(&path.as_str()))
-            .map(own)
-            .collect()
+        self.resources.iter().filter(|(path, _)| fixed.contains(&path.as_str())).map(own).collect()
     }
 
     /// The highest LSN known of a container.
@@ -132,24 +112,13 @@ impl Account {
 
     pub(crate) fn check_equals(&self, expected: &Resources, context: &str) {
         let paths: BTreeSet<_> = self.resources.keys().chain(expected.keys()).collect();
-        let different = paths
-            .into_iter()
-            .filter(|path| self.resources.get(*path) != expected.get(*path));
+        let different = paths.into_iter().filter(|path| self.resources.get(*path) != expected.get(*path));
         let different: Vec<_> = different
             .map(|path| {
-                format!(
-                    "{path}:\n  expected {:?}\n  found    {:?}",
-                    expected.get(path),
-                    self.get(path)
-                )
+                format!("{path}:\n  expected {:?}\n  found    {:?}", expected.get(path), self.get(path))
             })
             .collect();
-        assert!(
-            different.is_empty(),
-            "{context}: {} differences\n{}",
-            different.len(),
-            different.join("\n")
-        );
+        assert!(different.is_empty(), "{context}: {} differences\n{}", different.len(), different.join("\n"));
     }
 
     /// No container is behind what it acknowledged before.
@@ -191,12 +160,7 @@ impl Account {
 }
 
 fn read_item(client: &mut Client, path: &str) -> Answer {
-    client.must_send(
-        "GET",
-        path,
-        &[(headers::PARTITION_KEY, &partition_key_header(path))],
-        "",
-    )
+    client.must_send("GET", path, &[(headers::PARTITION_KEY, &partition_key_header(path))], "")
 }
 
 fn own((path, resource): (&String, &Resource)) -> (String, Resource) {
@@ -204,17 +168,11 @@ fn own((path, resource): (&String, &Resource)) -> (String, Resource) {
 }
 
 fn resource(content: Content, json: &Value) -> Resource {
-    Resource {
-        content,
-        etag: text(json, "_etag").to_owned(),
-        rid: text(json, "_rid").to_owned(),
-    }
+    Resource { content, etag: text(json, "_etag").to_owned(), rid: text(json, "_rid").to_owned() }
 }
 
 fn text<'a>(json: &'a Value, name: &str) -> &'a str {
-    json[name]
-        .as_str()
-        .unwrap_or_else(|| panic!("no text {name} in {json}"))
+    json[name].as_str().unwrap_or_else(|| panic!("no text {name} in {json}"))
 }
 
 /// The path's last part.

@@ -32,12 +32,7 @@ pub(crate) struct Answer {
 impl Client {
     pub(crate) fn new(address: SocketAddr) -> Client {
         let key = MasterKey::from_base64(EMULATOR_KEY).expect("the well-known key");
-        Client {
-            address,
-            key,
-            env: Env::system(),
-            connection: None,
-        }
+        Client { address, key, env: Env::system(), connection: None }
     }
 
     /// Sends a request for a path without leading slash and waits for its answer.
@@ -68,8 +63,7 @@ impl Client {
         more_headers: &[(&str, &str)],
         body: &str,
     ) -> Answer {
-        self.send(verb, path, more_headers, body)
-            .unwrap_or_else(|error| panic!("{verb} {path}: {error}"))
+        self.send(verb, path, more_headers, body).unwrap_or_else(|error| panic!("{verb} {path}: {error}"))
     }
 
     /// All resources of a feed, page by page, and the answer to the last page.
@@ -82,9 +76,7 @@ impl Client {
             more.extend(token.as_deref().map(|token| (headers::CONTINUATION, token)));
             let answer = self.must_send("GET", path, &more, "");
             assert_eq!(answer.status, 200, "feed {path}: {}", answer.text());
-            let Value::Array(page) = answer.json()[list].take() else {
-                panic!("feed {path} has no {list}")
-            };
+            let Value::Array(page) = answer.json()[list].take() else { panic!("feed {path} has no {list}") };
             resources.extend(page);
             token = answer.header(headers::CONTINUATION).map(str::to_owned);
             if token.is_none() {
@@ -97,9 +89,7 @@ impl Client {
         let target = format!("/{path}");
         let address = Address::parse(&target, None).expect("a path of the protocol");
         let now = date::format_rfc1123(i64::try_from(self.env.now_seconds()).expect("a time in range"));
-        let signature = self
-            .key
-            .sign_base64(signing_payload(verb, &address, Some(&now), None).as_bytes());
+        let signature = self.key.sign_base64(signing_payload(verb, &address, Some(&now), None).as_bytes());
         let token = format!("type=master&ver=1.0&sig={signature}");
         let token = percent::encode_component(&token);
         let mut head = format!(
@@ -117,10 +107,7 @@ impl Client {
 
 impl Answer {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers
-            .iter()
-            .find(|(own, _)| own.eq_ignore_ascii_case(name))
-            .map(|(_, value)| value.as_str())
+        self.headers.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
     pub(crate) fn etag(&self) -> String {
@@ -131,9 +118,7 @@ impl Answer {
     pub(crate) fn lsn(&self) -> u64 {
         let text = self.header(headers::SESSION_TOKEN).expect("a session token");
         let token = SessionToken::parse(text).expect("a session token that can be read");
-        let [entry] = token.entries() else {
-            panic!("one range has one entry, not {text}")
-        };
+        let [entry] = token.entries() else { panic!("one range has one entry, not {text}") };
         u64::try_from(entry.lsn).expect("a position is not negative")
     }
 
@@ -167,15 +152,8 @@ fn exchange(connection: &mut BufReader<TcpStream>, request: &[u8]) -> io::Result
         };
         headers.push((name.to_owned(), value.trim().to_owned()));
     }
-    let mut answer = Answer {
-        status,
-        headers,
-        body: Vec::new(),
-    };
-    let length = answer
-        .header(headers::CONTENT_LENGTH)
-        .and_then(|length| length.parse().ok())
-        .unwrap_or(0);
+    let mut answer = Answer { status, headers, body: Vec::new() };
+    let length = answer.header(headers::CONTENT_LENGTH).and_then(|length| length.parse().ok()).unwrap_or(0);
     answer.body.resize(length, 0);
     connection.read_exact(&mut answer.body)?;
     Ok(answer)

@@ -88,9 +88,7 @@ impl CrashTest {
             .unwrap_or_else(|| astrarium_env::Env::system().random_u64());
         println!("ASTRARIUM_CRASH_SEED={seed}");
         let random = Random::from_seed(seed);
-        let workers = (0..WORKER_COUNT)
-            .map(|number| Worker::new(number, random.next_u64()))
-            .collect();
+        let workers = (0..WORKER_COUNT).map(|number| Worker::new(number, random.next_u64())).collect();
         CrashTest {
             folder: tempfile::tempdir().expect("a temporary folder"),
             seed,
@@ -183,25 +181,15 @@ impl CrashTest {
     /// One more comparison, a clean end, and a last look at the files.
     fn finish(mut self) {
         let server = self.begin_round("end");
-        assert_eq!(
-            server.terminate(TERMINATION_MAX).code(),
-            Some(0),
-            "a quiet server ends with success"
-        );
+        assert_eq!(server.terminate(TERMINATION_MAX).code(), Some(0), "a quiet server ends with success");
         process::verify(self.folder());
         let writes: u64 = self.workers.iter().map(Worker::acknowledged_count).sum();
-        println!(
-            "{writes} acknowledged writes, {} resources at the end",
-            self.account.resource_count()
-        );
+        println!("{writes} acknowledged writes, {} resources at the end", self.account.resource_count());
         assert!(writes > 0, "the workers did something");
     }
 }
 
 fn number_from_environment(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
-    Some(
-        text.parse()
-            .unwrap_or_else(|_| panic!("{name} must be a number, not {text:?}")),
-    )
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} must be a number, not {text:?}")))
 }

@@ -24,18 +24,12 @@ impl Server {
         let mut output = BufReader::new(child.stdout.take().expect("standard output is a pipe"));
         let mut line = String::new();
         output.read_line(&mut line).expect("read the server's first line");
-        let address = line
-            .split_once("AccountEndpoint=http://")
-            .and_then(|(_, rest)| rest.split_once('/'));
+        let address = line.split_once("AccountEndpoint=http://").and_then(|(_, rest)| rest.split_once('/'));
         let Some((address, _)) = address else {
             panic!("the server did not become ready: {line:?}, {:?}", child.wait());
         };
         let address = address.parse().expect("an address and port");
-        Server {
-            child,
-            address,
-            _output: output,
-        }
+        Server { child, address, _output: output }
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -76,20 +70,9 @@ pub(crate) fn kill_while_starting(folder: &Path, pause: Duration) {
 
 /// The offline check must find nothing wrong.
 pub(crate) fn verify(folder: &Path) {
-    let output = Command::new(PROGRAM)
-        .arg("verify")
-        .arg("--data")
-        .arg(folder)
-        .output()
-        .expect("run verify");
-    let (text, errors) = (
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr),
-    );
-    assert!(
-        output.status.success() && text.contains("no problems found"),
-        "verify:\n{text}{errors}"
-    );
+    let output = Command::new(PROGRAM).arg("verify").arg("--data").arg(folder).output().expect("run verify");
+    let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && text.contains("no problems found"), "verify:\n{text}{errors}");
 }
 
 fn spawn(folder: &Path) -> Child {

@@ -40,25 +40,13 @@ impl Contest {
         let (nonce, filler_length) = (random.next_u64(), (random.next_u64() % 800) as usize);
         let content = Some(Content::Item { nonce, filler_length });
         let attempt = match random.next_u64() % 10 {
-            0..=4 => Attempt {
-                path,
-                content,
-                if_match: None,
-            },
-            5 => Attempt {
-                path,
-                content: None,
-                if_match: None,
-            },
+            0..=4 => Attempt { path, content, if_match: None },
+            5 => Attempt { path, content: None, if_match: None },
             _ => {
                 let key = partition_key_header(&path);
                 let present = client.send("GET", &path, &[(headers::PARTITION_KEY, &key)], "")?;
                 let if_match = (present.status == 200).then(|| present.etag());
-                Attempt {
-                    path,
-                    content,
-                    if_match,
-                }
+                Attempt { path, content, if_match }
             }
         };
         match send(client, &attempt) {
@@ -74,20 +62,11 @@ impl Contest {
         if matches!(answer.status, 404 | 412 | 449) {
             return None;
         }
-        assert!(
-            matches!(answer.status, 200 | 201 | 204),
-            "{}: {}",
-            attempt.path,
-            answer.text()
-        );
+        assert!(matches!(answer.status, 200 | 201 | 204), "{}: {}", attempt.path, answer.text());
         let left = attempt.content.map(|content| Resource::of(content, &answer));
         let mut state = self.state();
         if let Some(etag) = attempt.if_match {
-            assert!(
-                state.consumed.insert(etag),
-                "{}: two writes replaced the same version",
-                attempt.path
-            );
+            assert!(state.consumed.insert(etag), "{}: two writes replaced the same version", attempt.path);
         }
         let last = state.last.entry(attempt.path).or_default();
         if answer.lsn() > last.0 {
@@ -109,10 +88,7 @@ impl Contest {
                 under_way.iter().any(|attempt| {
                     attempt.path == path
                         && attempt.content == present.as_ref().map(|present| present.content)
-                        && attempt
-                            .if_match
-                            .as_ref()
-                            .is_none_or(|etag| !state.consumed.contains(etag))
+                        && attempt.if_match.as_ref().is_none_or(|etag| !state.consumed.contains(etag))
                 })
             };
             assert!(
@@ -126,9 +102,7 @@ impl Contest {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state
-            .lock()
-            .expect("no worker failed with the state in hand")
+        self.state.lock().expect("no worker failed with the state in hand")
     }
 }
 

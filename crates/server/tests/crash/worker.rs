@@ -95,10 +95,7 @@ impl Worker {
             };
             if let Err(error) = outcome {
                 let dies = ending.load(Ordering::SeqCst) && is_lost_connection(&error);
-                assert!(
-                    dies,
-                    "a connection broke although nobody stopped the server: {error}"
-                );
+                assert!(dies, "a connection broke although nobody stopped the server: {error}");
                 return std::mem::take(&mut self.positions);
             }
         }
@@ -113,10 +110,7 @@ impl Worker {
         match effect {
             Effect::Put(content) => {
                 if let Some(present) = present.filter(|present| present.content == content) {
-                    let kept = self
-                        .resources
-                        .get(&path)
-                        .is_none_or(|known| known.rid == present.rid);
+                    let kept = self.resources.get(&path).is_none_or(|known| known.rid == present.rid);
                     assert!(kept, "{context}: {path} got another rid by being replaced");
                     self.rids.insert(present.rid.clone());
                     self.resources.insert(path, present.clone());
@@ -143,24 +137,14 @@ impl Worker {
         if !self.resources.contains_key(&database) {
             let body = json!({"id": format!("scratch-{}", self.number)}).to_string();
             return self
-                .change(
-                    client,
-                    "POST",
-                    "dbs",
-                    &[],
-                    &body,
-                    put(&database, Content::Database),
-                    201,
-                )
+                .change(client, "POST", "dbs", &[], &body, put(&database, Content::Database), 201)
                 .map(drop);
         }
         match choice {
-            0 => self
-                .change(client, "DELETE", &database, &[], "", remove(&database), 204)
-                .map(drop),
-            1 if has_container => self
-                .change(client, "DELETE", &container, &[], "", remove(&container), 204)
-                .map(drop),
+            0 => self.change(client, "DELETE", &database, &[], "", remove(&database), 204).map(drop),
+            1 if has_container => {
+                self.change(client, "DELETE", &container, &[], "", remove(&container), 204).map(drop)
+            }
             2 | 3 if has_container => self.replace_container(client, &container),
             _ if has_container => self.change_item(client, &container, SCRATCH_ITEM_COUNT, account),
             _ => {
@@ -168,8 +152,7 @@ impl Worker {
                 let change = put(&container, Content::Container { default_ttl: None });
                 let throughput = [(headers::OFFER_THROUGHPUT, "400")];
                 let feed = format!("{database}/colls");
-                self.change(client, "POST", &feed, &throughput, &body, change, 201)
-                    .map(drop)
+                self.change(client, "POST", &feed, &throughput, &body, change, 201).map(drop)
             }
         }
     }
@@ -178,16 +161,8 @@ impl Worker {
         // So long that nothing expires during the test.
         let default_ttl = Some(1_000_000 + self.random.next_u64() % 1_000_000);
         let body = container_definition(id(path), default_ttl);
-        self.change(
-            client,
-            "PUT",
-            path,
-            &[],
-            &body,
-            put(path, Content::Container { default_ttl }),
-            200,
-        )
-        .map(drop)
+        self.change(client, "PUT", path, &[], &body, put(path, Content::Container { default_ttl }), 200)
+            .map(drop)
     }
 
     fn change_item(
@@ -197,11 +172,7 @@ impl Worker {
         item_count: u64,
         account: &Account,
     ) -> io::Result<()> {
-        let path = format!(
-            "{container}/docs/own-{}-{}",
-            self.number,
-            self.random.next_u64() % item_count
-        );
+        let path = format!("{container}/docs/own-{}-{}", self.number, self.random.next_u64() % item_count);
         let known = self.resources.get(&path).cloned();
         let exists = known.is_some();
         let key = partition_key_header(&path);
@@ -209,10 +180,7 @@ impl Worker {
         let (nonce, filler_length) = (self.random.next_u64(), self.filler_length());
         let body = item(&path, nonce, filler_length).to_string();
         let written = put(&path, Content::Item { nonce, filler_length });
-        let nothing = Change {
-            path: path.clone(),
-            effect: Effect::Nothing,
-        };
+        let nothing = Change { path: path.clone(), effect: Effect::Nothing };
         let feed = format!("{container}/docs");
         let when = |yes: Change| if exists { yes } else { nothing.clone() };
         let answer = match self.random.next_u64() % 10 {
@@ -224,41 +192,17 @@ impl Worker {
                 self.change(client, "POST", &feed, &more, &body, written, status)
             }
             6 | 7 => {
-                more.extend(
-                    known
-                        .as_ref()
-                        .map(|known| (headers::IF_MATCH, known.etag.as_str())),
-                );
-                self.change(
-                    client,
-                    "PUT",
-                    &path,
-                    &more,
-                    &body,
-                    when(written),
-                    if exists { 200 } else { 404 },
-                )
+                more.extend(known.as_ref().map(|known| (headers::IF_MATCH, known.etag.as_str())));
+                self.change(client, "PUT", &path, &more, &body, when(written), if exists { 200 } else { 404 })
             }
             8 => {
                 let status = if exists { 204 } else { 404 };
                 self.change(client, "DELETE", &path, &more, "", when(remove(&path)), status)
             }
-            _ => self.change(
-                client,
-                "GET",
-                &path,
-                &more,
-                "",
-                nothing,
-                if exists { 200 } else { 404 },
-            ),
+            _ => self.change(client, "GET", &path, &more, "", nothing, if exists { 200 } else { 404 }),
         }?;
         if matches!(answer.status, 200 | 201) {
-            assert_eq!(
-                Some(answer.etag().as_str()),
-                answer.json()["_etag"].as_str(),
-                "{path}"
-            );
+            assert_eq!(Some(answer.etag().as_str()), answer.json()["_etag"].as_str(), "{path}");
         }
         if matches!(answer.status, 200 | 201 | 204) && self.resources.get(&path) != known.as_ref() {
             self.note_position(&answer, account);
@@ -302,30 +246,17 @@ impl Worker {
 
     fn forget(&mut self, path: &str) {
         let below = format!("{path}/");
-        self.resources
-            .retain(|own, _| own != path && !own.starts_with(&below));
+        self.resources.retain(|own, _| own != path && !own.starts_with(&below));
     }
 
     /// LSNs are new in each round, and no two commits share one.
     fn note_position(&mut self, answer: &Answer, account: &Account) {
-        let container = answer
-            .header(headers::CONTENT_PATH)
-            .expect("the container's rid")
-            .to_owned();
+        let container = answer.header(headers::CONTENT_PATH).expect("the container's rid").to_owned();
         let (lsn, before) = (answer.lsn(), account.position(&container));
-        assert!(
-            lsn > before,
-            "container {container} gave LSN {lsn} after {before} in an earlier life"
-        );
-        let last = self
-            .positions
-            .range((container.clone(), 0)..)
-            .take_while(|(own, _)| *own == container)
-            .last();
-        assert!(
-            last.is_none_or(|(_, last)| *last < lsn),
-            "LSN {lsn} follows {last:?} in one session"
-        );
+        assert!(lsn > before, "container {container} gave LSN {lsn} after {before} in an earlier life");
+        let last =
+            self.positions.range((container.clone(), 0)..).take_while(|(own, _)| *own == container).last();
+        assert!(last.is_none_or(|(_, last)| *last < lsn), "LSN {lsn} follows {last:?} in one session");
         self.positions.insert((container, lsn));
     }
 
@@ -336,10 +267,7 @@ impl Worker {
         };
         match before {
             Some(before) => assert_eq!(now.rid, before.rid, "{path} got another rid by being replaced"),
-            None => assert!(
-                self.rids.insert(now.rid.clone()),
-                "{path} got the rid of another item"
-            ),
+            None => assert!(self.rids.insert(now.rid.clone()), "{path} got the rid of another item"),
         }
     }
 
@@ -359,26 +287,16 @@ impl Resource {
     pub(crate) fn of(content: Content, answer: &Answer) -> Resource {
         let json = answer.json();
         let rid = json["_rid"].as_str().expect("a rid").to_owned();
-        Resource {
-            content,
-            etag: answer.etag(),
-            rid,
-        }
+        Resource { content, etag: answer.etag(), rid }
     }
 }
 
 fn put(path: &str, content: Content) -> Change {
-    Change {
-        path: path.to_owned(),
-        effect: Effect::Put(content),
-    }
+    Change { path: path.to_owned(), effect: Effect::Put(content) }
 }
 
 fn remove(path: &str) -> Change {
-    Change {
-        path: path.to_owned(),
-        effect: Effect::Remove,
-    }
+    Change { path: path.to_owned(), effect: Effect::Remove }
 }
 
 fn id(path: &str) -> &str {

@@ -11,13 +11,7 @@ use super::{Kind, Text};
 pub(super) fn write(text: &Text<'_>, omit_top_level: &[&str], out: &mut Vec<u8>) {
     let source = text.source.as_bytes();
     out.reserve(source.len());
-    let mut writer = Writer {
-        text,
-        source,
-        run_start: 0,
-        run_end: 0,
-        out,
-    };
+    let mut writer = Writer { text, source, run_start: 0, run_end: 0, out };
     let omitted = |name: u32| {
         let entry = &text.entries[name as usize];
         omit_top_level.iter().any(|omit| text.has_name(entry, omit))
@@ -101,8 +95,7 @@ impl Writer<'_> {
 
     /// Copies the pending run; an empty one begins where it ended.
     fn flush(&mut self) {
-        self.out
-            .extend_from_slice(&self.source[self.run_start..self.run_end]);
+        self.out.extend_from_slice(&self.source[self.run_start..self.run_end]);
         self.run_start = self.run_end;
     }
 }

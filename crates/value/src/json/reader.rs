@@ -15,10 +15,7 @@ const PAIRWISE_MAX: usize = 32;
 
 pub(super) fn read(source: &str) -> Result<Vec<Entry>, JsonError> {
     if u32::try_from(source.len()).is_err() {
-        return Err(JsonError {
-            fault: JsonFault::Length,
-            offset: u32::MAX as usize,
-        });
+        return Err(JsonError { fault: JsonFault::Length, offset: u32::MAX as usize });
     }
     let mut reader = Reader {
         source,
@@ -56,19 +53,13 @@ struct Name {
 
 impl Reader<'_> {
     fn fault(&self, fault: JsonFault) -> JsonError {
-        JsonError {
-            fault,
-            offset: self.at,
-        }
+        JsonError { fault, offset: self.at }
     }
 
     /// For a place where the grammar allows no such byte.
     fn unexpected(&self) -> JsonError {
-        let fault = if self.at < self.bytes.len() {
-            JsonFault::UnexpectedByte
-        } else {
-            JsonFault::UnexpectedEnd
-        };
+        let fault =
+            if self.at < self.bytes.len() { JsonFault::UnexpectedByte } else { JsonFault::UnexpectedEnd };
         self.fault(fault)
     }
 
@@ -246,10 +237,7 @@ impl Reader<'_> {
             },
             Some(_) => return Err(self.fault(JsonFault::Escape)),
             None => {
-                return Err(JsonError {
-                    fault: JsonFault::UnexpectedEnd,
-                    offset: self.bytes.len(),
-                });
+                return Err(JsonError { fault: JsonFault::UnexpectedEnd, offset: self.bytes.len() });
             }
         }
         Ok(())
@@ -260,16 +248,10 @@ impl Reader<'_> {
         let mut unit = 0;
         for at in start + 2..start + 6 {
             let Some(&byte) = self.bytes.get(at) else {
-                return Err(JsonError {
-                    fault: JsonFault::UnexpectedEnd,
-                    offset: at,
-                });
+                return Err(JsonError { fault: JsonFault::UnexpectedEnd, offset: at });
             };
             let Some(digit) = char::from(byte).to_digit(16) else {
-                return Err(JsonError {
-                    fault: JsonFault::Escape,
-                    offset: start,
-                });
+                return Err(JsonError { fault: JsonFault::Escape, offset: start });
             };
             unit = unit * 16 + digit;
         }
@@ -296,10 +278,7 @@ impl Reader<'_> {
         }
         // Below 10^308 without an exponent nothing can overflow, and the value need not be computed.
         if (scaled || integer_length > 308) && !self.is_finite(start) {
-            return Err(JsonError {
-                fault: JsonFault::NumberRange,
-                offset: start,
-            });
+            return Err(JsonError { fault: JsonFault::NumberRange, offset: start });
         }
         self.push(Kind::Number, start);
         Ok(())
@@ -311,10 +290,7 @@ impl Reader<'_> {
 
     /// At least one digit.
     fn digits(&mut self) -> Result<(), JsonError> {
-        let length = self.bytes[self.at..]
-            .iter()
-            .take_while(|byte| byte.is_ascii_digit())
-            .count();
+        let length = self.bytes[self.at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
         if length == 0 {
             return Err(self.unexpected());
         }
@@ -325,15 +301,9 @@ impl Reader<'_> {
     fn remember_name(&mut self, index: usize) {
         let entry = &self.entries[index];
         let content = &self.source[entry.start as usize + 1..entry.end as usize - 1];
-        let hash = if entry.escaped {
-            hash(escape::unescape(content).as_bytes())
-        } else {
-            hash(content.as_bytes())
-        };
-        self.names.push(Name {
-            hash,
-            entry: index as u32,
-        });
+        let hash =
+            if entry.escaped { hash(escape::unescape(content).as_bytes()) } else { hash(content.as_bytes()) };
+        self.names.push(Name { hash, entry: index as u32 });
     }
 
     /// Marks every member of the object just closed that a later one replaces, and forgets its names.
@@ -342,10 +312,7 @@ impl Reader<'_> {
         let own = &mut names[outer_names..];
         if own.len() <= PAIRWISE_MAX {
             for (index, earlier) in own.iter().enumerate() {
-                if own[index + 1..]
-                    .iter()
-                    .any(|later| self.compare_names(*earlier, *later).is_eq())
-                {
+                if own[index + 1..].iter().any(|later| self.compare_names(*earlier, *later).is_eq()) {
                     self.shadow(*earlier);
                 }
             }
@@ -375,10 +342,7 @@ impl Reader<'_> {
     fn compare_name_texts(&self, a: Name, b: Name) -> Ordering {
         let [(a, a_escaped), (b, b_escaped)] = [a, b].map(|name| {
             let entry = &self.entries[name.entry as usize];
-            (
-                &self.source[entry.start as usize + 1..entry.end as usize - 1],
-                entry.escaped,
-            )
+            (&self.source[entry.start as usize + 1..entry.end as usize - 1], entry.escaped)
         });
         if a_escaped || b_escaped {
             // Without escapes `characters` yields the text itself, as a backslash stands in escapes only.
@@ -409,10 +373,7 @@ fn plain_length(bytes: &[u8]) -> usize {
             return index * 8 + (found & TOPS).trailing_zeros() as usize / 8;
         }
     }
-    let plain = rest
-        .iter()
-        .take_while(|byte| !matches!(byte, b'"' | b'\\' | 0..0x20))
-        .count();
+    let plain = rest.iter().take_while(|byte| !matches!(byte, b'"' | b'\\' | 0..0x20)).count();
     words.len() * 8 + plain
 }
 
@@ -423,8 +384,6 @@ fn hash(name: &[u8]) -> u64 {
     let mut last = [0; 8];
     last[..rest.len()].copy_from_slice(rest);
     words.iter().chain([&last]).fold(name.len() as u64, |hash, word| {
-        (hash ^ u64::from_le_bytes(*word))
-            .wrapping_mul(FACTOR)
-            .rotate_left(29)
+        (hash ^ u64::from_le_bytes(*word)).wrapping_mul(FACTOR).rotate_left(29)
     })
 }

@@ -15,11 +15,7 @@ fn minimal(text: &str, omit: &[&str]) -> String {
 
 fn refused(text: &[u8], fault: JsonFault, offset: usize) {
     let shown = String::from_utf8_lossy(&text[..text.len().min(60)]).into_owned();
-    assert_eq!(
-        Text::parse(text).err(),
-        Some(JsonError { fault, offset }),
-        "{shown}"
-    );
+    assert_eq!(Text::parse(text).err(), Some(JsonError { fault, offset }), "{shown}");
 }
 
 #[test]
@@ -32,14 +28,9 @@ fn refuses_what_is_not_json() {
     refused(b"\xEF\xBB\xBF{}", UnexpectedByte, 0);
     refused(b"[\"\xFF\"]", JsonFault::Encoding, 2);
     refused(b"\"\xED\xA0\x80\"", JsonFault::Encoding, 1);
-    for (text, offset) in [
-        ("[1,]", 3),
-        ("{,}", 1),
-        ("{\"a\":1,}", 7),
-        ("{a:1}", 1),
-        ("{\"a\" 1}", 5),
-        ("[1 2]", 3),
-    ] {
+    for (text, offset) in
+        [("[1,]", 3), ("{,}", 1), ("{\"a\":1,}", 7), ("{a:1}", 1), ("{\"a\" 1}", 5), ("[1 2]", 3)]
+    {
         refused(text.as_bytes(), UnexpectedByte, offset);
     }
     for text in [
@@ -60,30 +51,13 @@ fn refuses_what_is_not_json() {
     ] {
         refused(text.as_bytes(), UnexpectedEnd, text.len());
     }
-    for (text, offset) in [
-        ("NaN", 0),
-        ("Infinity", 0),
-        ("-Infinity", 1),
-        ("+1", 0),
-        (".5", 0),
-        ("01", 1),
-        ("1.e3", 2),
-    ] {
+    for (text, offset) in
+        [("NaN", 0), ("Infinity", 0), ("-Infinity", 1), ("+1", 0), (".5", 0), ("01", 1), ("1.e3", 2)]
+    {
         refused(text.as_bytes(), UnexpectedByte, offset);
     }
-    for (text, offset) in [
-        ("-01", 2),
-        ("1e+", 3),
-        ("0x1", 1),
-        ("truE", 3),
-        ("'a'", 0),
-        ("nulll", 4),
-    ] {
-        let fault = if offset == text.len() {
-            UnexpectedEnd
-        } else {
-            UnexpectedByte
-        };
+    for (text, offset) in [("-01", 2), ("1e+", 3), ("0x1", 1), ("truE", 3), ("'a'", 0), ("nulll", 4)] {
+        let fault = if offset == text.len() { UnexpectedEnd } else { UnexpectedByte };
         refused(text.as_bytes(), fault, offset);
     }
     refused(b"\"a\nb\"", JsonFault::ControlCharacter, 2);
@@ -107,20 +81,9 @@ fn bounds_depth() {
         let nested = |depth: usize| format!("{}1{}", open.repeat(depth), close.repeat(depth));
         let value = parse(&nested(DEPTH_MAX)).root().to_value();
         assert!(!value.is_undefined());
-        assert_eq!(
-            minimal(&nested(DEPTH_MAX).replace('1', " 1"), &[]),
-            nested(DEPTH_MAX)
-        );
-        refused(
-            nested(DEPTH_MAX + 1).as_bytes(),
-            JsonFault::Depth,
-            open.len() * DEPTH_MAX,
-        );
-        refused(
-            open.repeat(100_000).as_bytes(),
-            JsonFault::Depth,
-            open.len() * DEPTH_MAX,
-        );
+        assert_eq!(minimal(&nested(DEPTH_MAX).replace('1', " 1"), &[]), nested(DEPTH_MAX));
+        refused(nested(DEPTH_MAX + 1).as_bytes(), JsonFault::Depth, open.len() * DEPTH_MAX);
+        refused(open.repeat(100_000).as_bytes(), JsonFault::Depth, open.len() * DEPTH_MAX);
     }
 }
 
@@ -151,20 +114,11 @@ fn finds_values() {
 fn the_last_of_equal_names_wins() {
     let text = parse(r#"{"a":1,"b":{"x":1,"x":{"y":2}},"\u0061":2,"c":3,"a":[4]}"#);
     assert_eq!(text.root().get("a").unwrap().raw(), "[4]");
-    let members: Vec<String> = text
-        .root()
-        .members()
-        .map(|(name, node)| format!("{name}={}", node.raw()))
-        .collect();
+    let members: Vec<String> =
+        text.root().members().map(|(name, node)| format!("{name}={}", node.raw())).collect();
     assert_eq!(members, [r#"b={"x":1,"x":{"y":2}}"#, "c=3", "a=[4]"]);
-    assert_eq!(
-        text.root().to_value(),
-        parse(r#"{"a":[4],"b":{"x":{"y":2}},"c":3}"#).root().to_value()
-    );
-    assert_eq!(
-        minimal(text.root().raw(), &[]),
-        r#"{"b":{"x":{"y":2}},"c":3,"a":[4]}"#
-    );
+    assert_eq!(text.root().to_value(), parse(r#"{"a":[4],"b":{"x":{"y":2}},"c":3}"#).root().to_value());
+    assert_eq!(minimal(text.root().raw(), &[]), r#"{"b":{"x":{"y":2}},"c":3,"a":[4]}"#);
 }
 
 #[test]
@@ -174,9 +128,7 @@ fn many_equal_names_take_little_time() {
     let objects: [Vec<String>; 3] = [
         vec!["\"a\":1".to_owned(); 350_000],
         (0..200_000).map(|number| format!("\"{number}\":1")).collect(),
-        (0..20_000)
-            .map(|number| format!("\"{long}{number}\":1"))
-            .collect(),
+        (0..20_000).map(|number| format!("\"{long}{number}\":1")).collect(),
     ];
     for (members, expected) in objects.iter().zip([1, 200_000, 20_000]) {
         let json = format!("{{{}}}", members.join(","));
@@ -202,11 +154,7 @@ fn writes_minimal_text() {
         &[],
         r#"{"a":[1,{"b":"x  y"},[]],"c":1e5}"#,
     );
-    check(
-        r#"{"a":[1,{"b":1,"b":2}],"_ts":1}"#,
-        &["_ts"],
-        r#"{"a":[1,{"b":2}]}"#,
-    );
+    check(r#"{"a":[1,{"b":1,"b":2}],"_ts":1}"#, &["_ts"], r#"{"a":[1,{"b":2}]}"#);
     check(r#"{"_ts":1,"a":0,"_ts":2}"#, &["_ts"], r#"{"a":0}"#);
 }
 
@@ -243,10 +191,7 @@ fn prints_like_javascript() {
     }
     let mut out = Vec::new();
     write_string("a\"\\/\n\r\t\u{8}\u{c}\u{1}\u{7f}é😀", &mut out);
-    assert_eq!(
-        String::from_utf8(out).unwrap(),
-        "\"a\\\"\\\\/\\n\\r\\t\\b\\f\\u0001\u{7f}é😀\""
-    );
+    assert_eq!(String::from_utf8(out).unwrap(), "\"a\\\"\\\\/\\n\\r\\t\\b\\f\\u0001\u{7f}é😀\"");
     let mut out = Vec::new();
     Value::Array(vec![Value::Undefined, Value::Null, Value::Undefined, true.into()]).write_json(&mut out);
     assert_eq!(out, b"[null,true]");
@@ -271,24 +216,16 @@ fn any_json() -> impl Strategy<Value = String> {
         "\"日本\"",
     ]);
     let space = proptest::sample::select(vec!["", "", " ", "\n\t", "\r"]);
-    let name = proptest::sample::select(vec![
-        "\"a\"",
-        "\"\\u0061\"",
-        "\"b\"",
-        "\"\"",
-        "\"long name here\"",
-    ]);
-    scalar
-        .prop_map(str::to_owned)
-        .prop_recursive(4, 40, 6, move |inner| {
-            let member = (name.clone(), space.clone(), inner.clone())
-                .prop_map(|(n, s, v)| format!("{s}{n}{s}:{s}{v}{s}"));
-            prop_oneof![
-                (prop::collection::vec(inner, 0..6), space.clone())
-                    .prop_map(|(values, s)| format!("{s}[{s}{}{s}]", values.join(&format!(",{s}")))),
-                prop::collection::vec(member, 0..6).prop_map(|members| format!("{{{}}}", members.join(","))),
-            ]
-        })
+    let name = proptest::sample::select(vec!["\"a\"", "\"\\u0061\"", "\"b\"", "\"\"", "\"long name here\""]);
+    scalar.prop_map(str::to_owned).prop_recursive(4, 40, 6, move |inner| {
+        let member =
+            (name.clone(), space.clone(), inner.clone()).prop_map(|(n, s, v)| format!("{s}{n}{s}:{s}{v}{s}"));
+        prop_oneof![
+            (prop::collection::vec(inner, 0..6), space.clone())
+                .prop_map(|(values, s)| format!("{s}[{s}{}{s}]", values.join(&format!(",{s}")))),
+            prop::collection::vec(member, 0..6).prop_map(|members| format!("{{{}}}", members.join(","))),
+        ]
+    })
 }
 
 fn oracle(text: &[u8]) -> Option<serde_json::Value> {

@@ -10,9 +10,7 @@ use ResourceKind::{
 };
 
 fn split(target: &str) -> (&str, Option<&str>) {
-    target
-        .split_once('?')
-        .map_or((target, None), |(path, query)| (path, Some(query)))
+    target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)))
 }
 
 fn parse(target: &str) -> Result<Address<'_>, AddressError> {
@@ -38,27 +36,9 @@ fn routes() {
     check("//dbs/", Database, &[], "dbs", "");
     check("/dbs/a/", Database, &["a"], "dbs/a", "");
     check("/dbs/a/colls", Container, &["a"], "dbs/a/colls", "dbs/a");
-    check(
-        "/dbs/colls/colls/docs",
-        Container,
-        &["colls", "docs"],
-        "dbs/colls/colls/docs",
-        "dbs/colls",
-    );
-    check(
-        "/dbs/a/colls/b/docs/",
-        Document,
-        &["a", "b"],
-        "dbs/a/colls/b/docs",
-        "dbs/a/colls/b",
-    );
-    check(
-        "/dbs/a/colls/b/docs/c/",
-        Document,
-        &["a", "b", "c"],
-        "dbs/a/colls/b/docs/c",
-        "dbs/a/colls/b",
-    );
+    check("/dbs/colls/colls/docs", Container, &["colls", "docs"], "dbs/colls/colls/docs", "dbs/colls");
+    check("/dbs/a/colls/b/docs/", Document, &["a", "b"], "dbs/a/colls/b/docs", "dbs/a/colls/b");
+    check("/dbs/a/colls/b/docs/c/", Document, &["a", "b", "c"], "dbs/a/colls/b/docs/c", "dbs/a/colls/b");
 }
 
 #[test]
@@ -70,20 +50,8 @@ fn routes_below_a_container() {
         "dbs/a/colls/b/sprocs/c",
         "dbs/a/colls/b",
     );
-    check(
-        "/dbs/a/colls/b/triggers",
-        Trigger,
-        &["a", "b"],
-        "dbs/a/colls/b/triggers",
-        "dbs/a/colls/b",
-    );
-    check(
-        "/dbs/a/colls/b/udfs",
-        UserDefinedFunction,
-        &["a", "b"],
-        "dbs/a/colls/b/udfs",
-        "dbs/a/colls/b",
-    );
+    check("/dbs/a/colls/b/triggers", Trigger, &["a", "b"], "dbs/a/colls/b/triggers", "dbs/a/colls/b");
+    check("/dbs/a/colls/b/udfs", UserDefinedFunction, &["a", "b"], "dbs/a/colls/b/udfs", "dbs/a/colls/b");
     check(
         "/dbs/a/colls/b/pkranges",
         PartitionKeyRange,
@@ -98,13 +66,7 @@ fn routes_below_a_container() {
         "dbs/a/colls/b/conflicts/c",
         "dbs/a/colls/b",
     );
-    check(
-        "/dbs/a/colls/b/schemas",
-        Schema,
-        &["a", "b"],
-        "dbs/a/colls/b/schemas",
-        "dbs/a/colls/b",
-    );
+    check("/dbs/a/colls/b/schemas", Schema, &["a", "b"], "dbs/a/colls/b/schemas", "dbs/a/colls/b");
     check(
         "/dbs/a/colls/b/operations/partitionkeydelete/",
         PartitionKeyDelete,
@@ -146,13 +108,7 @@ fn routes_elsewhere() {
 fn ids_are_decoded_once_and_never_normalised() {
     let document = |raw: &str, id: &str| {
         let target = format!("/dbs/a/colls/b/docs/{raw}");
-        check(
-            &target,
-            Document,
-            &["a", "b", id],
-            &format!("dbs/a/colls/b/docs/{id}"),
-            "dbs/a/colls/b",
-        );
+        check(&target, Document, &["a", "b", id], &format!("dbs/a/colls/b/docs/{id}"), "dbs/a/colls/b");
     };
     document("..", "..");
     document(".", ".");
@@ -172,20 +128,8 @@ fn ids_are_decoded_once_and_never_normalised() {
 #[test]
 fn a_query_elsewhere_is_not_part_of_an_id() {
     check("/dbs/a?x=1", Database, &["a"], "dbs/a", "");
-    check(
-        "/dbs/a/colls/b/docs?x",
-        Document,
-        &["a", "b"],
-        "dbs/a/colls/b/docs",
-        "dbs/a/colls/b",
-    );
-    check(
-        "/dbs/a/colls/b/docs/c/?x",
-        Document,
-        &["a", "b", "c"],
-        "dbs/a/colls/b/docs/c",
-        "dbs/a/colls/b",
-    );
+    check("/dbs/a/colls/b/docs?x", Document, &["a", "b"], "dbs/a/colls/b/docs", "dbs/a/colls/b");
+    check("/dbs/a/colls/b/docs/c/?x", Document, &["a", "b", "c"], "dbs/a/colls/b/docs/c", "dbs/a/colls/b");
 }
 
 #[test]
@@ -211,24 +155,15 @@ fn refusals() {
         assert_eq!(parse(target).unwrap_err(), AddressError::UnknownRoute, "{target}");
     }
     assert_eq!(parse("/dbs/%FF").unwrap_err(), AddressError::BadEncoding);
-    assert_eq!(
-        parse("/dbs/a/colls/b/docs/x?%FF").unwrap_err(),
-        AddressError::BadEncoding
-    );
-    assert_eq!(
-        parse(&"/".repeat(TARGET_BYTES_MAX + 1)).unwrap_err(),
-        AddressError::TooLong
-    );
+    assert_eq!(parse("/dbs/a/colls/b/docs/x?%FF").unwrap_err(), AddressError::BadEncoding);
+    assert_eq!(parse(&"/".repeat(TARGET_BYTES_MAX + 1)).unwrap_err(), AddressError::TooLong);
 }
 
 #[track_caller]
 fn check_signing(target: &str, expected: &[(&str, &str)]) {
     let address = parse(target).unwrap();
     let candidates: Vec<_> = address.signing_candidates().collect();
-    let pairs: Vec<_> = candidates
-        .iter()
-        .map(|one| (one.resource_type, one.link.as_ref()))
-        .collect();
+    let pairs: Vec<_> = candidates.iter().map(|one| (one.resource_type, one.link.as_ref())).collect();
     assert_eq!(pairs, expected, "{target}");
 }
 
@@ -253,10 +188,7 @@ fn signing_candidates_by_name() {
     check_signing("/dbs/a/colls/b/docs/x?y", &[("docs", "dbs/a/colls/b/docs/x?y")]);
     check_signing(
         "/dbs/a/colls/b/docs/x%20?y",
-        &[
-            ("docs", "dbs/a/colls/b/docs/x ?y"),
-            ("docs", "dbs/a/colls/b/docs/x%20?y"),
-        ],
+        &[("docs", "dbs/a/colls/b/docs/x ?y"), ("docs", "dbs/a/colls/b/docs/x%20?y")],
     );
 }
 
@@ -266,10 +198,7 @@ fn signing_candidates_by_resource_id() {
     check_signing("/offers/uT2L/", &[("offers", "ut2l"), ("offers", "offers/uT2L")]);
     check_signing(
         "/dbs/ehszAA==/colls/ehszALxRRgA=/pkranges",
-        &[
-            ("pkranges", "ehszalxrrga="),
-            ("pkranges", "dbs/ehszAA==/colls/ehszALxRRgA="),
-        ],
+        &[("pkranges", "ehszalxrrga="), ("pkranges", "dbs/ehszAA==/colls/ehszALxRRgA=")],
     );
     check_signing(
         "/dbs/ehszAA%3D%3D/colls/ehszALxRRgA%3d",
@@ -304,12 +233,10 @@ fn resource_ids_are_recognised() {
 fn methods() {
     let check = |target: &str, expected: &str| {
         let address = parse(target).unwrap();
-        let allowed: Vec<_> = [
-            "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "get", "",
-        ]
-        .into_iter()
-        .filter(|method| address.allows(method))
-        .collect();
+        let allowed: Vec<_> = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "get", ""]
+            .into_iter()
+            .filter(|method| address.allows(method))
+            .collect();
         assert_eq!(allowed.join(" "), expected, "{target}");
     };
     check("/", "GET");

@@ -41,12 +41,7 @@ pub struct AccountKeys {
 impl AccountKeys {
     /// An account with one key.
     pub fn single(primary: MasterKey) -> Self {
-        AccountKeys {
-            primary,
-            secondary: None,
-            primary_readonly: None,
-            secondary_readonly: None,
-        }
+        AccountKeys { primary, secondary: None, primary_readonly: None, secondary_readonly: None }
     }
 
     /// Checks the `sig` of a master token. The date's own validity is [`DateWindow::check`]'s.
@@ -100,9 +95,7 @@ pub fn signing_payload(
     date: Option<&str>,
 ) -> String {
     let mut payload = Payload::new();
-    let lines = DateLines::new(x_ms_date, date)
-        .and_then(|dates| dates.forms().next())
-        .unwrap_or(("", ""));
+    let lines = DateLines::new(x_ms_date, date).and_then(|dates| dates.forms().next()).unwrap_or(("", ""));
     if let Some(candidate) = address.signing_candidates().next() {
         write_payload(&mut payload, verb, &candidate, lines);
     }
@@ -121,10 +114,7 @@ pub struct DateWindow {
 impl Default for DateWindow {
     /// As the service: a lifetime of 15 minutes and 15 minutes of skew each way.
     fn default() -> Self {
-        DateWindow {
-            ahead_seconds: 15 * 60,
-            behind_seconds: 30 * 60,
-        }
+        DateWindow { ahead_seconds: 15 * 60, behind_seconds: 30 * 60 }
     }
 }
 
@@ -136,20 +126,14 @@ impl DateWindow {
         date: Option<&str>,
         now_seconds: i64,
     ) -> Result<(), AuthorizationError> {
-        let text = present(x_ms_date)
-            .or(present(date))
-            .ok_or(AuthorizationError::MissingDate)?;
+        let text = present(x_ms_date).or(present(date)).ok_or(AuthorizationError::MissingDate)?;
         let signed_at = date::parse(text).map_err(|_| AuthorizationError::BadDate)?;
         let starts_at_seconds = signed_at.saturating_sub(i64::from(self.ahead_seconds));
         let expires_at_seconds = signed_at.saturating_add(i64::from(self.behind_seconds));
         if (starts_at_seconds..=expires_at_seconds).contains(&now_seconds) {
             Ok(())
         } else {
-            Err(AuthorizationError::OutsideWindow {
-                starts_at_seconds,
-                expires_at_seconds,
-                now_seconds,
-            })
+            Err(AuthorizationError::OutsideWindow { starts_at_seconds, expires_at_seconds, now_seconds })
         }
     }
 }
@@ -163,10 +147,7 @@ struct DateLines<'a> {
 
 impl<'a> DateLines<'a> {
     fn new(x_ms_date: Option<&'a str>, date: Option<&'a str>) -> Option<Self> {
-        let lines = DateLines {
-            x_ms_date: present(x_ms_date),
-            date: present(date),
-        };
+        let lines = DateLines { x_ms_date: present(x_ms_date), date: present(date) };
         (lines.x_ms_date.is_some() || lines.date.is_some()).then_some(lines)
     }
 
@@ -214,9 +195,5 @@ fn decode_signature(text: &str) -> Option<[u8; 32]> {
     }
     let mut bytes = [0; 48];
     let length = STANDARD_PAD_INDIFFERENT.decode_slice(text, &mut bytes).ok()?;
-    if length == 32 {
-        bytes.first_chunk().copied()
-    } else {
-        None
-    }
+    if length == 32 { bytes.first_chunk().copied() } else { None }
 }

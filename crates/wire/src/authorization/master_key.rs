@@ -24,9 +24,7 @@ impl MasterKey {
 
     /// A key of any bytes; for keys derived within this crate, whose length is known to be good.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
-        MasterKey {
-            state: Hmac::new_from_slice(bytes).expect("HMAC takes keys of any length"),
-        }
+        MasterKey { state: Hmac::new_from_slice(bytes).expect("HMAC takes keys of any length") }
     }
 
     /// HMAC-SHA256 of `payload`.

@@ -47,9 +47,7 @@ impl Named for SortOrder {
 pub(super) fn from_json(policy: &Members<'_>) -> Result<Vec<CompositeIndex>, Invalid> {
     let lists = policy.list("compositeIndexes")?.iter().map(|list| match list {
         Value::Array(list) => Ok(list.as_slice()),
-        _ => Err(Invalid::input(
-            "'compositeIndexes' must be an array of arrays of paths",
-        )),
+        _ => Err(Invalid::input("'compositeIndexes' must be an array of arrays of paths")),
     });
     let lists = lists.collect::<Result<Vec<_>, _>>()?;
     let count: usize = lists.iter().map(|list| list.len()).sum();
@@ -64,10 +62,7 @@ pub(super) fn from_json(policy: &Members<'_>) -> Result<Vec<CompositeIndex>, Inv
 /// The `compositeIndexes` member as reads show it.
 pub(super) fn to_json(indexes: &[CompositeIndex]) -> Value {
     let path = |path: &CompositePath| json!({"path": path.path.as_str(), "order": path.order.name()});
-    indexes
-        .iter()
-        .map(|index| index.paths.iter().map(path).collect::<Value>())
-        .collect()
+    indexes.iter().map(|index| index.paths.iter().map(path).collect::<Value>()).collect()
 }
 
 fn index(list: &[Value]) -> Result<CompositeIndex, Invalid> {
@@ -83,9 +78,7 @@ fn index(list: &[Value]) -> Result<CompositeIndex, Invalid> {
         None => Ok(CompositeIndex { paths }),
         Some(path) => {
             let path = excerpt(path.path.as_str());
-            Err(Invalid::new(format!(
-                "A composite index has the path '{path}' twice. Remove one of them."
-            )))
+            Err(Invalid::new(format!("A composite index has the path '{path}' twice. Remove one of them.")))
         }
     }
 }
@@ -100,8 +93,5 @@ fn composite_path(value: &Value) -> Result<CompositePath, Invalid> {
             excerpt(text)
         ))
     })?;
-    Ok(CompositePath {
-        path,
-        order: body.choice("order")?.unwrap_or_default(),
-    })
+    Ok(CompositePath { path, order: body.choice("order")?.unwrap_or_default() })
 }

@@ -19,9 +19,8 @@ const QUERY_BYTES_MAX: usize = 512 << 10;
 /// Names that the server fills in itself.
 const SYSTEM_NAMES: [&str; 6] = ["id", "_rid", "_self", "_etag", "_attachments", "_ts"];
 /// Words that begin what a computed property cannot have.
-const CLAUSES: [&str; 9] = [
-    "SELECT", "DISTINCT", "TOP", "JOIN", "WHERE", "GROUP", "ORDER", "OFFSET", "LIMIT",
-];
+const CLAUSES: [&str; 9] =
+    ["SELECT", "DISTINCT", "TOP", "JOIN", "WHERE", "GROUP", "ORDER", "OFFSET", "LIMIT"];
 /// Functions over more than one document, or whose value is not settled by the document.
 const FUNCTIONS: [&str; 15] = [
     "AVG",
@@ -81,24 +80,16 @@ pub(super) fn from_json(
 
 /// The `computedProperties` member as reads show it.
 pub(super) fn to_json(properties: &[ComputedProperty]) -> Value {
-    properties
-        .iter()
-        .map(|property| json!({"name": property.name, "query": property.query}))
-        .collect()
+    properties.iter().map(|property| json!({"name": property.name, "query": property.query})).collect()
 }
 
 fn read(value: &Value) -> Result<ComputedProperty, Invalid> {
     let body = Members::of(value, "a computed property")?;
     let text = |name: &str| match body.required_text(name)? {
-        "" => Err(Invalid::new(format!(
-            "Computed property '{name}' is either empty or unspecified."
-        ))),
+        "" => Err(Invalid::new(format!("Computed property '{name}' is either empty or unspecified."))),
         text => Ok(text.to_owned()),
     };
-    Ok(ComputedProperty {
-        name: text("name")?,
-        query: text("query")?,
-    })
+    Ok(ComputedProperty { name: text("name")?, query: text("query")? })
 }
 
 fn check_name(name: &str, index: usize, spatial: &[SpatialIndex]) -> Result<(), Invalid> {
@@ -126,15 +117,11 @@ fn check_query(property: &ComputedProperty, index: usize, names: &BTreeSet<&str>
         ))
     };
     if property.query.len() > QUERY_BYTES_MAX {
-        return Err(malformed(format!(
-            "The query is longer than {QUERY_BYTES_MAX} bytes."
-        )));
+        return Err(malformed(format!("The query is longer than {QUERY_BYTES_MAX} bytes.")));
     }
     let tokens = tokens(&property.query).map_err(|error| malformed(error.to_owned()))?;
     if !is_word(tokens.first(), "SELECT") {
-        return Err(malformed(
-            "The query must be SELECT VALUE expression FROM alias.".to_owned(),
-        ));
+        return Err(malformed("The query must be SELECT VALUE expression FROM alias.".to_owned()));
     }
     if let Some(word) = forbidden_word(&tokens) {
         let name = excerpt(&property.name);
@@ -168,9 +155,7 @@ fn forbidden_word<'a>(tokens: &[Token<'a>]) -> Option<&'a str> {
             let is_call = tokens.get(at + 1) == Some(&Token::Symbol('('));
             let is_user_function =
                 word.eq_ignore_ascii_case("udf") && tokens.get(at + 1) == Some(&Token::Symbol('.'));
-            let is_spatial = word
-                .get(..3)
-                .is_some_and(|start| start.eq_ignore_ascii_case("ST_"));
+            let is_spatial = word.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("ST_"));
             let is_in = |list: &[&str]| list.iter().any(|entry| entry.eq_ignore_ascii_case(word));
             (is_in(&CLAUSES) || is_user_function || (is_call && (is_spatial || is_in(&FUNCTIONS))))
                 .then_some(word)
@@ -193,13 +178,13 @@ fn alias<'a>(tokens: &[Token<'a>]) -> Option<&'a str> {
 
 /// The names of the top-level properties that the query takes from the document.
 fn references<'t, 'a>(tokens: &'t [Token<'a>], alias: &'a str) -> impl Iterator<Item = &'a str> + 't {
-    (0..tokens.len())
-        .filter(move |at| keyword(tokens, *at) == Some(alias))
-        .filter_map(|at| match tokens[at + 1..] {
+    (0..tokens.len()).filter(move |at| keyword(tokens, *at) == Some(alias)).filter_map(|at| {
+        match tokens[at + 1..] {
             [Token::Symbol('.'), Token::Word(name), ..] => Some(name),
             [Token::Symbol('['), Token::Text(name), ..] => Some(name),
             _ => None,
-        })
+        }
+    })
 }
 
 /// The word at a place where it can be a keyword, a function or an alias: not the name of a property.

@@ -47,17 +47,9 @@ pub(super) fn from_json(container: &Members<'_>) -> Result<ConflictResolution, I
     let Some(policy) = container.object("conflictResolutionPolicy", "conflictResolutionPolicy")? else {
         return Ok(ConflictResolution::default());
     };
-    let path = policy
-        .text("conflictResolutionPath")?
-        .filter(|path| !path.is_empty());
-    let procedure = policy
-        .text("conflictResolutionProcedure")?
-        .filter(|link| !link.is_empty());
-    match (
-        policy.choice("mode")?.unwrap_or(Mode::LastWriterWins),
-        path,
-        procedure,
-    ) {
+    let path = policy.text("conflictResolutionPath")?.filter(|path| !path.is_empty());
+    let procedure = policy.text("conflictResolutionProcedure")?.filter(|link| !link.is_empty());
+    match (policy.choice("mode")?.unwrap_or(Mode::LastWriterWins), path, procedure) {
         (Mode::LastWriterWins, _, Some(_)) => Err(Invalid::new(
             "A conflictResolutionProcedure needs the conflict resolution mode Custom; mode LastWriterWins takes a \
              conflictResolutionPath.",
@@ -76,9 +68,9 @@ pub(super) fn from_json(container: &Members<'_>) -> Result<ConflictResolution, I
                 )))
             }
         },
-        (Mode::Custom, None, procedure) => Ok(ConflictResolution::Custom {
-            procedure: procedure.unwrap_or_default().to_owned(),
-        }),
+        (Mode::Custom, None, procedure) => {
+            Ok(ConflictResolution::Custom { procedure: procedure.unwrap_or_default().to_owned() })
+        }
     }
 }
 

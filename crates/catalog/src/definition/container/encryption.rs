@@ -41,10 +41,8 @@ pub enum EncryptionType {
 }
 
 impl Named for EncryptionType {
-    const ALL: &'static [(Self, &'static str)] = &[
-        (Self::Deterministic, "Deterministic"),
-        (Self::Randomized, "Randomized"),
-    ];
+    const ALL: &'static [(Self, &'static str)] =
+        &[(Self::Deterministic, "Deterministic"), (Self::Randomized, "Randomized")];
 }
 
 /// Reads the `clientEncryptionPolicy` member of a container.
@@ -61,25 +59,16 @@ pub(super) fn from_json(
         Some(2) => 2,
         Some(_) => return Err(policy.wrong("policyFormatVersion", "1 or 2")),
     };
-    let paths = policy
-        .list("includedPaths")?
-        .iter()
-        .map(encrypted_path)
-        .collect::<Result<Vec<_>, _>>()?;
+    let paths = policy.list("includedPaths")?.iter().map(encrypted_path).collect::<Result<Vec<_>, _>>()?;
     let mut seen = BTreeSet::new();
     for entry in &paths {
         if !seen.insert(&entry.path) {
             let path = excerpt(entry.path.as_str());
-            return Err(Invalid::new(format!(
-                "Duplicate Path: {path} found in clientEncryptionPolicy."
-            )));
+            return Err(Invalid::new(format!("Duplicate Path: {path} found in clientEncryptionPolicy.")));
         }
         check_special(entry, format_version, partition_key)?;
     }
-    Ok(Some(ClientEncryptionPolicy {
-        included_paths: paths,
-        format_version,
-    }))
+    Ok(Some(ClientEncryptionPolicy { included_paths: paths, format_version }))
 }
 
 /// The `clientEncryptionPolicy` member as reads show it.
@@ -99,9 +88,7 @@ pub(super) fn to_json(policy: &ClientEncryptionPolicy) -> Value {
 fn encrypted_path(value: &Value) -> Result<EncryptedPath, Invalid> {
     let entry = Members::of(value, "an included path of clientEncryptionPolicy")?;
     let text = entry.required_text("path")?;
-    let path = PropertyPath::parse(text)
-        .ok()
-        .filter(|path| path.segments().len() == 1);
+    let path = PropertyPath::parse(text).ok().filter(|path| path.segments().len() == 1);
     let path = path.ok_or_else(|| entry.wrong("path", "the path of a top-level property, such as /name"))?;
     let key_id = entry.required_text("clientEncryptionKeyId")?;
     id::check_name(key_id)?;
@@ -111,11 +98,7 @@ fn encrypted_path(value: &Value) -> Result<EncryptedPath, Invalid> {
     if entry.required_text("encryptionAlgorithm")? != ENCRYPTION_ALGORITHM {
         return Err(entry.wrong("encryptionAlgorithm", &format!("'{ENCRYPTION_ALGORITHM}'")));
     }
-    Ok(EncryptedPath {
-        path,
-        key_id: key_id.to_owned(),
-        encryption,
-    })
+    Ok(EncryptedPath { path, key_id: key_id.to_owned(), encryption })
 }
 
 /// The id and the partition key address documents, so only a form that can be looked up will do for them.
@@ -126,18 +109,11 @@ fn check_special(
 ) -> Result<(), Invalid> {
     let name = &entry.path.segments()[0];
     let is_id = &**name == "id";
-    let is_key = partition_key
-        .paths
-        .iter()
-        .any(|path| path.segments().first() == Some(name));
+    let is_key = partition_key.paths.iter().any(|path| path.segments().first() == Some(name));
     if !is_id && !is_key {
         return Ok(());
     }
-    let role = if is_key {
-        " which is part of the partition key"
-    } else {
-        ""
-    };
+    let role = if is_key { " which is part of the partition key" } else { "" };
     let path = excerpt(entry.path.as_str());
     if format_version < 2 {
         return Err(Invalid::new(format!(

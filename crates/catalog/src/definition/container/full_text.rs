@@ -60,20 +60,11 @@ pub(super) fn from_json(container: &Members<'_>) -> Result<Option<FullTextPolicy
     let Some(policy) = container.object("fullTextPolicy", "fullTextPolicy")? else {
         return Ok(None);
     };
-    let default_language = policy
-        .text("defaultLanguage")?
-        .ok_or_else(|| no_language("defaultLanguage"))?;
+    let default_language = policy.text("defaultLanguage")?.ok_or_else(|| no_language("defaultLanguage"))?;
     let default_language = language(default_language)?;
-    let paths = policy
-        .list("fullTextPaths")?
-        .iter()
-        .map(full_text_path)
-        .collect::<Result<Vec<_>, _>>()?;
+    let paths = policy.list("fullTextPaths")?.iter().map(full_text_path).collect::<Result<Vec<_>, _>>()?;
     check_distinct(paths.iter().map(|entry| &entry.path), "Policy")?;
-    Ok(Some(FullTextPolicy {
-        default_language,
-        paths,
-    }))
+    Ok(Some(FullTextPolicy { default_language, paths }))
 }
 
 /// The `fullTextPolicy` member as reads show it.
@@ -96,11 +87,7 @@ pub(super) fn indexes_from_json(policy: &Members<'_>) -> Result<Vec<PropertyPath
         let text = Members::of(value, "a full-text index")?.required_text("path")?;
         path(text, "Indexing Policy")
     };
-    let paths = policy
-        .list("fullTextIndexes")?
-        .iter()
-        .map(index)
-        .collect::<Result<Vec<_>, _>>()?;
+    let paths = policy.list("fullTextIndexes")?.iter().map(index).collect::<Result<Vec<_>, _>>()?;
     check_distinct(paths.iter(), "Indexing Policy")?;
     Ok(paths)
 }
@@ -115,11 +102,8 @@ pub(super) fn check_indexes(
     indexes: &[PropertyPath],
     policy: Option<&FullTextPolicy>,
 ) -> Result<(), Invalid> {
-    let known: BTreeSet<&PropertyPath> = policy
-        .iter()
-        .flat_map(|policy| &policy.paths)
-        .map(|entry| &entry.path)
-        .collect();
+    let known: BTreeSet<&PropertyPath> =
+        policy.iter().flat_map(|policy| &policy.paths).map(|entry| &entry.path).collect();
     match indexes.iter().find(|path| !known.contains(path)) {
         None => Ok(()),
         Some(path) => Err(Invalid::new(format!(
@@ -136,10 +120,7 @@ fn full_text_path(value: &Value) -> Result<FullTextPath, Invalid> {
         return Err(no_language("language"));
     }
     let path = path(body.required_text("path")?, "Policy")?;
-    Ok(FullTextPath {
-        path,
-        language: body.text("language")?.map(language).transpose()?,
-    })
+    Ok(FullTextPath { path, language: body.text("language")?.map(language).transpose()? })
 }
 
 fn no_language(name: &str) -> Invalid {
@@ -172,9 +153,7 @@ fn check_distinct<'a>(paths: impl Iterator<Item = &'a PropertyPath>, policy: &st
     for path in paths {
         if !seen.insert(path) {
             let path = excerpt(path.as_str());
-            return Err(Invalid::new(format!(
-                "Duplicate Path: {path} found in Full Text {policy}."
-            )));
+            return Err(Invalid::new(format!("Duplicate Path: {path} found in Full Text {policy}.")));
         }
     }
     Ok(())

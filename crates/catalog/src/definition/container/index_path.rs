@@ -44,21 +44,13 @@ pub enum IndexTarget {
 impl IndexPath {
     /// Everything in a document.
     pub fn root() -> IndexPath {
-        IndexPath {
-            text: "/*".into(),
-            steps: Box::new([]),
-            target: IndexTarget::Subtree,
-        }
+        IndexPath { text: "/*".into(), steps: Box::new([]), target: IndexTarget::Subtree }
     }
 
     /// The scalar value of one top-level property.
     pub(super) fn property(name: &str) -> IndexPath {
         let text = format!("/\"{name}\"/?").into();
-        IndexPath {
-            text,
-            steps: Box::new([IndexStep::Property(name.into())]),
-            target: IndexTarget::Value,
-        }
+        IndexPath { text, steps: Box::new([IndexStep::Property(name.into())]), target: IndexTarget::Value }
     }
 
     /// Reads a path; see the module header for the rules.
@@ -67,11 +59,7 @@ impl IndexPath {
             return Ok(IndexPath::root());
         }
         let (steps, target) = parse(text).map_err(|position| refusal(text, position))?;
-        Ok(IndexPath {
-            text: text.into(),
-            steps: steps.into(),
-            target,
-        })
+        Ok(IndexPath { text: text.into(), steps: steps.into(), target })
     }
 
     /// The steps from the top of a document; none for the whole document.
@@ -188,11 +176,7 @@ mod tests {
         };
         match (IndexPath::parse(text), expected) {
             (Ok(path), Ok((steps, target))) => {
-                assert_eq!(
-                    path.steps().iter().map(shown).collect::<Vec<_>>(),
-                    steps,
-                    "{text}"
-                );
+                assert_eq!(path.steps().iter().map(shown).collect::<Vec<_>>(), steps, "{text}");
                 assert_eq!(path.target(), target, "{text}");
                 assert_eq!(IndexPath::parse(path.as_str()), Ok(path));
             }

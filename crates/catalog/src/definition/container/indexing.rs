@@ -59,11 +59,8 @@ pub enum IndexingMode {
 }
 
 impl Named for IndexingMode {
-    const ALL: &'static [(Self, &'static str)] = &[
-        (Self::Consistent, "consistent"),
-        (Self::Lazy, "lazy"),
-        (Self::None, "none"),
-    ];
+    const ALL: &'static [(Self, &'static str)] =
+        &[(Self::Consistent, "consistent"), (Self::Lazy, "lazy"), (Self::None, "none")];
 }
 
 /// The kinds of index that older policies attach to included paths. They are checked and forgotten: paths have one
@@ -76,11 +73,8 @@ enum LegacyKind {
 }
 
 impl Named for LegacyKind {
-    const ALL: &'static [(Self, &'static str)] = &[
-        (Self::Hash, "Hash"),
-        (Self::Range, "Range"),
-        (Self::Spatial, "Spatial"),
-    ];
+    const ALL: &'static [(Self, &'static str)] =
+        &[(Self::Hash, "Hash"), (Self::Range, "Range"), (Self::Spatial, "Spatial")];
 }
 
 impl Default for IndexingPolicy {
@@ -125,40 +119,24 @@ pub(super) fn from_json(container: &Members<'_>) -> Result<IndexingPolicy, Inval
 
 /// The `indexingPolicy` member as reads show it.
 pub(super) fn to_json(policy: &IndexingPolicy) -> Value {
-    let paths = |paths: &[IndexPath]| {
-        paths
-            .iter()
-            .map(|path| json!({"path": path.as_str()}))
-            .collect::<Value>()
-    };
+    let paths =
+        |paths: &[IndexPath]| paths.iter().map(|path| json!({"path": path.as_str()})).collect::<Value>();
     let mut body = Map::new();
     body.insert("indexingMode".to_owned(), policy.mode.name().into());
     body.insert("automatic".to_owned(), policy.automatic.into());
     body.insert("includedPaths".to_owned(), paths(&policy.included));
     body.insert("excludedPaths".to_owned(), paths(&policy.excluded));
     if !policy.composite.is_empty() {
-        body.insert(
-            "compositeIndexes".to_owned(),
-            composite_index::to_json(&policy.composite),
-        );
+        body.insert("compositeIndexes".to_owned(), composite_index::to_json(&policy.composite));
     }
     if !policy.spatial.is_empty() {
-        body.insert(
-            "spatialIndexes".to_owned(),
-            spatial_index::to_json(&policy.spatial),
-        );
+        body.insert("spatialIndexes".to_owned(), spatial_index::to_json(&policy.spatial));
     }
     if !policy.vector.is_empty() {
-        body.insert(
-            "vectorIndexes".to_owned(),
-            vector::indexes_to_json(&policy.vector),
-        );
+        body.insert("vectorIndexes".to_owned(), vector::indexes_to_json(&policy.vector));
     }
     if !policy.full_text.is_empty() {
-        body.insert(
-            "fullTextIndexes".to_owned(),
-            full_text::indexes_to_json(&policy.full_text),
-        );
+        body.insert("fullTextIndexes".to_owned(), full_text::indexes_to_json(&policy.full_text));
     }
     Value::Object(body)
 }
@@ -168,9 +146,7 @@ fn paths(policy: &Members<'_>, name: &str, entry: &'static str) -> Result<Vec<In
     // One more than the limit: the etag that we add ourselves comes back with every replace.
     if list.len() > PATHS_MAX + 1 {
         let count = list.len();
-        return Err(Invalid::new(format!(
-            "Too many {name}: {count}. A policy lists at most {PATHS_MAX}."
-        )));
+        return Err(Invalid::new(format!("Too many {name}: {count}. A policy lists at most {PATHS_MAX}.")));
     }
     let path = |value: &Value| {
         let body = Members::of(value, entry)?;
@@ -197,9 +173,7 @@ fn check_legacy_indexes(path: &Members<'_>) -> Result<(), Invalid> {
 fn check_distinct(policy: &IndexingPolicy) -> Result<(), Invalid> {
     let twice = |path: &IndexPath, places: &str| {
         let path = excerpt(path.as_str());
-        Err(Invalid::new(format!(
-            "The indexing path '{path}' is given {places}. Remove one of them."
-        )))
+        Err(Invalid::new(format!("The indexing path '{path}' is given {places}. Remove one of them.")))
     };
     let mut included = BTreeSet::new();
     if let Some(path) = policy.included.iter().find(|path| !included.insert(*path)) {

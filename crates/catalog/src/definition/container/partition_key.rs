@@ -13,11 +13,8 @@ const LEGACY_PATH: &str = "/_partitionKey";
 const LEVELS_MAX: usize = 3;
 
 impl Named for PartitionKind {
-    const ALL: &'static [(Self, &'static str)] = &[
-        (Self::Hash, "Hash"),
-        (Self::MultiHash, "MultiHash"),
-        (Self::Range, "Range"),
-    ];
+    const ALL: &'static [(Self, &'static str)] =
+        &[(Self::Hash, "Hash"), (Self::MultiHash, "MultiHash"), (Self::Range, "Range")];
 }
 
 /// Reads the `partitionKey` member of a container; none at all is the key of older times.
@@ -28,10 +25,7 @@ pub(super) fn from_json(container: &Members<'_>) -> Result<PartitionKeyDefinitio
     let texts = members::texts(body.list("paths")?, "the partition key paths")?;
     let kind = body.choice("kind")?.unwrap_or(PartitionKind::Hash);
     check_count(texts.len(), kind)?;
-    let paths = texts
-        .iter()
-        .map(|text| path(text))
-        .collect::<Result<Vec<_>, _>>()?;
+    let paths = texts.iter().map(|text| path(text)).collect::<Result<Vec<_>, _>>()?;
     if paths.iter().collect::<BTreeSet<_>>().len() < paths.len() {
         return Err(Invalid::new(
             "The same partition key path is given twice. Each level of the key needs its own property.",
@@ -43,12 +37,7 @@ pub(super) fn from_json(container: &Members<'_>) -> Result<PartitionKeyDefinitio
             "'systemKey' belongs to the partition key path {LEGACY_PATH} only"
         )));
     }
-    Ok(PartitionKeyDefinition {
-        version: version(&body, kind)?,
-        paths,
-        kind,
-        system_key,
-    })
+    Ok(PartitionKeyDefinition { version: version(&body, kind)?, paths, kind, system_key })
 }
 
 /// The `partitionKey` member as reads show it.
@@ -79,24 +68,13 @@ pub(super) fn is_unchanged(old: &PartitionKeyDefinition, new: &PartitionKeyDefin
 
 fn legacy() -> PartitionKeyDefinition {
     let path = PropertyPath::parse(LEGACY_PATH).expect("the path is a constant");
-    PartitionKeyDefinition {
-        paths: vec![path],
-        kind: PartitionKind::Hash,
-        version: None,
-        system_key: true,
-    }
+    PartitionKeyDefinition { paths: vec![path], kind: PartitionKind::Hash, version: None, system_key: true }
 }
 
 fn check_count(count: usize, kind: PartitionKind) -> Result<(), Invalid> {
-    let max = if kind == PartitionKind::MultiHash {
-        LEVELS_MAX
-    } else {
-        1
-    };
+    let max = if kind == PartitionKind::MultiHash { LEVELS_MAX } else { 1 };
     if count == 0 {
-        return Err(Invalid::input(
-            "'paths' of partitionKey must be an array with at least one path",
-        ));
+        return Err(Invalid::input("'paths' of partitionKey must be an array with at least one path"));
     }
     if count > max {
         let kind = kind.name();

@@ -67,28 +67,18 @@ impl Named for SpatialType {
 /// Reads the `geospatialConfig` member of a container.
 pub(super) fn geospatial_from_json(container: &Members<'_>) -> Result<Geospatial, Invalid> {
     let config = container.object("geospatialConfig", "geospatialConfig")?;
-    Ok(config
-        .map(|config| config.choice("type"))
-        .transpose()?
-        .flatten()
-        .unwrap_or_default())
+    Ok(config.map(|config| config.choice("type")).transpose()?.flatten().unwrap_or_default())
 }
 
 /// Reads the `spatialIndexes` member of an indexing policy.
 pub(super) fn from_json(policy: &Members<'_>) -> Result<Vec<SpatialIndex>, Invalid> {
-    let indexes = policy
-        .list("spatialIndexes")?
-        .iter()
-        .map(index)
-        .collect::<Result<Vec<_>, _>>()?;
+    let indexes = policy.list("spatialIndexes")?.iter().map(index).collect::<Result<Vec<_>, _>>()?;
     let mut seen = BTreeSet::new();
     match indexes.iter().find(|index| !seen.insert(&index.path)) {
         None => Ok(indexes),
         Some(index) => {
             let path = crate::definition::excerpt(index.path.as_str());
-            Err(Invalid::new(format!(
-                "The spatial index path '{path}' is given twice. Remove one of them."
-            )))
+            Err(Invalid::new(format!("The spatial index path '{path}' is given twice. Remove one of them.")))
         }
     }
 }
@@ -149,14 +139,8 @@ fn index(value: &Value) -> Result<SpatialIndex, Invalid> {
     if let Some(unknown) = types.iter().find(|text| SpatialType::from_name(text).is_none()) {
         return Err(body.no_such_choice::<SpatialType>("types", unknown));
     }
-    let area = body
-        .object("boundingBox", "boundingBox")?
-        .map(|area| bounding_box(&area))
-        .transpose()?;
-    Ok(SpatialIndex {
-        path,
-        bounding_box: area,
-    })
+    let area = body.object("boundingBox", "boundingBox")?.map(|area| bounding_box(&area)).transpose()?;
+    Ok(SpatialIndex { path, bounding_box: area })
 }
 
 fn bounding_box(area: &Members<'_>) -> Result<BoundingBox, Invalid> {
@@ -170,8 +154,6 @@ fn bounding_box(area: &Members<'_>) -> Result<BoundingBox, Invalid> {
     if area.x_min < area.x_max && area.y_min < area.y_max {
         Ok(area)
     } else {
-        Err(Invalid::input(
-            "xmin must be less than xmax, and ymin less than ymax, in a boundingBox",
-        ))
+        Err(Invalid::input("xmin must be less than xmax, and ymin less than ymax, in a boundingBox"))
     }
 }

@@ -33,9 +33,7 @@ pub(super) fn from_json(container: &Members<'_>) -> Result<Vec<UniqueKey>, Inval
     let keys = list.iter().map(unique_key).collect::<Result<Vec<_>, _>>()?;
     let distinct: BTreeSet<Vec<&PropertyPath>> = keys.iter().map(|key| sorted(&key.paths)).collect();
     if distinct.len() < keys.len() {
-        return Err(Invalid::new(
-            "Two unique keys have the same paths. Remove one of them.",
-        ));
+        return Err(Invalid::new("Two unique keys have the same paths. Remove one of them."));
     }
     Ok(keys)
 }
@@ -59,14 +57,9 @@ fn unique_key(value: &Value) -> Result<UniqueKey, Invalid> {
             "Too many paths in a unique key: {count}. One key has at most {PATHS_MAX}."
         )));
     }
-    let paths = texts
-        .iter()
-        .map(|text| path(text))
-        .collect::<Result<Vec<_>, _>>()?;
+    let paths = texts.iter().map(|text| path(text)).collect::<Result<Vec<_>, _>>()?;
     if sorted(&paths).windows(2).any(|pair| pair[0] == pair[1]) {
-        return Err(Invalid::new(
-            "A unique key has the same path twice. Remove one of them.",
-        ));
+        return Err(Invalid::new("A unique key has the same path twice. Remove one of them."));
     }
     Ok(UniqueKey { paths })
 }

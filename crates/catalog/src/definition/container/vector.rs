@@ -72,11 +72,8 @@ pub enum DistanceFunction {
 }
 
 impl Named for DistanceFunction {
-    const ALL: &'static [(Self, &'static str)] = &[
-        (Self::Cosine, "cosine"),
-        (Self::DotProduct, "dotproduct"),
-        (Self::Euclidean, "euclidean"),
-    ];
+    const ALL: &'static [(Self, &'static str)] =
+        &[(Self::Cosine, "cosine"), (Self::DotProduct, "dotproduct"), (Self::Euclidean, "euclidean")];
 }
 
 /// The model that makes an embedding and the properties it reads.
@@ -136,11 +133,8 @@ pub enum VectorIndexType {
 }
 
 impl Named for VectorIndexType {
-    const ALL: &'static [(Self, &'static str)] = &[
-        (Self::Flat, "flat"),
-        (Self::QuantizedFlat, "quantizedFlat"),
-        (Self::DiskAnn, "diskANN"),
-    ];
+    const ALL: &'static [(Self, &'static str)] =
+        &[(Self::Flat, "flat"), (Self::QuantizedFlat, "quantizedFlat"), (Self::DiskAnn, "diskANN")];
 }
 
 /// Ways to shorten vectors.
@@ -162,15 +156,8 @@ pub(super) fn embeddings_from_json(container: &Members<'_>) -> Result<Vec<Vector
     let Some(policy) = container.object("vectorEmbeddingPolicy", "vectorEmbeddingPolicy")? else {
         return Ok(Vec::new());
     };
-    let embeddings = policy
-        .list("vectorEmbeddings")?
-        .iter()
-        .map(embedding)
-        .collect::<Result<Vec<_>, _>>()?;
-    check_distinct(
-        embeddings.iter().map(|embedding| &embedding.path),
-        "Vector Embedding Policy",
-    )?;
+    let embeddings = policy.list("vectorEmbeddings")?.iter().map(embedding).collect::<Result<Vec<_>, _>>()?;
+    check_distinct(embeddings.iter().map(|embedding| &embedding.path), "Vector Embedding Policy")?;
     Ok(embeddings)
 }
 
@@ -192,11 +179,7 @@ pub(super) fn embeddings_to_json(embeddings: &[VectorEmbedding]) -> Value {
 
 /// Reads the `vectorIndexes` member of an indexing policy.
 pub(super) fn indexes_from_json(policy: &Members<'_>) -> Result<Vec<VectorIndex>, Invalid> {
-    let indexes = policy
-        .list("vectorIndexes")?
-        .iter()
-        .map(index)
-        .collect::<Result<Vec<_>, _>>()?;
+    let indexes = policy.list("vectorIndexes")?.iter().map(index).collect::<Result<Vec<_>, _>>()?;
     check_distinct(indexes.iter().map(|index| &index.path), "Vector Indexing Policy")?;
     Ok(indexes)
 }
@@ -208,22 +191,12 @@ pub(super) fn indexes_to_json(indexes: &[VectorIndex]) -> Value {
         body.insert("path".to_owned(), index.path.as_str().into());
         body.insert("type".to_owned(), index.kind.name().into());
         let optional = [
-            (
-                "quantizerType",
-                index.quantizer.map(|quantizer| quantizer.name().into()),
-            ),
+            ("quantizerType", index.quantizer.map(|quantizer| quantizer.name().into())),
             ("quantizationByteSize", index.quantization_bytes.map(Value::from)),
-            (
-                "vectorIndexShardKey",
-                index.shard_key.as_ref().map(|path| json!([path.as_str()])),
-            ),
+            ("vectorIndexShardKey", index.shard_key.as_ref().map(|path| json!([path.as_str()]))),
             ("indexingSearchListSize", index.search_list_size.map(Value::from)),
         ];
-        body.extend(
-            optional
-                .into_iter()
-                .filter_map(|(name, value)| Some((name.to_owned(), value?))),
-        );
+        body.extend(optional.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
         Value::Object(body)
     };
     indexes.iter().map(shown).collect()
@@ -269,19 +242,11 @@ pub(super) fn check_replacement(
         ))
     };
     let embeddings = by_path(old.0, |embedding| &embedding.path);
-    if new.0.iter().any(|embedding| {
-        embeddings
-            .get(&embedding.path)
-            .is_some_and(|old| *old != embedding)
-    }) {
+    if new.0.iter().any(|embedding| embeddings.get(&embedding.path).is_some_and(|old| *old != embedding)) {
         return Err(refuse("embedding"));
     }
     let indexes = by_path(old.1, |index| &index.path);
-    if new
-        .1
-        .iter()
-        .any(|index| indexes.get(&index.path).is_some_and(|old| *old != index))
-    {
+    if new.1.iter().any(|index| indexes.get(&index.path).is_some_and(|old| *old != index)) {
         return Err(refuse("vector indexing"));
     }
     Ok(())
@@ -306,16 +271,8 @@ fn embedding(value: &Value) -> Result<VectorEmbedding, Invalid> {
         })?,
     };
     let dimensions = dimensions(body.integer("dimensions")?.unwrap_or(DIMENSIONS_DEFAULT))?;
-    let source = body
-        .object("embeddingSource", "embeddingSource")?
-        .map(|source| source_from_json(&source));
-    Ok(VectorEmbedding {
-        path,
-        data_type,
-        dimensions,
-        distance,
-        source: source.transpose()?,
-    })
+    let source = body.object("embeddingSource", "embeddingSource")?.map(|source| source_from_json(&source));
+    Ok(VectorEmbedding { path, data_type, dimensions, distance, source: source.transpose()? })
 }
 
 fn dimensions(requested: i64) -> Result<u32, Invalid> {
@@ -325,9 +282,7 @@ fn dimensions(requested: i64) -> Result<u32, Invalid> {
         _ if requested > 0 => Err(Invalid::new(format!(
             "{stem} which is more than the maximum supported value {DIMENSIONS_MAX}."
         ))),
-        _ => Err(Invalid::new(format!(
-            "{stem} but a vector has a positive number of dimensions."
-        ))),
+        _ => Err(Invalid::new(format!("{stem} but a vector has a positive number of dimensions."))),
     }
 }
 
@@ -336,9 +291,7 @@ fn source_from_json(source: &Members<'_>) -> Result<EmbeddingSource, Invalid> {
     if texts.is_empty() {
         return Err(source.wrong("sourcePaths", "an array with at least one path"));
     }
-    let paths = texts
-        .iter()
-        .map(|text| path(text, "Vector Embedding Policy", "source Path"));
+    let paths = texts.iter().map(|text| path(text, "Vector Embedding Policy", "source Path"));
     let authentication = source.required_text("authType")?;
     Ok(EmbeddingSource {
         source_paths: paths.collect::<Result<_, _>>()?,
@@ -358,10 +311,7 @@ fn source_to_json(source: &EmbeddingSource) -> Value {
     let paths: Vec<&str> = source.source_paths.iter().map(PropertyPath::as_str).collect();
     let mut body = Map::new();
     body.insert("sourcePaths".to_owned(), paths.into());
-    body.insert(
-        "deploymentName".to_owned(),
-        source.deployment_name.as_str().into(),
-    );
+    body.insert("deploymentName".to_owned(), source.deployment_name.as_str().into());
     if let Some(model) = &source.model_name {
         body.insert("modelName".to_owned(), model.as_str().into());
     }
@@ -373,10 +323,7 @@ fn source_to_json(source: &EmbeddingSource) -> Value {
 fn index(value: &Value) -> Result<VectorIndex, Invalid> {
     let body = Members::of(value, "a vector index")?;
     let kind = body.required_text("type")?;
-    let shard_paths = members::texts(
-        body.list("vectorIndexShardKey")?,
-        "the paths of vectorIndexShardKey",
-    )?;
+    let shard_paths = members::texts(body.list("vectorIndexShardKey")?, "the paths of vectorIndexShardKey")?;
     if shard_paths.len() > SHARD_PATHS_MAX {
         return Err(Invalid::new(format!(
             "The number of shard paths defined in the Vector Indexing Policy: {} exceeds the maximum: \
@@ -392,12 +339,7 @@ fn index(value: &Value) -> Result<VectorIndex, Invalid> {
         })?,
         quantizer: body.choice("quantizerType")?,
         // The upper end depends on the embedding and is checked with it.
-        quantization_bytes: tuning(
-            &body,
-            "quantizationByteSize",
-            "QuantizationByteSize",
-            0..=u32::MAX,
-        )?,
+        quantization_bytes: tuning(&body, "quantizationByteSize", "QuantizationByteSize", 0..=u32::MAX)?,
         search_list_size: tuning(
             &body,
             "indexingSearchListSize",
@@ -417,12 +359,8 @@ fn tuning(
     let Some(requested) = body.integer(name)? else {
         return Ok(None);
     };
-    let within = u32::try_from(requested)
-        .ok()
-        .filter(|value| allowed.contains(value));
-    within
-        .map(Some)
-        .ok_or_else(|| out_of_range(title, requested, &allowed))
+    let within = u32::try_from(requested).ok().filter(|value| allowed.contains(value));
+    within.map(Some).ok_or_else(|| out_of_range(title, requested, &allowed))
 }
 
 fn out_of_range(title: &str, requested: i64, allowed: &RangeInclusive<u32>) -> Invalid {
@@ -435,11 +373,7 @@ fn out_of_range(title: &str, requested: i64, allowed: &RangeInclusive<u32>) -> I
 
 fn no_such_choice<T: Named>(stem: &str, text: &str) -> Invalid {
     let problem = if stem.ends_with("::") { " is invalid" } else { "" };
-    Invalid::new(format!(
-        "The {stem}{}{problem}. It must be one of {}.",
-        excerpt(text),
-        choices::<T>()
-    ))
+    Invalid::new(format!("The {stem}{}{problem}. It must be one of {}.", excerpt(text), choices::<T>()))
 }
 
 fn path(text: &str, policy: &str, role: &str) -> Result<PropertyPath, Invalid> {
