@@ -3,9 +3,7 @@
 #![no_main]
 
 use astrarium_keys::body::{Body, HEADER_LENGTH};
-use astrarium_keys::record::{
-    KeyRangeRow, Record, read_name_value, read_record_number, read_sweep_key,
-};
+use astrarium_keys::record::{KeyRangeRow, Record, read_name_value, read_record_number, read_sweep_key};
 use astrarium_keys::{document, feed, number};
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;

@@ -9,10 +9,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(text) = Text::parse(bytes) else { return };
     let root = text.root();
     walk(root);
-    assert!(
-        serde_json::from_slice::<serde_json::Value>(bytes).is_ok(),
-        "only we accept {bytes:?}"
-    );
+    assert!(serde_json::from_slice::<serde_json::Value>(bytes).is_ok(), "only we accept {bytes:?}");
 
     let mut minimal = Vec::new();
     text.write_minimal(&[], &mut minimal);

@@ -3,9 +3,7 @@
 
 use astrarium_catalog::definition::throughput::Throughput;
 use astrarium_wire::consistency::ConsistencyLevel;
-use astrarium_wire::header_values::{
-    MaxItemCount, parse_boolean, parse_max_item_count, prefers_minimal,
-};
+use astrarium_wire::header_values::{MaxItemCount, parse_boolean, parse_max_item_count, prefers_minimal};
 use astrarium_wire::status::error_body;
 use libfuzzer_sys::fuzz_target;
 

@@ -133,7 +133,9 @@ impl Gateway {
         self.shared.metrics.request(kind, answer.status, elapsed, answer.body.len());
         if self.shared.settings.log_requests {
             let (method, path, status) = (&parts.method, parts.uri.path(), answer.status.as_u16());
-            tracing::info!(target: "request", %method, path, status, micros = elapsed.as_micros() as u64, activity_id);
+            let (version, micros) = (parts.version, elapsed.as_micros() as u64);
+            let scheme = scheme.name();
+            tracing::info!(target: "request", %method, path, status, micros, ?version, scheme, activity_id);
         }
         into_response(&parts.method, answer)
     }

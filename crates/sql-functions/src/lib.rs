@@ -32,6 +32,7 @@ mod registry;
 pub mod spatial;
 mod string;
 mod type_check;
+mod utf16;
 pub mod vector;
 
 #[cfg(test)]

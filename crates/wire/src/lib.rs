@@ -19,6 +19,7 @@
 
 pub mod address;
 pub mod authorization;
+pub mod binary_json;
 pub mod condition;
 pub mod consistency;
 pub mod continuation;

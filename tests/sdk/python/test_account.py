@@ -9,9 +9,7 @@ from support import fresh, refused
 
 def test_the_account_names_the_endpoint_that_the_client_used(client, endpoint):
     account = client.get_database_account()
-    assert account.ConsistencyPolicy == {"defaultConsistencyLevel": "Session"} or (
-        account.ConsistencyPolicy["defaultConsistencyLevel"] == "Session"
-    )
+    assert account.ConsistencyPolicy["defaultConsistencyLevel"] == "Session"
     assert [place["databaseAccountEndpoint"] for place in account.WritableLocations] == [endpoint]
     assert [place["databaseAccountEndpoint"] for place in account.ReadableLocations] == [endpoint]
     assert account.DatabasesLink == "/dbs/"

@@ -197,6 +197,7 @@ def test_a_read_tells_quota_and_usage_if_asked(container):
     hook = Hook()
     container.read(populate_quota_info=True, response_hook=hook)
     assert hook.headers["x-ms-documentdb-collection-index-transformation-progress"] == "100"
+    assert "x-ms-documentdb-collection-lazy-indexing-progress" not in hook.headers
     for name in ("x-ms-resource-quota", "x-ms-resource-usage"):
         values = dict(pair.split("=") for pair in hook.headers[name].rstrip(";").split(";"))
         assert "documentsCount" in values and "collectionSize" in values

@@ -2,7 +2,7 @@
 
 use super::databases::{listed, resource_answer, unless_not_modified};
 use crate::answer::Answer;
-use crate::database::definition::container::ContainerDefinition;
+use crate::database::definition::container::{ContainerDefinition, IndexingMode};
 use crate::database::definition::throughput::Throughput;
 use crate::database::{ChildKind, Container, Error, Link, NewContainer};
 use crate::error::Failure;
@@ -128,7 +128,9 @@ async fn set_quota(shared: &Shared, container: &Container, answer: &mut Answer) 
     );
     answer.set_static(headers::RESOURCE_QUOTA, QUOTA);
     answer.set_static(headers::INDEX_TRANSFORMATION_PROGRESS, "100");
-    answer.set_static(headers::LAZY_INDEXING_PROGRESS, "-1");
+    if container.definition.indexing.mode == IndexingMode::Lazy {
+        answer.set_static(headers::LAZY_INDEXING_PROGRESS, "100");
+    }
     Ok(())
 }
 

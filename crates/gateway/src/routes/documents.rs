@@ -12,7 +12,7 @@ use crate::render;
 use crate::request::Request;
 use crate::service::Shared;
 use crate::wire::address::ResourceKind;
-use crate::wire::{header_values, headers};
+use crate::wire::{binary_json, header_values, headers};
 use http::{Method, StatusCode};
 use std::sync::Arc;
 
@@ -87,7 +87,15 @@ async fn write(
         conditions: &conditions,
         index_excluded: directive.eq_ignore_ascii_case("exclude"),
     };
-    let outcome = shared.account.write_document(container, mode, &request.body, options).await?;
+    let decoded;
+    let text: &[u8] = match request.body.first() {
+        Some(&binary_json::FIRST_BYTE) => {
+            decoded = binary_json::to_text(&request.body).map_err(|error| Failure::bad_request(error.to_string()))?;
+            &decoded
+        }
+        _ => &request.body,
+    };
+    let outcome = shared.account.write_document(container, mode, text, options).await?;
     let status = if outcome.created { StatusCode::CREATED } else { StatusCode::OK };
     let minimal = request.header(headers::PREFER).is_some_and(header_values::prefers_minimal);
     Ok(item(status, outcome, !minimal))

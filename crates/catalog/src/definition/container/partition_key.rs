@@ -101,11 +101,20 @@ fn path(text: &str) -> Result<PropertyPath, Invalid> {
 }
 
 fn version(body: &Members<'_>, kind: PartitionKind) -> Result<Option<HashVersion>, Invalid> {
-    let version = match body.integer("version")? {
-        None => None,
-        Some(1) => Some(HashVersion::V1),
-        Some(2) => Some(HashVersion::V2),
-        Some(_) => return Err(body.wrong("version", "1 or 2")),
+    // The Java SDK writes the version as the name of its constant.
+    let named = match body.get("version").and_then(Value::as_str).map(str::to_ascii_lowercase).as_deref() {
+        Some("v1" | "1") => Some(HashVersion::V1),
+        Some("v2" | "2") => Some(HashVersion::V2),
+        _ => None,
+    };
+    let version = match named {
+        Some(version) => Some(version),
+        None => match body.integer("version")? {
+            None => None,
+            Some(1) => Some(HashVersion::V1),
+            Some(2) => Some(HashVersion::V2),
+            Some(_) => return Err(body.wrong("version", "1 or 2")),
+        },
     };
     match (kind, version) {
         (PartitionKind::MultiHash, Some(HashVersion::V1)) => {

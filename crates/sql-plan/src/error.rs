@@ -1,0 +1,21 @@
+//! Why a query that is good syntax is refused.
+
+use astrarium_sql_syntax::Span;
+
+/// A refusal with its place. Always the author's fault.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct PlanError {
+    /// Where in the text.
+    pub span: Span,
+    /// The service's code, such as `SC2001`; empty where it gives none.
+    pub code: &'static str,
+    /// What is wrong and what to do.
+    pub message: String,
+}
+
+impl PlanError {
+    pub(crate) fn new(span: Span, code: &'static str, message: impl Into<String>) -> PlanError {
+        PlanError { span, code, message: message.into() }
+    }
+}

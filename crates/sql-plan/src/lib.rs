@@ -1,0 +1,49 @@
+//! From a syntax tree to a plan: names resolved, rules checked, expressions made ready to be evaluated.
+//!
+//! `bind` turns the tree, the parameters and what the container defines into a [`QueryPlan`]; `rules` improve it, each in
+//! a file of its own, without changing its answer; `routing` finds the partition keys that a filter pins; `explain`
+//! prints a plan for people, `client_plan` for SDKs.
+//! Invariants
+//! - A plan holds no names: aliases are slots, functions are pointers, parameters are values.
+//! - A rule takes a plan and gives a plan with the same rows.
+//!
+//! Not here: reading documents and evaluating (`sql-exec`), the grammar (`sql-syntax`).
+
+mod bind;
+mod error;
+pub mod explain;
+pub mod expression;
+pub mod plan;
+pub mod routing;
+mod rules;
+
+pub use bind::{Catalog, bind};
+pub use error::PlanError;
+pub use expression::Expr;
+pub use plan::QueryPlan;
+
+use astrarium_sql_syntax::ast::Query;
+use astrarium_value::Value;
+
+/// The values of a query's parameters, by name with the `@`.
+#[derive(Debug, Clone, Default)]
+pub struct Parameters {
+    values: Vec<(String, Value)>,
+}
+
+impl Parameters {
+    /// Parameters from pairs; of equal names the last counts.
+    pub fn new(values: Vec<(String, Value)>) -> Parameters {
+        Parameters { values }
+    }
+
+    /// A parameter's value.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.values.iter().rev().find(|(own, _)| own == name).map(|(_, value)| value)
+    }
+}
+
+/// Makes the plan of a query: bound, checked, and improved by all rules.
+pub fn plan(query: &Query, catalog: &Catalog<'_>, parameters: &Parameters) -> Result<QueryPlan, PlanError> {
+    Ok(rules::apply(bind(query, catalog, parameters)?))
+}

@@ -1,0 +1,83 @@
+//! The direct parts of expressions and queries, for walks that treat most kinds alike.
+//!
+//! `parts` calls back once per part, in the order of the text, and does not go deeper: the caller decides whether to
+//! recurse, which is safe because trees are at most `HEIGHT_MAX` levels high.
+
+use crate::ast::{Collection, Expression, ExpressionKind, OrderBy, Projection, Query, Source, SourceKind};
+
+/// A part of a tree.
+#[derive(Debug, Clone, Copy)]
+pub enum Part<'tree> {
+    /// A scalar expression.
+    Expression(&'tree Expression),
+    /// A subquery, as a value or as a source.
+    Subquery(&'tree Query),
+}
+
+impl Expression {
+    /// Calls `visit` with each direct part.
+    pub fn parts<'tree>(&'tree self, visit: &mut dyn FnMut(Part<'tree>)) {
+        use ExpressionKind::{
+            Array, Between, Binary, Boolean, Call, Coalesce, Conditional, Identifier, In, Index, Like, Logical,
+            Member, Null, Number, Object, Parameter, Raw, String, Subquery, Unary, Undefined,
+        };
+        let mut each = |expression: &'tree Expression| visit(Part::Expression(expression));
+        match &self.kind {
+            Undefined | Null | Boolean(_) | Number(_) | String(_) | Parameter(_) | Identifier(_) | Raw(_) => {}
+            Member { base, .. } => each(base),
+            Unary { operand, .. } => each(operand),
+            Index { base: left, index: right }
+            | Binary { left, right, .. }
+            | Coalesce { left, right }
+            | Like { value: left, pattern: right, .. } => [left, right].into_iter().for_each(|part| each(part)),
+            Conditional { condition: first, then: second, otherwise: third }
+            | Between { value: first, low: second, high: third, .. } => {
+                [first, second, third].into_iter().for_each(|part| each(part));
+            }
+            Logical { operands: list, .. } | Call { arguments: list, .. } | Array(list) => {
+                list.iter().for_each(each);
+            }
+            In { value, list, .. } => {
+                each(value);
+                list.iter().for_each(each);
+            }
+            Object(members) => members.iter().for_each(|member| each(&member.value)),
+            Subquery { query, .. } => visit(Part::Subquery(query)),
+        }
+    }
+}
+
+impl Query {
+    /// Calls `visit` with each direct part, sources included.
+    pub fn parts<'tree>(&'tree self, visit: &mut dyn FnMut(Part<'tree>)) {
+        match &self.select.projection {
+            Projection::Star => {}
+            Projection::Value(value) => visit(Part::Expression(value)),
+            Projection::List(items) => items.iter().for_each(|item| visit(Part::Expression(&item.expression))),
+        }
+        if let Some(from) = &self.from {
+            std::iter::once(&from.first).chain(&from.joins).for_each(|source| visit(source.part()));
+        }
+        self.filter.iter().chain(&self.group_by).for_each(|part| visit(Part::Expression(part)));
+        match &self.order_by {
+            Some(OrderBy::Items { items, .. }) => {
+                items.iter().for_each(|item| visit(Part::Expression(&item.expression)));
+            }
+            Some(OrderBy::Rank { score, .. }) => visit(Part::Expression(score)),
+            None => {}
+        }
+    }
+}
+
+impl Source {
+    /// The path or subquery that the source reads.
+    pub fn part(&self) -> Part<'_> {
+        match &self.kind {
+            SourceKind::Path { path, .. } | SourceKind::Iterate { collection: Collection::Path(path), .. } => {
+                Part::Expression(path)
+            }
+            SourceKind::Subquery { query, .. }
+            | SourceKind::Iterate { collection: Collection::Subquery(query), .. } => Part::Subquery(query),
+        }
+    }
+}
