@@ -1,2 +1,151 @@
-//! Benches.
-fn main() {}
+//! Benches: what a user would ask about speed, each answer beside the limit it is to be compared with, in one run.
+//!
+//! Three questions: how fast are point reads (`reads`), how fast are durable creates (`creates`), how soon is the server
+//! ready and what does it use when idle (`start`). Every server and every limit runs in a process of its own, so that
+//! its CPU time can be read from `/proc`; they take turns within each round, and medians over rounds are printed.
+//! Invariants
+//! - Requests are built and signed before the clock starts, for all alike; one thread drives all connections.
+//! - A wrong answer or a lost connection ends the run: speed without right answers is not printed.
+//!
+//! Not here: comparison with other databases.
+
+mod creates;
+mod items;
+mod limits;
+mod load;
+mod process;
+mod reads;
+mod report;
+mod start;
+
+use anyhow::Context as _;
+use clap::{Parser, Subcommand, ValueEnum};
+use report::Report;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Measures Astrarium beside the limits of the machine, and tells which goals are met.
+///
+/// Builds the server in release form, starts it in temporary folders (TMPDIR chooses the disk), and compares it with a
+/// bare hyper server that returns the same bytes, with the bare storage engine committing the same keys, and with bare
+/// fjall writing them in the same groups. Differences below 1.2 times mean little; run it on a quiet machine.
+#[derive(Debug, Parser)]
+#[command(name = "astrarium-benches")]
+struct Arguments {
+    /// Short rounds and few of them, for a first impression in about half a minute.
+    #[arg(long)]
+    quick: bool,
+
+    /// Questions to answer, separated by commas; all by default.
+    #[arg(long, value_name = "QUESTIONS", value_delimiter = ',', default_values_t = Question::ALL)]
+    only: Vec<Question>,
+
+    /// Rounds for medians: 5 by default, 2 with --quick.
+    #[arg(long, value_name = "COUNT")]
+    rounds: Option<usize>,
+
+    /// A server binary to measure instead of building one.
+    #[arg(long, env = "ASTRARIUM_BIN", value_name = "FILE")]
+    server: Option<PathBuf>,
+
+    #[command(subcommand)]
+    limit: Option<Limit>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Question {
+    /// Point reads of 1 KB at 1, 16 and 64 connections.
+    Reads,
+    /// Durable creates of 1 KB at 1, 16 and 64 connections.
+    Creates,
+    /// Time to ready, idle memory and idle CPU.
+    Start,
+}
+
+impl Question {
+    const ALL: [Question; 3] = [Question::Reads, Question::Creates, Question::Start];
+}
+
+impl std::fmt::Display for Question {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let value = self.to_possible_value().expect("no question is hidden");
+        formatter.write_str(value.get_name())
+    }
+}
+
+/// What this program runs as a process of its own.
+#[derive(Debug, Subcommand)]
+enum Limit {
+    /// A server that always gives the answer stored in a file.
+    #[command(hide = true)]
+    BareHttp {
+        /// A whole answer, as it came over the wire.
+        answer: PathBuf,
+        /// Headers to send at most.
+        headers_max: usize,
+    },
+    /// The storage engine without a server.
+    #[command(hide = true)]
+    BareEngine(limits::EngineRun),
+    /// fjall without our engine.
+    #[command(hide = true)]
+    BareFjall(limits::EngineRun),
+}
+
+/// How long and how often everything is measured.
+#[derive(Debug, Clone)]
+struct Plan {
+    server: PathBuf,
+    rounds: usize,
+    quick: bool,
+}
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    match &arguments.limit {
+        Some(Limit::BareHttp { answer, headers_max }) => limits::bare_http::serve(answer, *headers_max),
+        Some(Limit::BareEngine(run)) => limits::bare_engine::run(run),
+        Some(Limit::BareFjall(run)) => limits::bare_fjall::run(run),
+        None => measure(&arguments),
+    }
+}
+
+fn measure(arguments: &Arguments) -> anyhow::Result<()> {
+    let server = match &arguments.server {
+        Some(server) => server.clone(),
+        None => build_server()?,
+    };
+    let rounds = arguments.rounds.unwrap_or(if arguments.quick { 2 } else { 5 }).max(1);
+    let plan = Plan { server, rounds, quick: arguments.quick };
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    println!("{cores} cores, load average {}, {rounds} rounds", load.split(' ').next().unwrap_or("unknown"));
+    let mut report = Report::default();
+    for question in Question::ALL.into_iter().filter(|question| arguments.only.contains(question)) {
+        match question {
+            Question::Reads => reads::answer(&plan, &mut report)?,
+            Question::Creates => creates::answer(&plan, &mut report)?,
+            Question::Start => start::answer(&plan, &mut report)?,
+        }
+    }
+    report.print_goals();
+    Ok(())
+}
+
+/// The server beside this program in the target folder, brought up to date.
+fn build_server() -> anyhow::Result<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/server/Cargo.toml");
+    let status = Command::new(cargo)
+        .args(["build", "--release", "--quiet", "--manifest-path"])
+        .arg(manifest)
+        .status()
+        .context("run cargo to build the server")?;
+    anyhow::ensure!(status.success(), "the server does not build");
+    let program = std::env::current_exe().context("find this program")?;
+    let target = program.parent().and_then(Path::parent).context("find the target folder")?;
+    Ok(target.join("release/astrarium"))
+}

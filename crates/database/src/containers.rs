@@ -30,6 +30,7 @@ impl Account {
     ) -> Result<Arc<Container>, Error> {
         let snapshot = self.engine().snapshot();
         let database = find_database(&*snapshot, database).await?.ok_or(Error::OwnerNotFound)?;
+        check_encryption_keys(&*snapshot, database.rid, &new.definition).await?;
         let definition = definition_text(&new.definition);
         let resource = self.new_resource(RecordKind::Container, database.rid, &new.definition.id, definition);
         let shard = self.next_catalog_number();
@@ -193,6 +194,22 @@ impl Account {
             definition,
         }
     }
+}
+
+/// An encryption policy may name only keys that the database has.
+async fn check_encryption_keys(
+    snapshot: &dyn Snapshot,
+    database: Rid,
+    definition: &ContainerDefinition,
+) -> Result<(), Error> {
+    let paths = definition.client_encryption.iter().flat_map(|policy| &policy.included_paths);
+    for path in paths {
+        let id = &path.key_id;
+        if records::by_name(snapshot, RecordKind::ClientEncryptionKey, database, id).await?.is_none() {
+            return Err(Error::invalid(format!("ClientEncryptionKey with id '[{id}]' does not exist.")));
+        }
+    }
+    Ok(())
 }
 
 fn definition_text(definition: &ContainerDefinition) -> String {

@@ -136,8 +136,20 @@ fn check_partition_key(token: &ResourceToken, request: &Request<'_>) -> Result<(
     let Some(permitted) = &token.partition_key else {
         return Ok(());
     };
-    if request.address.kind != ResourceKind::Document {
+    let within_a_partition = matches!(
+        request.address.kind,
+        ResourceKind::Document
+            | ResourceKind::Attachment
+            | ResourceKind::PartitionKeyDelete
+            | ResourceKind::StoredProcedure
+            | ResourceKind::Conflict
+    );
+    let reads = matches!(*request.method, Method::GET | Method::HEAD);
+    if reads && request.address.kind != ResourceKind::Document {
         return Ok(());
+    }
+    if !within_a_partition {
+        return Err(not_covered());
     }
     let permitted = PartitionKey::parse_header(permitted).map_err(|_| not_covered())?;
     if request.partition_key()?.is_some_and(|key| key == permitted) {

@@ -112,8 +112,8 @@ pub enum IndexUse {
         /// The path.
         text: usize,
     },
-    /// A monotone function of a number, for a comparison of the call with a constant.
-    Monotone {
+    /// A function of a number whose comparison with a constant asks for one or two ranges of the number.
+    NumberRange {
         /// The path.
         number: usize,
     },

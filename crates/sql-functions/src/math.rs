@@ -11,8 +11,8 @@ use astrarium_value::Value;
 use crate::arguments::{integer, number};
 use crate::{Context, IndexUse, ScalarFunction};
 
-/// Comparisons of these with a constant turn into a range of their argument.
-const MONOTONE: Option<IndexUse> = Some(IndexUse::Monotone { number: 0 });
+/// Comparisons of these with a constant turn into ranges of their argument.
+const NUMBER_RANGE: Option<IndexUse> = Some(IndexUse::NumberRange { number: 0 });
 
 pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction {
@@ -20,7 +20,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         arguments: 1..=1,
         summary: "The number without its sign.",
         evaluate: |_, arguments| of_one(arguments, f64::abs),
-        index_use: MONOTONE,
+        index_use: NUMBER_RANGE,
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
@@ -49,7 +49,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         arguments: 1..=1,
         summary: "The least whole number that is not below the number.",
         evaluate: |_, arguments| of_one(arguments, f64::ceil),
-        index_use: MONOTONE,
+        index_use: NUMBER_RANGE,
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
@@ -85,7 +85,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         arguments: 1..=1,
         summary: "The greatest whole number that is not above the number.",
         evaluate: |_, arguments| of_one(arguments, f64::floor),
-        index_use: MONOTONE,
+        index_use: NUMBER_RANGE,
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
@@ -142,7 +142,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         arguments: 1..=1,
         summary: "The number without its fraction.",
         evaluate: |_, arguments| of_one(arguments, f64::trunc),
-        index_use: MONOTONE,
+        index_use: NUMBER_RANGE,
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
@@ -188,7 +188,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         arguments: 1..=2,
         summary: "The nearest whole number, or the nearest with so many decimal digits; halves away from zero.",
         evaluate: |_, arguments| round(arguments).unwrap_or_default(),
-        index_use: MONOTONE,
+        index_use: NUMBER_RANGE,
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {

@@ -119,7 +119,8 @@ mod tests {
     #[test]
     fn rendering_points_at_the_place() {
         let text = "SELECT *\nFRM c";
-        let error = SyntaxError::new(text, Span::new(9, 12), code::UNEXPECTED_TOKEN, "No.".to_owned(), "met 'FRM'");
+        let error =
+            SyntaxError::new(text, Span::new(9, 12), code::UNEXPECTED_TOKEN, "No.".to_owned(), "met 'FRM'");
         assert_eq!(error.render(text), "SC1001: No.\nline 2, column 1: met 'FRM'\n  FRM c\n  ^^^");
         assert_eq!(error.to_string(), "SC1001: No. (line 2, column 1: met 'FRM')");
     }

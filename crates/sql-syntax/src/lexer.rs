@@ -79,7 +79,11 @@ impl<'text> Lexer<'text> {
             self.offset += 2;
             let digits_start = self.offset;
             self.skip_while(|byte| byte.is_ascii_hexdigit());
-            return if self.offset == digits_start { TokenKind::Invalid(Fault::BadNumber) } else { TokenKind::Number };
+            return if self.offset == digits_start {
+                TokenKind::Invalid(Fault::BadNumber)
+            } else {
+                TokenKind::Number
+            };
         }
         let digits = |byte: u8| byte.is_ascii_digit();
         self.skip_while(digits);
@@ -124,7 +128,9 @@ impl<'text> Lexer<'text> {
     fn escape_length(&self) -> Option<usize> {
         match self.peek(1)? {
             b'"' | b'\'' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Some(2),
-            b'u' => (2..6).all(|ahead| self.peek(ahead).is_some_and(|byte| byte.is_ascii_hexdigit())).then_some(6),
+            b'u' => {
+                (2..6).all(|ahead| self.peek(ahead).is_some_and(|byte| byte.is_ascii_hexdigit())).then_some(6)
+            }
             _ => None,
         }
     }
@@ -215,9 +221,14 @@ mod tests {
 
     #[test]
     fn strings_and_their_faults() {
-        check(r#"'a"b' "a'b" '\'' "\u00e9\/""#, &[r"'a", r#""a'b""#, r"'\''", r#""\u00e9\/""#].map(|piece| {
-            if piece == "'a" { "'a\"b'" } else { piece }
-        }));
+        check(
+            r#"'a"b' "a'b" '\'' "\u00e9\/""#,
+            &[r"'a", r#""a'b""#, r"'\''", r#""\u00e9\/""#].map(
+                |piece| {
+                    if piece == "'a" { "'a\"b'" } else { piece }
+                },
+            ),
+        );
         check("\"abc", &["UnterminatedString \"abc"]);
         check(r#""a\x""#, &[r#"BadEscape "a"#]);
         check(r#""a\u12""#, &[r#"BadEscape "a"#]);

@@ -35,27 +35,31 @@ const PENDING_MAX: usize = 32 * 1024;
 
 /// Reads a whole query.
 pub fn parse(text: &str) -> Result<Query, SyntaxError> {
-    let mut parser = Parser::new(text)?;
-    let (query, _) = parser.query()?;
-    parser.expect_end("another clause or the end of the query")?;
-    Ok(query)
+    let whole = |mut parser: Parser<'_>| {
+        let (query, _) = parser.query()?;
+        parser.expect_end("another clause or the end of the query")?;
+        Ok(*query)
+    };
+    Parser::new(text).and_then(whole).map_err(|error| *error)
 }
 
 /// Reads one scalar expression that stands alone.
 pub fn parse_expression(text: &str) -> Result<Expression, SyntaxError> {
-    let mut parser = Parser::new(text)?;
-    let built = parser.expression()?;
-    parser.expect_end("an operator or the end of the expression")?;
-    Ok(built.expression)
+    let whole = |mut parser: Parser<'_>| {
+        let built = parser.expression()?;
+        parser.expect_end("an operator or the end of the expression")?;
+        Ok(*built.expression)
+    };
+    Parser::new(text).and_then(whole).map_err(|error| *error)
 }
 
-/// The outcome of reading one construct.
-type Parsed<T> = Result<T, SyntaxError>;
+/// The outcome of reading one construct. Errors and trees are boxed to keep the frames of the recursion small.
+type Parsed<T> = Result<T, Box<SyntaxError>>;
 
 /// An expression that was read, and its number of levels.
 #[derive(Debug)]
 struct Built {
-    expression: Expression,
+    expression: Box<Expression>,
     height: u32,
 }
 
@@ -77,11 +81,20 @@ impl<'text> Parser<'text> {
         if text.len() > TEXT_LENGTH_MAX && text.encode_utf16().count() > TEXT_LENGTH_MAX {
             let message =
                 format!("The SQL query text exceeded the maximum limit of {TEXT_LENGTH_MAX} characters.");
-            return Err(SyntaxError::new(text, Span::new(0, text.len()), code::TEXT_TOO_LONG, message, ""));
+            let span = Span::new(0, text.len());
+            return Err(Box::new(SyntaxError::new(text, span, code::TEXT_TOO_LONG, message, "")));
         }
         let mut lexer = Lexer::new(text);
         let (current, following) = (lexer.next(), lexer.next());
-        Ok(Self { text, lexer, current, following, previous: Span::default(), nesting: 0, pending: Vec::new() })
+        Ok(Self {
+            text,
+            lexer,
+            current,
+            following,
+            previous: Span::default(),
+            nesting: 0,
+            pending: Vec::new(),
+        })
     }
 
     /// Consumes the current token and returns its span.
@@ -169,11 +182,11 @@ impl<'text> Parser<'text> {
             // The parts are dropped here; each is within the bound.
             return Err(self.too_deep(span));
         }
-        Ok(Built { expression: Expression { kind, span }, height: height + 1 })
+        Ok(Built { expression: Box::new(Expression { kind, span }), height: height + 1 })
     }
 
     /// The error for the current token, which is not what the grammar asks for.
-    fn unexpected(&self, expected: &str) -> SyntaxError {
+    fn unexpected(&self, expected: &str) -> Box<SyntaxError> {
         let piece = excerpt(self.piece());
         let (code, message, met) = match self.current.kind {
             TokenKind::End => (
@@ -187,11 +200,11 @@ impl<'text> Parser<'text> {
             }
             _ => (code::UNEXPECTED_TOKEN, incorrect_near(&piece), format!("met '{piece}'")),
         };
-        SyntaxError::new(self.text, self.current.span, code, message, &format!("{met}, expected {expected}"))
+        self.error(self.current.span, code, message, &format!("{met}, expected {expected}"))
     }
 
     /// The error for the current token, which is no token at all.
-    fn invalid(&self, fault: Fault) -> SyntaxError {
+    fn invalid(&self, fault: Fault) -> Box<SyntaxError> {
         let piece = excerpt(self.piece());
         let (code, reason) = match fault {
             Fault::UnknownCharacter => (code::INVALID_TOKEN, "the language has no such character here"),
@@ -204,12 +217,16 @@ impl<'text> Parser<'text> {
             code::INVALID_STRING => format!("Syntax error, invalid string literal token '{piece}'."),
             _ => format!("Syntax error, invalid token '{piece}'."),
         };
-        SyntaxError::new(self.text, self.current.span, code, message, reason)
+        self.error(self.current.span, code, message, reason)
     }
 
-    fn too_deep(&self, span: Span) -> SyntaxError {
+    fn too_deep(&self, span: Span) -> Box<SyntaxError> {
         let message = incorrect_near(&excerpt(span.of(self.text)));
-        SyntaxError::new(self.text, span, code::UNEXPECTED_TOKEN, message, "the query is nested too deeply")
+        self.error(span, code::UNEXPECTED_TOKEN, message, "the query is nested too deeply")
+    }
+
+    fn error(&self, span: Span, code: &'static str, message: String, explanation: &str) -> Box<SyntaxError> {
+        Box::new(SyntaxError::new(self.text, span, code, message, explanation))
     }
 }
 

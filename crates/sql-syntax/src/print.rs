@@ -12,8 +12,8 @@
 use std::fmt::Write;
 
 use crate::ast::{
-    Collection, Count, Direction, Expression, ExpressionKind, FromClause, LogicalOperator, ObjectMember, OrderBy,
-    Projection, Query, SelectItem, Source, SourceKind, SubqueryForm, UnaryOperator,
+    Collection, Count, Direction, Expression, ExpressionKind, FromClause, LogicalOperator, ObjectMember,
+    OrderBy, Projection, Query, SelectItem, Source, SourceKind, SubqueryForm, UnaryOperator,
 };
 use crate::literal::write_string;
 use crate::token::is_plain_name;

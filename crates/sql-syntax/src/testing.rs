@@ -1,30 +1,30 @@
 //! Random syntax trees for property tests: everything `parse` can return, and nothing it cannot.
 //!
 //! Trees keep the invariants of `ast`, so printing and parsing gives them back. Names come from a small set, so that the
-//! names of sources and those in expressions meet now and then; spans are empty.
+//! names of sources and those in expressions meet now and then; spans are empty. Every strategy is boxed: unboxed, the
+//! values of one query would take more stack than a test thread has.
 
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
 use crate::ast::{
-    BinaryOperator, Collection, Count, Direction, Expression, ExpressionKind, FromClause, LogicalOperator, Name,
-    ObjectMember, OffsetLimit, OrderBy, OrderItem, Projection, Query, Select, SelectItem, Source, SourceKind,
-    SubqueryForm, UnaryOperator,
+    BinaryOperator, Collection, Count, Direction, Expression, ExpressionKind, FromClause, LogicalOperator,
+    Name, ObjectMember, OffsetLimit, OrderBy, OrderItem, Projection, Query, Select, SelectItem, Source,
+    SourceKind, SubqueryForm, UnaryOperator,
 };
 use crate::number::Number;
 use crate::span::Span;
 use crate::token::is_plain_name;
 
 /// Any query: every clause, subqueries included.
-pub fn query() -> impl Strategy<Value = Query> {
-    query_of(expression().boxed())
+pub fn query() -> BoxedStrategy<Query> {
+    query_of(expression())
 }
 
 /// Any scalar expression, a few levels high.
-pub fn expression() -> impl Strategy<Value = Expression> {
+pub fn expression() -> BoxedStrategy<Expression> {
     leaf().prop_recursive(4, 40, 4, |inner| {
-        let inner = inner.boxed();
         prop_oneof![
             3 => access(inner.clone()),
             4 => operation(inner.clone()),
@@ -33,10 +33,11 @@ pub fn expression() -> impl Strategy<Value = Expression> {
                 .prop_map(|(form, query)| ExpressionKind::Subquery { form, query: Box::new(query) }.into()),
         ]
     })
+    .boxed()
 }
 
 /// A name that may stand anywhere.
-pub fn identifier() -> impl Strategy<Value = String> {
+pub fn identifier() -> BoxedStrategy<String> {
     prop_oneof![
         6 => prop::sample::select(vec!["c", "r", "x", "_rid", "root", "First", "ALL", "TRUE", "a1"])
             .prop_map(str::to_owned),
@@ -44,21 +45,22 @@ pub fn identifier() -> impl Strategy<Value = String> {
             crate::token::Keyword::of(name).is_none() && name != "NaN" && name != "Infinity"
         }),
     ]
+    .boxed()
 }
 
-fn boxed(strategy: BoxedStrategy<Expression>) -> impl Strategy<Value = Box<Expression>> {
-    strategy.prop_map(Box::new)
+fn boxed(strategy: BoxedStrategy<Expression>) -> BoxedStrategy<Box<Expression>> {
+    strategy.prop_map(Box::new).boxed()
 }
 
-fn name() -> impl Strategy<Value = Name> {
-    identifier().prop_map(|text| Name { text, span: Span::default() })
+fn name() -> BoxedStrategy<Name> {
+    identifier().prop_map(|text| Name { text, span: Span::default() }).boxed()
 }
 
-fn text() -> impl Strategy<Value = String> {
-    prop_oneof![3 => "[a-c'\"%_ \\\\]{0,6}", 1 => any::<String>()]
+fn text() -> BoxedStrategy<String> {
+    prop_oneof![3 => "[a-c'\"%_ \\\\]{0,6}", 1 => any::<String>()].boxed()
 }
 
-fn number() -> impl Strategy<Value = Number> {
+fn number() -> BoxedStrategy<Number> {
     prop_oneof![
         3 => (-9_i64..100).prop_map(Number::integer),
         1 => any::<i64>().prop_map(Number::integer),
@@ -66,13 +68,14 @@ fn number() -> impl Strategy<Value = Number> {
         1 => prop::sample::select(vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.5, 1e300])
             .prop_map(Number::double),
     ]
+    .boxed()
 }
 
-fn parameter() -> impl Strategy<Value = String> {
-    "@[A-Za-z_][A-Za-z0-9_]{0,5}"
+fn parameter() -> BoxedStrategy<String> {
+    "@[A-Za-z_][A-Za-z0-9_]{0,5}".boxed()
 }
 
-fn leaf() -> impl Strategy<Value = Expression> {
+fn leaf() -> BoxedStrategy<Expression> {
     prop_oneof![
         1 => Just(ExpressionKind::Undefined),
         1 => Just(ExpressionKind::Null),
@@ -83,6 +86,7 @@ fn leaf() -> impl Strategy<Value = Expression> {
         4 => identifier().prop_map(ExpressionKind::Identifier),
     ]
     .prop_map(Expression::new)
+    .boxed()
 }
 
 fn member(base: Expression, name: String, bracketed: bool) -> Expression {
@@ -97,35 +101,47 @@ fn index(base: Expression, index: Expression) -> Expression {
     }
 }
 
-fn access(inner: BoxedStrategy<Expression>) -> impl Strategy<Value = Expression> {
+fn access(inner: BoxedStrategy<Expression>) -> BoxedStrategy<Expression> {
     prop_oneof![
-        (inner.clone(), identifier(), any::<bool>()).prop_map(|(base, name, quoted)| member(base, name, quoted)),
+        (inner.clone(), identifier(), any::<bool>())
+            .prop_map(|(base, name, quoted)| member(base, name, quoted)),
         (inner.clone(), text()).prop_map(|(base, name)| member(base, name, true)),
         (inner.clone(), inner).prop_map(|(base, place)| index(base, place)),
     ]
+    .boxed()
 }
 
-fn operation(inner: BoxedStrategy<Expression>) -> impl Strategy<Value = Expression> {
+fn operation(inner: BoxedStrategy<Expression>) -> BoxedStrategy<Expression> {
     let one = || boxed(inner.clone());
     let some = || vec(inner.clone(), 1..4);
     prop_oneof![
         (unary_operator(), inner.clone()).prop_map(|(operator, operand)| unary(operator, operand)),
-        (binary_operator(), one(), one())
-            .prop_map(|(operator, left, right)| ExpressionKind::Binary { operator, left, right }.into()),
+        (binary_operator(), one(), one()).prop_map(|(operator, left, right)| ExpressionKind::Binary {
+            operator,
+            left,
+            right
+        }
+        .into()),
         (any::<bool>(), vec(inner.clone(), 2..5)).prop_map(|(or, operands)| logical(or, operands)),
         (one(), one(), one()).prop_map(|(condition, then, otherwise)| {
             ExpressionKind::Conditional { condition, then, otherwise }.into()
         }),
         (one(), one()).prop_map(|(left, right)| ExpressionKind::Coalesce { left, right }.into()),
-        (one(), some(), any::<bool>())
-            .prop_map(|(value, list, negated)| ExpressionKind::In { value, list, negated }.into()),
+        (one(), some(), any::<bool>()).prop_map(|(value, list, negated)| ExpressionKind::In {
+            value,
+            list,
+            negated
+        }
+        .into()),
         (one(), one(), one(), any::<bool>()).prop_map(|(value, low, high, negated)| {
             ExpressionKind::Between { value, low, high, negated }.into()
         }),
         (one(), one(), option::of(any::<char>()), any::<bool>()).prop_map(
-            |(value, pattern, escape, negated)| ExpressionKind::Like { value, pattern, escape, negated }.into()
+            |(value, pattern, escape, negated)| ExpressionKind::Like { value, pattern, escape, negated }
+                .into()
         ),
     ]
+    .boxed()
 }
 
 /// A prefix operator; the negative of a number is a number, which `parse` never returns as an operator.
@@ -153,7 +169,7 @@ fn logical(or: bool, operands: Vec<Expression>) -> Expression {
     ExpressionKind::Logical { operator, operands: chain }.into()
 }
 
-fn constructor(inner: BoxedStrategy<Expression>) -> impl Strategy<Value = Expression> {
+fn constructor(inner: BoxedStrategy<Expression>) -> BoxedStrategy<Expression> {
     let list = || vec(inner.clone(), 0..4);
     let object_member = (prop_oneof![identifier(), text()], inner.clone())
         .prop_map(|(name, value)| ObjectMember { name, value, span: Span::default() });
@@ -169,14 +185,15 @@ fn constructor(inner: BoxedStrategy<Expression>) -> impl Strategy<Value = Expres
             }
         ),
     ]
+    .boxed()
 }
 
-fn unary_operator() -> impl Strategy<Value = UnaryOperator> {
+fn unary_operator() -> BoxedStrategy<UnaryOperator> {
     use UnaryOperator::{BitNot, Minus, Not, Plus};
-    prop::sample::select(vec![Minus, Plus, BitNot, Not])
+    prop::sample::select(vec![Minus, Plus, BitNot, Not]).boxed()
 }
 
-fn binary_operator() -> impl Strategy<Value = BinaryOperator> {
+fn binary_operator() -> BoxedStrategy<BinaryOperator> {
     use BinaryOperator::*;
     prop::sample::select(vec![
         Multiply,
@@ -198,14 +215,15 @@ fn binary_operator() -> impl Strategy<Value = BinaryOperator> {
         Greater,
         GreaterOrEqual,
     ])
+    .boxed()
 }
 
-fn subquery_form() -> impl Strategy<Value = SubqueryForm> {
+fn subquery_form() -> BoxedStrategy<SubqueryForm> {
     use SubqueryForm::{All, Array, Exists, First, Last, Scalar};
-    prop::sample::select(vec![Scalar, Exists, Array, All, First, Last])
+    prop::sample::select(vec![Scalar, Exists, Array, All, First, Last]).boxed()
 }
 
-fn query_of(inner: BoxedStrategy<Expression>) -> impl Strategy<Value = Query> {
+fn query_of(inner: BoxedStrategy<Expression>) -> BoxedStrategy<Query> {
     (
         select(inner.clone()),
         option::of(from_clause(inner.clone())),
@@ -220,43 +238,47 @@ fn query_of(inner: BoxedStrategy<Expression>) -> impl Strategy<Value = Query> {
             filter,
             group_by,
             order_by,
-            offset_limit: offset_limit.map(|(offset, limit)| OffsetLimit { offset, limit, span: Span::default() }),
+            offset_limit: offset_limit.map(|(offset, limit)| OffsetLimit {
+                offset,
+                limit,
+                span: Span::default(),
+            }),
             span: Span::default(),
         })
+        .boxed()
 }
 
-fn select(inner: BoxedStrategy<Expression>) -> impl Strategy<Value = Select> {
-    let item = (inner.clone(), option::of(name()))
-        .prop_map(|(expression, alias)| SelectItem { expression, alias, span: Span::default() });
+fn select(inner: BoxedStrategy<Expression>) -> BoxedStrategy<Select> {
+    let item = (inner.clone(), option::of(name())).prop_map(|(expression, alias)| SelectItem {
+        expression,
+        alias,
+        span: Span::default(),
+    });
     let projection = prop_oneof![
         Just(Projection::Star),
         boxed(inner).prop_map(Projection::Value),
         vec(item, 1..4).prop_map(Projection::List),
     ];
-    (any::<bool>(), option::of(count()), projection).prop_map(|(distinct, top, projection)| Select {
-        distinct,
-        top,
-        projection,
-        span: Span::default(),
-    })
+    (any::<bool>(), option::of(count()), projection)
+        .prop_map(|(distinct, top, projection)| Select { distinct, top, projection, span: Span::default() })
+        .boxed()
 }
 
-fn count() -> impl Strategy<Value = Count> {
+fn count() -> BoxedStrategy<Count> {
     prop_oneof![
         any::<u32>().prop_map(|value| Count::Literal { value, span: Span::default() }),
         parameter().prop_map(|name| Count::Parameter { name, span: Span::default() }),
     ]
+    .boxed()
 }
 
-fn from_clause(inner: BoxedStrategy<Expression>) -> impl Strategy<Value = FromClause> {
-    (source(inner.clone()), vec(source(inner), 0..3)).prop_map(|(first, joins)| FromClause {
-        first,
-        joins,
-        span: Span::default(),
-    })
+fn from_clause(inner: BoxedStrategy<Expression>) -> BoxedStrategy<FromClause> {
+    (source(inner.clone()), vec(source(inner), 0..3))
+        .prop_map(|(first, joins)| FromClause { first, joins, span: Span::default() })
+        .boxed()
 }
 
-fn source(inner: BoxedStrategy<Expression>) -> impl Strategy<Value = Source> {
+fn source(inner: BoxedStrategy<Expression>) -> BoxedStrategy<Source> {
     // Subqueries of sources are small, or each level would multiply the size of the tree.
     let subquery = || {
         select(inner.clone()).prop_map(|select| {
@@ -275,9 +297,10 @@ fn source(inner: BoxedStrategy<Expression>) -> impl Strategy<Value = Source> {
         1 => (subquery(), option::of(name())).prop_map(|(query, alias)| SourceKind::Subquery { query, alias }),
     ]
     .prop_map(|kind| Source { kind, span: Span::default() })
+    .boxed()
 }
 
-fn path() -> impl Strategy<Value = Expression> {
+fn path() -> BoxedStrategy<Expression> {
     let constant = prop_oneof![
         (0_i64..5).prop_map(|place| ExpressionKind::Number(Number::integer(place))),
         text().prop_map(ExpressionKind::String),
@@ -287,15 +310,20 @@ fn path() -> impl Strategy<Value = Expression> {
         identifier().prop_map(|name| (Some(name), ExpressionKind::Null)),
         constant.prop_map(|place| (None, place)),
     ];
-    (identifier(), vec(step, 0..3)).prop_map(|(root, steps)| {
-        steps.into_iter().fold(ExpressionKind::Identifier(root).into(), |base, (name, place)| match name {
-            Some(name) => member(base, name, false),
-            None => index(base, place.into()),
+    (identifier(), vec(step, 0..3))
+        .prop_map(|(root, steps)| {
+            steps.into_iter().fold(
+                ExpressionKind::Identifier(root).into(),
+                |base, (name, place)| match name {
+                    Some(name) => member(base, name, false),
+                    None => index(base, place.into()),
+                },
+            )
         })
-    })
+        .boxed()
 }
 
-fn order_by(inner: BoxedStrategy<Expression>) -> impl Strategy<Value = OrderBy> {
+fn order_by(inner: BoxedStrategy<Expression>) -> BoxedStrategy<OrderBy> {
     let direction = prop::sample::select(vec![None, Some(Direction::Ascending), Some(Direction::Descending)]);
     let item =
         (inner.clone(), direction).prop_map(|(expression, direction)| OrderItem { expression, direction });
@@ -303,6 +331,7 @@ fn order_by(inner: BoxedStrategy<Expression>) -> impl Strategy<Value = OrderBy> 
         3 => vec(item, 1..3).prop_map(|items| OrderBy::Items { items, span: Span::default() }),
         1 => inner.prop_map(|score| OrderBy::Rank { score, span: Span::default() }),
     ]
+    .boxed()
 }
 
 #[cfg(test)]

@@ -115,7 +115,8 @@ mod keyword {
             lower.copy_from_slice(word.as_bytes());
             lower.make_ascii_lowercase();
             let keyword = keyword_of_lower_case(lower)?;
-            let exact = matches!(keyword, Self::True | Self::False | Self::Null | Self::Undefined | Self::Udf);
+            let exact =
+                matches!(keyword, Self::True | Self::False | Self::Null | Self::Undefined | Self::Udf);
             (!exact || lower == word.as_bytes()).then_some(keyword)
         }
 

@@ -18,18 +18,21 @@ impl Expression {
     /// Calls `visit` with each direct part.
     pub fn parts<'tree>(&'tree self, visit: &mut dyn FnMut(Part<'tree>)) {
         use ExpressionKind::{
-            Array, Between, Binary, Boolean, Call, Coalesce, Conditional, Identifier, In, Index, Like, Logical,
-            Member, Null, Number, Object, Parameter, Raw, String, Subquery, Unary, Undefined,
+            Array, Between, Binary, Boolean, Call, Coalesce, Conditional, Identifier, In, Index, Like,
+            Logical, Member, Null, Number, Object, Parameter, Raw, String, Subquery, Unary, Undefined,
         };
         let mut each = |expression: &'tree Expression| visit(Part::Expression(expression));
         match &self.kind {
-            Undefined | Null | Boolean(_) | Number(_) | String(_) | Parameter(_) | Identifier(_) | Raw(_) => {}
+            Undefined | Null | Boolean(_) | Number(_) | String(_) | Parameter(_) | Identifier(_) | Raw(_) => {
+            }
             Member { base, .. } => each(base),
             Unary { operand, .. } => each(operand),
             Index { base: left, index: right }
             | Binary { left, right, .. }
             | Coalesce { left, right }
-            | Like { value: left, pattern: right, .. } => [left, right].into_iter().for_each(|part| each(part)),
+            | Like { value: left, pattern: right, .. } => {
+                [left, right].into_iter().for_each(|part| each(part))
+            }
             Conditional { condition: first, then: second, otherwise: third }
             | Between { value: first, low: second, high: third, .. } => {
                 [first, second, third].into_iter().for_each(|part| each(part));
@@ -53,7 +56,9 @@ impl Query {
         match &self.select.projection {
             Projection::Star => {}
             Projection::Value(value) => visit(Part::Expression(value)),
-            Projection::List(items) => items.iter().for_each(|item| visit(Part::Expression(&item.expression))),
+            Projection::List(items) => {
+                items.iter().for_each(|item| visit(Part::Expression(&item.expression)))
+            }
         }
         if let Some(from) = &self.from {
             std::iter::once(&from.first).chain(&from.joins).for_each(|source| visit(source.part()));
@@ -73,9 +78,8 @@ impl Source {
     /// The path or subquery that the source reads.
     pub fn part(&self) -> Part<'_> {
         match &self.kind {
-            SourceKind::Path { path, .. } | SourceKind::Iterate { collection: Collection::Path(path), .. } => {
-                Part::Expression(path)
-            }
+            SourceKind::Path { path, .. }
+            | SourceKind::Iterate { collection: Collection::Path(path), .. } => Part::Expression(path),
             SourceKind::Subquery { query, .. }
             | SourceKind::Iterate { collection: Collection::Subquery(query), .. } => Part::Subquery(query),
         }

@@ -56,7 +56,7 @@ fn partition_keys() {
         json!({ "partitionKey": key })
     };
     check_all(&[INVALID], |kind| with("kind", kind), [json!("Round"), json!(1)]);
-    check_all(&[INVALID], |version| with("version", version), [json!(0), json!(3), json!("2"), json!(1.5)]);
+    check_all(&[INVALID], |version| with("version", version), [json!(0), json!(3), json!("V3"), json!(1.5)]);
     check_all(&[INVALID], |flag| with("systemKey", flag), [json!(true), json!("true")]);
     let characters = "Partition key paths must contain only valid characters and not contain a trailing slash or wildcard character";
     for path in ["/", "/id/", "/id/*", "/id/?", "/a[0]", "//a", "/\"a"] {

@@ -20,6 +20,8 @@ use serde_json::{Map, Value};
 
 pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
     let kind = child_kind(request);
+    // Before anything is written: a refused request changes nothing.
+    token::expiry_seconds(request)?;
     if request.address.is_feed() {
         return match *request.method {
             Method::POST if request.is_query() => {
@@ -34,6 +36,7 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
     match *request.method {
         Method::PUT => {
             let (id, definition) = definition(request)?;
+            check_rename(shared, request, kind, &id).await?;
             let conditions = request.conditions();
             let child = shared.account.replace_child(kind, link, &id, &definition, &conditions).await?;
             single(shared, request, StatusCode::OK, &child).await
@@ -63,6 +66,25 @@ fn child_kind<'a>(request: &'a Request<'_>) -> ChildKind<'a> {
         ResourceKind::UserDefinedFunction => ChildKind::UserDefinedFunction(first, second),
         _ => ChildKind::User(first),
     }
+}
+
+/// Users and permissions can be renamed by a replace, scripts and keys cannot.
+async fn check_rename(
+    shared: &Shared,
+    request: &Request<'_>,
+    kind: ChildKind<'_>,
+    id: &str,
+) -> Result<(), Failure> {
+    if matches!(request.address.kind, ResourceKind::User | ResourceKind::Permission) {
+        return Ok(());
+    }
+    let link = request.link(request.address.ids.len() - 1);
+    if shared.account.child(kind, link).await?.record.id == id {
+        return Ok(());
+    }
+    Err(Failure::bad_request(
+        "Replacing cannot change the id: the id in the body must be the one of the resource.",
+    ))
 }
 
 /// The checked definition in a body: its id, and the text to store.

@@ -5,14 +5,14 @@ use crate::answer::Answer;
 use crate::database::partition::PartitionKey;
 use crate::database::{Container, Error, FeedScope, Outcome, WriteMode, WriteOptions};
 use crate::error::Failure;
-use crate::lookup;
+use crate::lookup::{self, Lookup};
 use crate::paging::{self, Feed};
 use crate::place::Place;
 use crate::render;
 use crate::request::Request;
 use crate::service::Shared;
 use crate::wire::address::ResourceKind;
-use crate::wire::{binary_json, header_values, headers};
+use crate::wire::{binary_json, continuation, header_values, headers};
 use http::{Method, StatusCode};
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ async fn create(
     key: Option<&PartitionKey>,
 ) -> Result<Answer, Failure> {
     if request.flag(headers::IS_QUERY_PLAN_REQUEST) || request.is_query() {
-        return Err(lookup::unsupported());
+        return query(shared, request, container, key).await;
     }
     if request.flag(headers::IS_BATCH_REQUEST) {
         return Err(not_yet("Transactional batch and bulk"));
@@ -63,6 +63,36 @@ async fn create(
     let mode = if request.flag(headers::IS_UPSERT) { WriteMode::Upsert } else { WriteMode::Create };
     write(shared, request, container, key, mode).await
 }
+
+/// The one query there is without SQL: everything, which is the read feed. It is how JavaScript and Java list items.
+async fn query(
+    shared: &Shared,
+    request: &Request<'_>,
+    container: &Arc<Container>,
+    key: Option<&PartitionKey>,
+) -> Result<Answer, Failure> {
+    if !Lookup::parse(&request.json()?)?.is_everything() {
+        return Err(lookup::unsupported());
+    }
+    if request.flag(headers::IS_QUERY_PLAN_REQUEST) {
+        return Ok(Answer::json(StatusCode::OK, EMPTY_PLAN.as_bytes().to_vec()));
+    }
+    let mut answer = read_feed(shared, request, container, key).await?;
+    let scoped = key.is_some() || request.header(headers::PARTITION_KEY_RANGE_ID).is_some();
+    let token = answer.headers.get(headers::CONTINUATION).and_then(|token| token.to_str().ok());
+    if let Some(token) = token.filter(|_| !scoped) {
+        let wrapped = continuation::wrap(token, "", "FF");
+        answer.set_text(headers::CONTINUATION, wrapped);
+    }
+    Ok(answer)
+}
+
+/// The plan of a query that each range answers for itself.
+const EMPTY_PLAN: &str = "{\"partitionedQueryExecutionInfoVersion\":2,\"queryInfo\":{\"distinctType\":\"None\",\
+    \"top\":null,\"offset\":null,\"limit\":null,\"orderBy\":[],\"orderByExpressions\":[],\"groupByExpressions\":[],\
+    \"groupByAliases\":[],\"aggregates\":[],\"groupByAliasToAggregateType\":{},\"rewrittenQuery\":\"\",\
+    \"hasSelectValue\":false,\"dCountInfo\":null,\"hasNonStreamingOrderBy\":false},\
+    \"queryRanges\":[{\"min\":\"\",\"max\":\"FF\",\"isMinInclusive\":true,\"isMaxInclusive\":false}]}";
 
 fn not_yet(what: &str) -> Failure {
     Failure::bad_request(format!("{what}: this version of the server does not support it yet."))
@@ -90,7 +120,8 @@ async fn write(
     let decoded;
     let text: &[u8] = match request.body.first() {
         Some(&binary_json::FIRST_BYTE) => {
-            decoded = binary_json::to_text(&request.body).map_err(|error| Failure::bad_request(error.to_string()))?;
+            decoded = binary_json::to_text(&request.body)
+                .map_err(|error| Failure::bad_request(error.to_string()))?;
             &decoded
         }
         _ => &request.body,

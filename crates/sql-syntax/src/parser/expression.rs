@@ -215,7 +215,7 @@ impl Parser<'_> {
         let (list, height) = self.filled_list(Symbol::CloseParenthesis, "',' or ')' after the item")?;
         let span = value.expression.span.to(self.previous);
         let height = height.max(value.height);
-        let kind = ExpressionKind::In { value: Box::new(value.expression), list, negated };
+        let kind = ExpressionKind::In { value: value.expression, list, negated };
         self.build(kind, span, height).map(Step::Operator)
     }
 
@@ -241,11 +241,15 @@ impl Parser<'_> {
     /// A token that continues no expression: everything that waits must be complete.
     fn finish(&mut self, base: usize, operand: Built) -> Parsed<Step> {
         let built = self.reduce(base, operand, level::CONDITIONAL)?;
-        if self.pending.len() > base { Err(self.unclosed(self.pending.last())) } else { Ok(Step::Done(built)) }
+        if self.pending.len() > base {
+            Err(self.unclosed(self.pending.last()))
+        } else {
+            Ok(Step::Done(built))
+        }
     }
 
     /// The error for a barrier whose own token is missing.
-    fn unclosed(&self, barrier: Option<&Pending>) -> crate::SyntaxError {
+    fn unclosed(&self, barrier: Option<&Pending>) -> Box<crate::SyntaxError> {
         self.unexpected(match barrier {
             Some(Pending::Group { .. }) => "an operator or ')'",
             Some(Pending::Condition { .. }) => "an operator or the ':' of '?'",
@@ -278,9 +282,9 @@ impl Parser<'_> {
     fn complete(&self, pending: Pending, right: Built) -> Parsed<Built> {
         match pending {
             Pending::Prefix { operator, span } => self.unary(operator, span, right),
-            Pending::Binary { left, operator } => self.join(left, right, |left, right| {
-                ExpressionKind::Binary { operator, left, right }
-            }),
+            Pending::Binary { left, operator } => {
+                self.join(left, right, |left, right| ExpressionKind::Binary { operator, left, right })
+            }
             Pending::Logical { left, operator } => self.logical(left, operator, right),
             Pending::Coalesce { left } => {
                 self.join(left, right, |left, right| ExpressionKind::Coalesce { left, right })
@@ -316,7 +320,7 @@ impl Parser<'_> {
         if let (UnaryOperator::Minus, ExpressionKind::Number(number)) = (operator, &operand.expression.kind) {
             return self.build(ExpressionKind::Number(number.negate()), span, 0);
         }
-        let kind = ExpressionKind::Unary { operator, operand: Box::new(operand.expression) };
+        let kind = ExpressionKind::Unary { operator, operand: operand.expression };
         self.build(kind, span, operand.height)
     }
 
@@ -327,22 +331,33 @@ impl Parser<'_> {
                 if right.height >= crate::HEIGHT_MAX {
                     return Err(self.too_deep(span));
                 }
-                operands.push(right.expression);
+                operands.push(*right.expression);
                 left.expression.span = span;
                 left.height = left.height.max(right.height + 1);
                 Ok(left)
             }
             _ => {
-                let operands = vec![left.expression, right.expression];
-                self.build(ExpressionKind::Logical { operator, operands }, span, left.height.max(right.height))
+                let operands = vec![*left.expression, *right.expression];
+                self.build(
+                    ExpressionKind::Logical { operator, operands },
+                    span,
+                    left.height.max(right.height),
+                )
             }
         }
     }
 
-    fn like(&self, value: Built, pattern: Built, escape: Option<char>, negated: bool, end: Span) -> Parsed<Built> {
+    fn like(
+        &self,
+        value: Built,
+        pattern: Built,
+        escape: Option<char>,
+        negated: bool,
+        end: Span,
+    ) -> Parsed<Built> {
         let span = value.expression.span.to(end);
         let height = value.height.max(pattern.height);
-        let (value, pattern) = (Box::new(value.expression), Box::new(pattern.expression));
+        let (value, pattern) = (value.expression, pattern.expression);
         self.build(ExpressionKind::Like { value, pattern, escape, negated }, span, height)
     }
 
@@ -354,7 +369,7 @@ impl Parser<'_> {
     ) -> Parsed<Built> {
         let span = left.expression.span.to(right.expression.span);
         let height = left.height.max(right.height);
-        self.build(make(Box::new(left.expression), Box::new(right.expression)), span, height)
+        self.build(make(left.expression, right.expression), span, height)
     }
 
     fn join_three(
@@ -366,7 +381,7 @@ impl Parser<'_> {
     ) -> Parsed<Built> {
         let span = first.expression.span.to(third.expression.span);
         let height = first.height.max(second.height).max(third.height);
-        let kind = make(Box::new(first.expression), Box::new(second.expression), Box::new(third.expression));
+        let kind = make(first.expression, second.expression, third.expression);
         self.build(kind, span, height)
     }
 }

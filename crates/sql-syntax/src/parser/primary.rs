@@ -114,7 +114,7 @@ impl Parser<'_> {
         self.expect_symbol(Symbol::OpenParenthesis, "'(' and a subquery")?;
         let (query, height) = self.nested(Self::query)?;
         let end = self.expect_symbol(Symbol::CloseParenthesis, "')' after the subquery")?;
-        self.build(ExpressionKind::Subquery { form, query: Box::new(query) }, start.to(end), height)
+        self.build(ExpressionKind::Subquery { form, query }, start.to(end), height)
     }
 
     fn call(&mut self) -> Parsed<Built> {
@@ -158,7 +158,7 @@ impl Parser<'_> {
         loop {
             let built = self.nested(Self::expression)?;
             height = height.max(built.height);
-            expressions.push(built.expression);
+            expressions.push(*built.expression);
             if self.accept_symbol(close) {
                 return Ok((expressions, height));
             }
@@ -195,7 +195,7 @@ impl Parser<'_> {
         self.expect_symbol(Symbol::Colon, "':' after the name of the member")?;
         let Built { expression: value, height } = self.nested(Self::expression)?;
         let span = start.to(value.span);
-        Ok((ObjectMember { name, value, span }, height))
+        Ok((ObjectMember { name, value: *value, span }, height))
     }
 
     /// Members and indexes applied to `built`.
@@ -213,7 +213,7 @@ impl Parser<'_> {
         self.advance();
         let name = self.member_name("the name of a property")?;
         let span = base.expression.span.to(self.previous);
-        let kind = ExpressionKind::Member { base: Box::new(base.expression), name, bracketed: false };
+        let kind = ExpressionKind::Member { base: base.expression, name, bracketed: false };
         self.build(kind, span, base.height)
     }
 
@@ -233,14 +233,15 @@ impl Parser<'_> {
 
     fn indexed(&mut self, base: Built) -> Parsed<Built> {
         self.advance();
-        let index = self.nested(Self::expression)?;
+        let mut index = self.nested(Self::expression)?;
         let end = self.expect_symbol(Symbol::CloseBracket, "']' after the index")?;
         let span = base.expression.span.to(end);
         let height = base.height.max(index.height);
-        let object = Box::new(base.expression);
-        let kind = match index.expression.kind {
-            ExpressionKind::String(name) => ExpressionKind::Member { base: object, name, bracketed: true },
-            _ => ExpressionKind::Index { base: object, index: Box::new(index.expression) },
+        let object = base.expression;
+        let kind = if let ExpressionKind::String(name) = &mut index.expression.kind {
+            ExpressionKind::Member { base: object, name: std::mem::take(name), bracketed: true }
+        } else {
+            ExpressionKind::Index { base: object, index: index.expression }
         };
         self.build(kind, span, height)
     }

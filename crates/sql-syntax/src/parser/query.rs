@@ -5,52 +5,79 @@
 
 use super::{Built, Parsed, Parser};
 use crate::ast::{
-    Collection, Count, Direction, Expression, ExpressionKind, FromClause, Name, OffsetLimit, OrderBy, OrderItem,
-    Projection, Query, Select, SelectItem, Source, SourceKind,
+    Collection, Count, Direction, Expression, ExpressionKind, FromClause, Name, OffsetLimit, OrderBy,
+    OrderItem, Projection, Query, Select, SelectItem, Source, SourceKind,
 };
-use crate::error::{SyntaxError, code};
+use crate::error::code;
 use crate::number::Number;
 use crate::span::Span;
 use crate::token::{Keyword, Symbol, TokenKind};
 
 impl Parser<'_> {
     /// A query or subquery, up to the first token that no clause takes.
-    pub(super) fn query(&mut self) -> Parsed<(Query, u32)> {
+    pub(super) fn query(&mut self) -> Parsed<(Box<Query>, u32)> {
         let start = self.current.span;
-        let (select, mut height) = self.select()?;
-        let from = if self.at(Keyword::From) { Some(self.from_clause(&mut height)?) } else { None };
-        let filter = if self.accept(Keyword::Where) { Some(self.tracked(&mut height)?) } else { None };
-        let group_by = if self.at(Keyword::Group) { self.group_by(&mut height)? } else { Vec::new() };
-        let order_by = if self.at(Keyword::Order) { Some(self.order_by(&mut height)?) } else { None };
-        let offset_limit = if self.at(Keyword::Offset) { Some(self.offset_limit()?) } else { None };
-        let span = start.to(self.previous);
-        Ok((Query { select, from, filter, group_by, order_by, offset_limit, span }, height))
+        let mut height = 0;
+        let mut query = Box::new(Query {
+            select: self.select(&mut height)?,
+            from: None,
+            filter: None,
+            group_by: Vec::new(),
+            order_by: None,
+            offset_limit: None,
+            span: start,
+        });
+        self.later_clauses(&mut query, &mut height)?;
+        query.span = start.to(self.previous);
+        Ok((query, height))
+    }
+
+    fn later_clauses(&mut self, query: &mut Query, height: &mut u32) -> Parsed<()> {
+        if self.at(Keyword::From) {
+            query.from = Some(self.from_clause(height)?);
+        }
+        if self.accept(Keyword::Where) {
+            query.filter = Some(self.tracked(height)?);
+        }
+        if self.at(Keyword::Group) {
+            query.group_by = self.group_by(height)?;
+        }
+        if self.at(Keyword::Order) {
+            query.order_by = Some(self.order_by(height)?);
+        }
+        if self.at(Keyword::Offset) {
+            query.offset_limit = Some(self.offset_limit()?);
+        }
+        Ok(())
     }
 
     /// An expression whose height is added to the measure.
     fn tracked(&mut self, height: &mut u32) -> Parsed<Expression> {
+        self.tracked_box(height).map(|expression| *expression)
+    }
+
+    fn tracked_box(&mut self, height: &mut u32) -> Parsed<Box<Expression>> {
         let built = self.expression()?;
         *height = (*height).max(built.height);
         Ok(built.expression)
     }
 
-    fn select(&mut self) -> Parsed<(Select, u32)> {
+    fn select(&mut self, height: &mut u32) -> Parsed<Select> {
         let start = self.expect(Keyword::Select, "SELECT")?;
         let distinct = self.accept(Keyword::Distinct);
         let top = if self.accept(Keyword::Top) { Some(self.count("TOP", code::TOP_COUNT)?) } else { None };
-        let mut height = 0;
         let projection = if self.accept_symbol(Symbol::Star) {
             Projection::Star
         } else if self.accept(Keyword::Value) {
-            Projection::Value(Box::new(self.tracked(&mut height)?))
+            Projection::Value(self.tracked_box(height)?)
         } else {
-            let mut items = vec![self.select_item(&mut height)?];
+            let mut items = vec![self.select_item(height)?];
             while self.accept_symbol(Symbol::Comma) {
-                items.push(self.select_item(&mut height)?);
+                items.push(self.select_item(height)?);
             }
             Projection::List(items)
         };
-        Ok((Select { distinct, top, projection, span: start.to(self.previous) }, height))
+        Ok(Select { distinct, top, projection, span: start.to(self.previous) })
     }
 
     fn select_item(&mut self, height: &mut u32) -> Parsed<SelectItem> {
@@ -105,7 +132,7 @@ impl Parser<'_> {
         self.expect_symbol(Symbol::CloseParenthesis, "')' after the subquery")?;
         // A subquery is a level of its own, as it is for expressions.
         *height = (*height).max(inner + 1);
-        Ok(Box::new(query))
+        Ok(query)
     }
 
     /// A name with members and constant indexes applied to it.
@@ -116,10 +143,10 @@ impl Parser<'_> {
         if let Some(index) = computed_index(&expression) {
             let message = super::incorrect_near(&crate::error::excerpt(index.of(self.text)));
             let expected = "expected a number, a string or a parameter";
-            return Err(SyntaxError::new(self.text, index, code::UNEXPECTED_TOKEN, message, expected));
+            return Err(self.error(index, code::UNEXPECTED_TOKEN, message, expected));
         }
         *height = (*height).max(inner);
-        Ok(expression)
+        Ok(*expression)
     }
 
     fn group_by(&mut self, height: &mut u32) -> Parsed<Vec<Expression>> {
@@ -187,7 +214,7 @@ impl Parser<'_> {
                     _ => format!("{clause} count exceeds the maximum allowed value."),
                 };
                 let explanation = format!("counts go from 0 to {}", u32::MAX);
-                Err(SyntaxError::new(self.text, span, error_code, message, &explanation))
+                Err(self.error(span, error_code, message, &explanation))
             }
             _ => Err(self.unexpected("a number or a parameter")),
         }

@@ -1,0 +1,165 @@
+//! Processes that are measured: started, watched through `/proc`, ended.
+
+use crate::load;
+use anyhow::Context as _;
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The unit of CPU times in `/proc`: fixed for programs, whatever the kernel's own is.
+const TICKS_PER_SECOND: f64 = 100.0;
+/// A server must be ready within this time.
+const START_MAX: Duration = Duration::from_secs(60);
+/// A process is quiet when it uses less CPU than this in a [`QUIET_STEP`].
+const QUIET_SECONDS: f64 = 0.015;
+const QUIET_STEP: Duration = Duration::from_millis(300);
+const QUIET_STEPS_MAX: usize = 30;
+
+/// CPU time of a process, all its threads, in seconds.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Usage(pub(crate) f64);
+
+impl Usage {
+    pub(crate) fn since(self, earlier: Usage) -> Usage {
+        Usage(self.0 - earlier.0)
+    }
+
+    pub(crate) fn micros_per(self, count: usize) -> f64 {
+        self.0 * 1e6 / count as f64
+    }
+}
+
+/// CPU time of this process.
+pub(crate) fn own_usage() -> anyhow::Result<Usage> {
+    usage_of("self")
+}
+
+fn usage_of(process: &str) -> anyhow::Result<Usage> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/stat")).context("read CPU time")?;
+    // The name in parentheses may hold anything; the fields after it are plain.
+    let fields = text.rsplit(')').next().unwrap_or_default();
+    let ticks = fields.split_whitespace().skip(11).take(2).map(|field| field.parse::<f64>());
+    Ok(Usage(ticks.sum::<Result<f64, _>>().context("read CPU time")? / TICKS_PER_SECOND))
+}
+
+/// A server in a process of its own; killed when dropped.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) address: SocketAddr,
+    /// From the start of the process to the first answer that says it is ready.
+    pub(crate) ready_after: Duration,
+    /// Kept open, so that the server can print.
+    _output: BufReader<ChildStdout>,
+}
+
+impl Server {
+    /// Starts the server under test on a folder.
+    pub(crate) fn start(program: &Path, folder: &Path) -> anyhow::Result<Server> {
+        let mut command = Command::new(program);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--reserve-mb", "0", "--data"]).arg(folder);
+        Server::spawn(command)
+    }
+
+    /// Starts a bare HTTP server with an answer.
+    pub(crate) fn start_bare(answer: &Path, headers_max: usize) -> anyhow::Result<Server> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("bare-http").arg(answer).arg(headers_max.to_string());
+        Server::spawn(command)
+    }
+
+    /// The first line names an address as part of a URL.
+    fn spawn(mut command: Command) -> anyhow::Result<Server> {
+        let began = Instant::now();
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("start a server")?;
+        let mut output = BufReader::new(child.stdout.take().context("its output is a pipe")?);
+        let mut line = String::new();
+        output.read_line(&mut line)?;
+        let address = line.split_once("http://").and_then(|(_, rest)| rest.split(['/', ';', '\n']).next());
+        let address = address.and_then(|address| address.parse().ok());
+        let address = address.with_context(|| format!("a server did not start: {line}"))?;
+        let mut server = Server { child, address, ready_after: Duration::ZERO, _output: output };
+        server.wait_until_ready(began)?;
+        Ok(server)
+    }
+
+    fn wait_until_ready(&mut self, began: Instant) -> anyhow::Result<()> {
+        let request = b"GET /ready HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n";
+        while began.elapsed() < START_MAX {
+            if load::once(self.address, request).is_ok_and(|answer| load::status_of(&answer) == 200) {
+                self.ready_after = began.elapsed();
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        anyhow::bail!("a server was not ready after {START_MAX:?}")
+    }
+
+    pub(crate) fn usage(&self) -> anyhow::Result<Usage> {
+        usage_of(&self.child.id().to_string())
+    }
+
+    /// Waits for work behind the last answer (flushes, compaction), which belongs to it, and gives the CPU time then.
+    pub(crate) fn usage_when_quiet(&self) -> anyhow::Result<Usage> {
+        usage_when_quiet(|| self.usage())
+    }
+
+    /// Resident memory in megabytes.
+    pub(crate) fn resident_megabytes(&self) -> anyhow::Result<f64> {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("read resident memory")?;
+        let kilobytes: f64 = line.trim().trim_end_matches("kB").trim().parse()?;
+        Ok(kilobytes / 1024.0)
+    }
+
+    /// A counter of `/metrics`, by the beginning of its line.
+    pub(crate) fn metric(&self, name: &str) -> anyhow::Result<f64> {
+        let answer = load::once(self.address, b"GET /metrics HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")?;
+        let text = String::from_utf8_lossy(&answer);
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|value| value.trim().parse().ok()).with_context(|| format!("there is no metric {name}"))
+    }
+
+    /// SIGTERM, and waits for a good end.
+    pub(crate) fn terminate(mut self) -> anyhow::Result<()> {
+        kill_process(Pid::from_child(&self.child), Signal::TERM)?;
+        let status = self.child.wait()?;
+        anyhow::ensure!(status.success(), "a server ended with {status}");
+        Ok(())
+    }
+
+    /// SIGKILL.
+    pub(crate) fn kill(mut self) -> anyhow::Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// CPU time of this process once its background threads have nothing left to do.
+pub(crate) fn own_usage_when_quiet() -> anyhow::Result<Usage> {
+    usage_when_quiet(own_usage)
+}
+
+fn usage_when_quiet(usage: impl Fn() -> anyhow::Result<Usage>) -> anyhow::Result<Usage> {
+    let mut last = usage()?;
+    for _ in 0..QUIET_STEPS_MAX {
+        std::thread::sleep(QUIET_STEP);
+        let now = usage()?;
+        if now.since(last).0 < QUIET_SECONDS {
+            return Ok(now);
+        }
+        last = now;
+    }
+    Ok(last)
+}

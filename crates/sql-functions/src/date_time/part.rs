@@ -1,0 +1,111 @@
+//! The parts of a time: their names, and arithmetic in units of them.
+
+use super::calendar::Date;
+use super::instant::{
+    Instant, TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MILLISECOND, TICKS_PER_MINUTE, TICKS_PER_SECOND,
+};
+
+const NANOSECONDS_PER_TICK: i128 = 100;
+
+/// A part of a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Year,
+    Month,
+    Day,
+    Hour,
+    Minute,
+    Second,
+    Millisecond,
+    Microsecond,
+    Nanosecond,
+}
+
+impl Part {
+    /// By one of its names, in lower case as documented.
+    pub(super) fn parse(name: &str) -> Option<Part> {
+        Some(match name {
+            "year" | "yyyy" | "yy" => Part::Year,
+            "month" | "mm" | "m" => Part::Month,
+            "day" | "dd" | "d" => Part::Day,
+            "hour" | "hh" => Part::Hour,
+            "minute" | "mi" | "n" => Part::Minute,
+            "second" | "ss" | "s" => Part::Second,
+            "millisecond" | "ms" => Part::Millisecond,
+            "microsecond" | "mcs" => Part::Microsecond,
+            "nanosecond" | "ns" => Part::Nanosecond,
+            _ => return None,
+        })
+    }
+
+    /// The value of this part; of the parts below a second, the whole fraction in that unit.
+    pub(super) fn of(self, instant: Instant) -> i64 {
+        match self {
+            Part::Year => instant.date().year,
+            Part::Month => instant.date().month,
+            Part::Day => instant.date().day,
+            Part::Hour => instant.hour(),
+            Part::Minute => instant.minute(),
+            Part::Second => instant.second(),
+            Part::Millisecond => instant.fraction() / TICKS_PER_MILLISECOND,
+            Part::Microsecond => instant.fraction() / 10,
+            Part::Nanosecond => instant.fraction() * 100,
+        }
+    }
+
+    /// The instant so many parts later. Years and months keep the day where the month has it; nanoseconds are taken
+    /// in whole ticks.
+    pub(super) fn add(self, instant: Instant, amount: i64) -> Option<Instant> {
+        match self.nanoseconds() {
+            Some(each) => {
+                let ticks = each * i128::from(amount) / NANOSECONDS_PER_TICK;
+                Instant::from_ticks(i64::try_from(i128::from(instant.ticks()) + ticks).ok()?)
+            }
+            None => {
+                let months = if self == Part::Year { amount.checked_mul(12)? } else { amount };
+                let date: Date = instant.date().add_months(months)?;
+                Some(Instant::on(date, instant.time()))
+            }
+        }
+    }
+
+    /// How many boundaries of this part lie before the instant, counted from a fixed one.
+    pub(super) fn boundary(self, instant: Instant) -> i128 {
+        match self.nanoseconds() {
+            Some(each) => nanoseconds_of(instant).div_euclid(each),
+            None if self == Part::Year => instant.date().year.into(),
+            None => instant.date().month_number().into(),
+        }
+    }
+
+    /// The beginning of the bin in which the instant lies, bins being `size` parts wide and one of them beginning at
+    /// the origin. Only days and finer parts have a fixed width; the origin may not lie before 1601.
+    pub(super) fn bin(self, instant: Instant, size: i64, origin: Instant) -> Option<Instant> {
+        if size <= 0 || origin.date().year < 1601 {
+            return None;
+        }
+        let width = self.nanoseconds()? * i128::from(size);
+        let since = nanoseconds_of(instant) - nanoseconds_of(origin);
+        let start = nanoseconds_of(origin) + since.div_euclid(width) * width;
+        Instant::from_ticks(i64::try_from(start.div_euclid(NANOSECONDS_PER_TICK)).ok()?)
+    }
+
+    /// The width of the part, when it has a fixed one.
+    fn nanoseconds(self) -> Option<i128> {
+        let ticks = match self {
+            Part::Year | Part::Month => return None,
+            Part::Day => TICKS_PER_DAY,
+            Part::Hour => TICKS_PER_HOUR,
+            Part::Minute => TICKS_PER_MINUTE,
+            Part::Second => TICKS_PER_SECOND,
+            Part::Millisecond => TICKS_PER_MILLISECOND,
+            Part::Microsecond => 10,
+            Part::Nanosecond => return Some(1),
+        };
+        Some(i128::from(ticks) * NANOSECONDS_PER_TICK)
+    }
+}
+
+fn nanoseconds_of(instant: Instant) -> i128 {
+    i128::from(instant.ticks()) * NANOSECONDS_PER_TICK
+}

@@ -1,0 +1,113 @@
+//! Ids at the limits and in the scripts of the world: what is accepted can be read, listed, replaced and deleted.
+
+use crate::world::{DOCS, World};
+use astrarium_testkit::Request;
+use astrarium_testkit::json::escape;
+use astrarium_testkit::request::encode_id;
+
+/// A word of each of many scripts, and characters that break naive handling of text.
+const SCRIPTS: [&str; 44] = [
+    "Latin", "Ñandú", "Ελληνικά", "Кириллица", "Հայերեն", "עברית", "العربية", "فارسی", "ܣܘܪܝܝܐ", "ދިވެހި",
+    "देवनागरी", "বাংলা", "ਗੁਰਮੁਖੀ", "ગુજરાતી", "ଓଡ଼ିଆ", "தமிழ்", "తెలుగు", "ಕನ್ನಡ", "മലയാളം", "සිංහල",
+    "ไทย", "ລາວ", "བོད་ཡིག", "မြန်မာ", "ქართული", "ភាសាខ្មែរ", "አማርኛ", "ᏣᎳᎩ", "ᐃᓄᒃᑎᑐᑦ", "ᚠᚢᚦᚨᚱᚲ",
+    "ꦧꦱꦗꦮ", "汉字", "漢字", "ひらがな", "カタカナ", "한국어", "𐎀𐎁𐎂", "𓀀𓁐", "😀👩‍👩‍👧", "e\u{301}",
+    "\u{202e}right to left", "zero\u{200b}width", "\u{feff}mark", "\u{10ffff}",
+];
+
+/// Creates, reads, replaces, lists and deletes a resource by its escaped name.
+#[track_caller]
+fn check_item(world: &mut World, id: &str) {
+    let target = format!("{DOCS}/{}", encode_id(id));
+    let body = format!("{{\"id\":\"{}\",\"pk\":\"a\"}}", escape(id));
+    let request = |verb: &str, target: &str| Request::new(verb, target).partition_key("[\"a\"]");
+    let created = world.client.expect(201, &request("POST", DOCS).body(body.clone()));
+    assert!(created.text().contains(&escape(id)), "{id:?}: {}", created.text());
+    assert_eq!(world.client.expect(200, &request("GET", &target)).text(), created.text(), "{id:?}");
+    world.client.expect(409, &request("POST", DOCS).body(body.clone()));
+    world.client.expect(200, &request("PUT", &target).body(body));
+    world.client.expect(204, &request("DELETE", &target));
+    world.client.expect(404, &request("GET", &target));
+}
+
+#[test]
+fn items_in_every_script() {
+    let mut world = World::new();
+    for id in SCRIPTS {
+        check_item(&mut world, id);
+    }
+    world.assert_unchanged();
+}
+
+#[test]
+fn items_with_odd_characters() {
+    let mut world = World::new();
+    for id in [
+        " ", "  a  ", ".", "..", "...", "%", "%20", "%2F", "a%", "?", "a?b=c", "?a", "#", "a#b", "a+b", "a&b=c", "'", "\"", "<>",
+        "{}", "[]", "|", "^", "`", "~", "\t", "\r\n", "\u{1}", "\u{7f}", "docs", "null", "true", "0", "-1", ";", ":", "@", "$", ",",
+    ] {
+        check_item(&mut world, id);
+    }
+    world.assert_unchanged();
+}
+
+#[test]
+fn items_at_the_limits() {
+    let mut world = World::new();
+    check_item(&mut world, "i");
+    check_item(&mut world, &"i".repeat(255));
+    check_item(&mut world, &"i".repeat(256));
+    check_item(&mut world, &"i".repeat(1023));
+    check_item(&mut world, &"漢".repeat(341));
+    let create = |id: &str| crate::world::create(format!("{{\"id\":\"{}\",\"pk\":\"a\"}}", escape(id)));
+    let fragment = "Ensure to provide a unique non-empty string less than '1024' characters.";
+    for id in ["", &"i".repeat(1024), &"漢".repeat(342), &"i".repeat(100_000)] {
+        world.refused(400, fragment, &create(id));
+    }
+    for wrong in ["1", "null", "true", "{}", "[\"a\"]"] {
+        world.refused(400, "id", &crate::world::create(format!("{{\"id\":{wrong},\"pk\":\"a\"}}")));
+    }
+    world.assert_unchanged();
+}
+
+/// Names of databases, containers, users and scripts: all scripts, and none of the characters that end a segment.
+#[test]
+fn names_in_every_script() {
+    let mut world = World::new();
+    let kinds = [
+        ("/dbs", ""),
+        ("/dbs/d/colls", ",\"partitionKey\":{\"paths\":[\"/pk\"]}"),
+        ("/dbs/d/users", ""),
+        ("/dbs/d/colls/c/udfs", ",\"body\":\"function () {}\""),
+    ];
+    for (feed, members) in kinds {
+        let body = |name: &str| format!("{{\"id\":\"{}\"{members}}}", escape(name));
+        let longest = "n".repeat(255);
+        for name in SCRIPTS.iter().copied().chain([longest.as_str(), "漢".repeat(255).as_str(), "a b", ".", "..", "%41", "+"]) {
+            let target = format!("{feed}/{}", encode_id(name));
+            world.client.expect(201, &Request::new("POST", feed).body(body(name)));
+            let read = world.client.expect(200, &Request::new("GET", &target));
+            assert!(read.text().starts_with(&format!("{{\"id\":\"{}\"", escape(name))), "{name:?}: {}", read.text());
+            world.client.expect(204, &Request::new("DELETE", &target));
+        }
+        let fragment = "Ensure to provide a unique non-empty string less than '255' characters.";
+        let too_long = "n".repeat(256);
+        for name in ["", "a/b", "a\\b", "a?b", "a#b", "a ", "a\tb", "a\nb", "\u{0}", too_long.as_str()] {
+            world.refused(400, fragment, &Request::new("POST", feed).body(body(name)));
+        }
+    }
+    world.assert_unchanged();
+}
+
+/// A database whose name looks like a rid is still found by its name.
+#[test]
+fn names_that_look_like_rids() {
+    let mut world = World::new();
+    for name in ["ehszAA==", "AAAAAA==", "AQAAAA=="] {
+        let target = format!("/dbs/{name}");
+        world.client.expect(201, &Request::new("POST", "/dbs").body(format!("{{\"id\":\"{name}\"}}")));
+        let found = world.client.expect(200, &Request::new("GET", &target)).text();
+        // The third may also be the rid of the first database that was made.
+        assert!(found.contains(&format!("\"id\":\"{name}\"")) || name == "AQAAAA==", "{found}");
+        world.client.ask(&Request::new("DELETE", &target));
+    }
+}

@@ -1,0 +1,11 @@
+//! Input that no honest client sends, against a running server: each gets its answer, and nothing changes.
+//!
+//! What can be written as a request and a response stands in `tests/rest`; here is what needs bytes, sizes, many
+//! connections or the passing of time.
+
+mod bodies;
+mod connections;
+mod ids;
+mod requests;
+mod tls;
+mod world;
