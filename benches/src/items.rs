@@ -68,7 +68,8 @@ impl Signer {
 
     /// The request that makes the database, and the one that makes the container.
     pub(crate) fn setup(&self) -> anyhow::Result<[Vec<u8>; 2]> {
-        let container = json!({"id": "items", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
+        let container =
+            json!({"id": "items", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
         Ok([
             self.request("POST", "dbs", "", &json!({"id": "bench"}).to_string())?,
             self.request("POST", "dbs/bench/colls", "", &container.to_string())?,
@@ -96,7 +97,8 @@ impl Signer {
         let address = Address::parse(&target, None).with_context(|| format!("address {target}"))?;
         let payload = signing_payload(verb, &address, Some(&self.date), None);
         let token = format!("type=master&ver=1.0&sig={}", self.key.sign_base64(payload.as_bytes()));
-        let length = if body.is_empty() { String::new() } else { format!("content-length: {}\r\n", body.len()) };
+        let length =
+            if body.is_empty() { String::new() } else { format!("content-length: {}\r\n", body.len()) };
         let text = format!(
             "{verb} {target} HTTP/1.1\r\nhost: 127.0.0.1\r\nx-ms-date: {}\r\nx-ms-version: 2020-07-15\r\n\
              accept: application/json\r\nauthorization: {}\r\n{more_lines}{length}\r\n{body}",

@@ -85,7 +85,8 @@ async fn drive(address: SocketAddr, load: Load) -> anyhow::Result<Outcome> {
     let client = own_usage()?.since(usage);
     let mut micros = run.micros.take();
     micros.sort_by(f32::total_cmp);
-    let at = |part: f64| micros.get((micros.len() as f64 * part) as usize).copied().map_or(f64::NAN, f64::from);
+    let at =
+        |part: f64| micros.get((micros.len() as f64 * part) as usize).copied().map_or(f64::NAN, f64::from);
     Ok(Outcome { count: micros.len(), seconds, p50_micros: at(0.5), p99_micros: at(0.99), client })
 }
 

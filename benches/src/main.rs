@@ -80,19 +80,19 @@ impl std::fmt::Display for Question {
 #[derive(Debug, Subcommand)]
 enum Limit {
     /// A server that always gives the answer stored in a file.
-    #[command(hide = true)]
-    BareHttp {
+    #[command(name = "bare-http", hide = true)]
+    Http {
         /// A whole answer, as it came over the wire.
         answer: PathBuf,
         /// Headers to send at most.
         headers_max: usize,
     },
     /// The storage engine without a server.
-    #[command(hide = true)]
-    BareEngine(limits::EngineRun),
+    #[command(name = "bare-engine", hide = true)]
+    Engine(limits::EngineRun),
     /// fjall without our engine.
-    #[command(hide = true)]
-    BareFjall(limits::EngineRun),
+    #[command(name = "bare-fjall", hide = true)]
+    Fjall(limits::EngineRun),
 }
 
 /// How long and how often everything is measured.
@@ -106,9 +106,9 @@ struct Plan {
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     match &arguments.limit {
-        Some(Limit::BareHttp { answer, headers_max }) => limits::bare_http::serve(answer, *headers_max),
-        Some(Limit::BareEngine(run)) => limits::bare_engine::run(run),
-        Some(Limit::BareFjall(run)) => limits::bare_fjall::run(run),
+        Some(Limit::Http { answer, headers_max }) => limits::bare_http::serve(answer, *headers_max),
+        Some(Limit::Engine(run)) => limits::bare_engine::run(run),
+        Some(Limit::Fjall(run)) => limits::bare_fjall::run(run),
         None => measure(&arguments),
     }
 }
@@ -127,7 +127,7 @@ fn measure(arguments: &Arguments) -> anyhow::Result<()> {
     for question in Question::ALL.into_iter().filter(|question| arguments.only.contains(question)) {
         match question {
             Question::Reads => reads::answer(&plan, &mut report)?,
-            Question::Creates => creates::answer(&plan, &mut report)?,
+            Question::Creates => creates::answer(&plan)?,
             Question::Start => start::answer(&plan, &mut report)?,
         }
     }

@@ -41,7 +41,7 @@ fn usage_of(process: &str) -> anyhow::Result<Usage> {
     let text = std::fs::read_to_string(format!("/proc/{process}/stat")).context("read CPU time")?;
     // The name in parentheses may hold anything; the fields after it are plain.
     let fields = text.rsplit(')').next().unwrap_or_default();
-    let ticks = fields.split_whitespace().skip(11).take(2).map(|field| field.parse::<f64>());
+    let ticks = fields.split_whitespace().skip(11).take(2).map(str::parse::<f64>);
     Ok(Usage(ticks.sum::<Result<f64, _>>().context("read CPU time")? / TICKS_PER_SECOND))
 }
 
@@ -73,7 +73,8 @@ impl Server {
     /// The first line names an address as part of a URL.
     fn spawn(mut command: Command) -> anyhow::Result<Server> {
         let began = Instant::now();
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("start a server")?;
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("start a server")?;
         let mut output = BufReader::new(child.stdout.take().context("its output is a pipe")?);
         let mut line = String::new();
         output.read_line(&mut line)?;
@@ -109,7 +110,8 @@ impl Server {
     /// Resident memory in megabytes.
     pub(crate) fn resident_megabytes(&self) -> anyhow::Result<f64> {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("read resident memory")?;
+        let line =
+            text.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("read resident memory")?;
         let kilobytes: f64 = line.trim().trim_end_matches("kB").trim().parse()?;
         Ok(kilobytes / 1024.0)
     }

@@ -24,14 +24,16 @@ pub(crate) fn run(run: &EngineRun) -> anyhow::Result<()> {
     })?;
     let log = database.keyspace("log", || KeyspaceCreateOptions::default().max_memtable_size(8 << 20))?;
     let (usage, began) = (own_usage()?, Instant::now());
-    let mut outcome = EngineOutcome::default();
+    let mut outcome =
+        EngineOutcome { p50_micros: f64::NAN, p99_micros: f64::NAN, ..EngineOutcome::default() };
     for group in items.chunks(run.group_size) {
         if began.elapsed().as_secs_f64() > run.seconds {
             break;
         }
         let mut batch = OwnedWriteBatch::with_capacity(database.clone(), group.len() * 3);
         for item in group {
-            for (keyspace, (key, value)) in [(&body, &item.body), (&log, &item.directory), (&log, &item.feed)] {
+            for (keyspace, (key, value)) in [(&body, &item.body), (&log, &item.directory), (&log, &item.feed)]
+            {
                 batch.insert(keyspace, Slice::from(key.clone()), Slice::from(value.clone()));
             }
         }

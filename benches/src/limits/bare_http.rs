@@ -47,7 +47,8 @@ async fn accept(headers: Vec<(HeaderName, HeaderValue)>, body: Bytes) -> anyhow:
                 Ok::<_, Infallible>(response)
             }
         });
-        let connection = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+        let connection =
+            hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
         #[expect(clippy::disallowed_methods, reason = "a connection is a task")]
         tokio::spawn(connection);
     }

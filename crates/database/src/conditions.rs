@@ -1,6 +1,7 @@
 //! If-Match and If-None-Match, as an operation sees them.
 
-use crate::{Error, etag_text};
+use crate::Error;
+use astrarium_store::etag_text;
 
 /// The etags a condition names.
 #[derive(Debug, Clone, PartialEq, Eq)]

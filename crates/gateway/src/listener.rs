@@ -12,6 +12,7 @@ use rustls::ServerConfig;
 use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -123,7 +124,10 @@ impl Connection {
 
     async fn serve(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, scheme: Scheme) {
         let gateway = self.gateway.clone();
+        let arrived = Arc::new(AtomicBool::new(false));
+        let silence = silence(arrived.clone(), self.limits.idle_timeout);
         let service = hyper::service::service_fn(move |request| {
+            arrived.store(true, Ordering::Relaxed);
             let gateway = gateway.clone();
             async move { Ok::<_, Infallible>(gateway.handle(request, scheme).await) }
         });
@@ -138,6 +142,7 @@ impl Connection {
             .http2()
             .timer(TokioTimer::new())
             .keep_alive_interval(self.limits.idle_timeout)
+            .keep_alive_timeout(self.limits.handshake_timeout)
             .max_header_list_size(HEADER_BYTES_MAX as u32)
             .max_concurrent_streams(1_000);
         let connection = builder.serve_connection(TokioIo::new(stream), service);
@@ -146,11 +151,20 @@ impl Connection {
         // Errors here are the client's (reset, garbage instead of HTTP): nothing to tell anybody.
         let done = tokio::select! {
             _ = connection.as_mut() => true,
+            () = silence => true,
             _ = stopped.wait_for(|stopped| *stopped) => false,
         };
         if !done {
             connection.as_mut().graceful_shutdown();
             let _ = connection.await;
         }
+    }
+}
+
+/// Ends when no first request has arrived in time: until then hyper, which cannot know the version yet, sets no limit.
+async fn silence(arrived: Arc<AtomicBool>, limit: Duration) {
+    tokio::time::sleep(limit).await;
+    if arrived.load(Ordering::Relaxed) {
+        std::future::pending::<()>().await;
     }
 }

@@ -30,6 +30,7 @@ impl Feed {
 
 const BY_NUMBER: u8 = 1;
 const BY_KEY: u8 = 2;
+const WITHIN: u8 = 3;
 
 /// The position in the request's continuation header.
 pub(crate) fn position(
@@ -55,6 +56,11 @@ pub(crate) fn token(shared: &Shared, feed: Feed, position: &FeedPosition) -> Str
             payload.extend_from_slice(&range_id.to_be_bytes());
             payload.extend_from_slice(&number.to_be_bytes());
         }
+        FeedPosition::Within { range_id, number } => {
+            payload.push(WITHIN);
+            payload.extend_from_slice(&range_id.to_be_bytes());
+            payload.extend_from_slice(&number.to_be_bytes());
+        }
         FeedPosition::Key { range_id, suffix } => {
             payload.push(BY_KEY);
             payload.extend_from_slice(&range_id.to_be_bytes());
@@ -69,7 +75,7 @@ pub(crate) fn after(shared: &Shared, request: &Request<'_>, feed: Feed) -> Resul
     match position(shared, request, feed)? {
         None => Ok(0),
         Some(FeedPosition::Number { number, .. }) => Ok(number),
-        Some(FeedPosition::Key { .. }) => Err(invalid()),
+        Some(_) => Err(invalid()),
     }
 }
 
@@ -81,6 +87,10 @@ fn decode(bytes: &[u8]) -> Option<FeedPosition> {
         BY_NUMBER => {
             let number = u64::from_be_bytes(rest.try_into().ok()?);
             Some(FeedPosition::Number { range_id, number })
+        }
+        WITHIN => {
+            let number = u64::from_be_bytes(rest.try_into().ok()?);
+            Some(FeedPosition::Within { range_id, number })
         }
         BY_KEY => Some(FeedPosition::Key { range_id, suffix: Bytes::copy_from_slice(rest) }),
         _ => None,

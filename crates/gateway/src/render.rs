@@ -1,44 +1,12 @@
 //! The JSON of resources as the wire shows them: the user's content with the system properties.
 
-use crate::database::{Body, Container, RecordKind, Resource, Rid, push_etag};
+use crate::database::{Body, Container, RecordKind, Resource, Rid};
 use crate::wire::address::ResourceKind;
 use serde_json::{Map, Value};
-
-/// Appends a document: its text with the system properties before the last brace. No parsing, no printing.
-pub(crate) fn document(container: Rid, body: &Body, out: &mut Vec<u8>) {
-    let text = body.text();
-    let header = &body.header;
-    let rid = document_rid(container, body);
-    out.reserve(text.len() + 320);
-    out.extend_from_slice(&text[..text.len() - 1]);
-    out.extend_from_slice(b",\"_rid\":\"");
-    rid.push_text(out);
-    out.extend_from_slice(b"\",\"_self\":\"");
-    push_container_link(container, out);
-    out.extend_from_slice(b"docs/");
-    rid.push_text(out);
-    out.extend_from_slice(b"/\",\"_etag\":\"\\");
-    push_etag(header.etag, header.timestamp, out);
-    // The closing quote of the etag is escaped as the opening one is.
-    out.insert(out.len() - 1, b'\\');
-    out.extend_from_slice(b"\",\"_attachments\":\"attachments/\",\"_ts\":");
-    out.extend_from_slice(itoa::Buffer::new().format(header.timestamp).as_bytes());
-    out.push(b'}');
-}
 
 /// The rid of a stored document.
 pub(crate) fn document_rid(container: Rid, body: &Body) -> Rid {
     Rid::child(container, crate::database::ChildType::Document, body.header.number)
-}
-
-fn push_container_link(container: Rid, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"dbs/");
-    if let Some(database) = container.database_part() {
-        database.push_text(out);
-    }
-    out.extend_from_slice(b"/colls/");
-    container.push_text(out);
-    out.push(b'/');
 }
 
 /// The feed envelope around documents that are already JSON.

@@ -1,3 +1,192 @@
-//! x
-use crate::ScalarFunction;
-pub(crate) static FUNCTIONS: &[ScalarFunction] = &[];
+//! Regular expressions: patterns in the service's dialect, matched in bounded time.
+//!
+//! A pattern is first made readable to the linear-time engine (`dialect`); only patterns with look-around or back
+//! references, which that engine lacks, run on a backtracking one, with a limit on steps and on the length of the text.
+//! Compiled patterns are kept per thread, the most recent first.
+//! Invariants
+//! - A bad pattern, unknown modifiers, or a match that would take too long give undefined.
+//!
+//! Not here: LIKE (`operators::LikePattern`).
+
+mod dialect;
+mod reduce;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use astrarium_value::Value;
+
+use crate::arguments::{string, text};
+use crate::{IndexUse, ScalarFunction};
+
+pub use reduce::{TextTest, TextTestKind, reduce};
+
+/// The longest pattern, in bytes.
+const PATTERN_BYTES_MAX: usize = 8 << 10;
+/// The largest compiled pattern, in bytes; also the engine's scratch memory per pattern.
+const COMPILED_BYTES_MAX: usize = 512 << 10;
+/// Steps back that a pattern with look-around may take, and the longest text it is tried on: the product of both
+/// bounds its time.
+const BACKTRACK_MAX: usize = 100_000;
+const BACKTRACK_TEXT_BYTES_MAX: usize = 32 << 10;
+/// Compiled patterns kept per thread.
+const CACHE_PATTERNS_MAX: usize = 16;
+
+const PATTERN: Option<IndexUse> = Some(IndexUse::Pattern { text: 0, pattern: 1, modifiers: 2 });
+
+pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
+    ScalarFunction {
+        name: "REGEXMATCH",
+        arguments: 2..=3,
+        summary: "True when the pattern matches somewhere in the text; modifiers are m, s, i and x.",
+        evaluate: |_, arguments| matches(arguments).unwrap_or_default(),
+        index_use: PATTERN,
+        ..ScalarFunction::PLAIN
+    },
+    // Known by name only (unsure): the whole match, undefined when there is none.
+    ScalarFunction {
+        name: "REGEXEXTRACT",
+        arguments: 2..=3,
+        summary: "The first part of the text that the pattern matches.",
+        evaluate: |_, arguments| extract(arguments).unwrap_or_default(),
+        ..ScalarFunction::PLAIN
+    },
+    ScalarFunction {
+        name: "REGEXEXTRACTALL",
+        arguments: 2..=3,
+        summary: "All parts of the text that the pattern matches.",
+        evaluate: |_, arguments| extract_all(arguments).unwrap_or_default(),
+        ..ScalarFunction::PLAIN
+    },
+];
+
+fn matches(arguments: &[Value]) -> Option<Value> {
+    let (pattern, text) = pattern_and_text(arguments)?;
+    pattern.is_match(text).map(Value::Bool)
+}
+
+fn extract(arguments: &[Value]) -> Option<Value> {
+    let (pattern, text) = pattern_and_text(arguments)?;
+    let (start, end) = pattern.find(text)??;
+    Some(string(&text[start..end]))
+}
+
+fn extract_all(arguments: &[Value]) -> Option<Value> {
+    let (pattern, text) = pattern_and_text(arguments)?;
+    let found = pattern.find_all(text)?;
+    Some(Value::Array(found.into_iter().map(|(start, end)| string(&text[start..end])).collect()))
+}
+
+fn pattern_and_text(arguments: &[Value]) -> Option<(Rc<Pattern>, &str)> {
+    let modifiers = if arguments.len() > 2 { text(arguments, 2)? } else { "" };
+    let (whole, pattern) = (text(arguments, 0)?, text(arguments, 1)?);
+    Some((cached(pattern, modifiers)?, whole))
+}
+
+/// A compiled pattern.
+enum Pattern {
+    /// Linear in the text.
+    Linear(regex::Regex),
+    /// With look-around or back references.
+    Backtracking(fancy_regex::Regex),
+}
+
+impl Pattern {
+    fn compile(pattern: &str, modifiers: &str) -> Option<Pattern> {
+        if pattern.len() > PATTERN_BYTES_MAX || !modifiers.bytes().all(|letter| b"msix".contains(&letter)) {
+            return None;
+        }
+        let has = |letter| modifiers.contains(letter);
+        let translated = dialect::translate(pattern);
+        let linear = regex::RegexBuilder::new(&translated)
+            .multi_line(has('m'))
+            .dot_matches_new_line(has('s'))
+            .case_insensitive(has('i'))
+            .ignore_whitespace(has('x'))
+            .size_limit(COMPILED_BYTES_MAX)
+            .dfa_size_limit(COMPILED_BYTES_MAX)
+            .build();
+        match linear {
+            Ok(linear) => Some(Pattern::Linear(linear)),
+            // Too large is too large for the other engine as well.
+            Err(regex::Error::CompiledTooBig(_)) => None,
+            Err(_) => fancy_regex::RegexBuilder::new(&translated)
+                .multi_line(has('m'))
+                .dot_matches_new_line(has('s'))
+                .case_insensitive(has('i'))
+                .ignore_whitespace(has('x'))
+                .delegate_size_limit(COMPILED_BYTES_MAX)
+                .delegate_dfa_size_limit(COMPILED_BYTES_MAX)
+                .backtrack_limit(BACKTRACK_MAX)
+                .build()
+                .ok()
+                .map(Pattern::Backtracking),
+        }
+    }
+
+    /// None when it would take too long to say.
+    fn is_match(&self, text: &str) -> Option<bool> {
+        match self {
+            Pattern::Linear(regex) => Some(regex.is_match(text)),
+            Pattern::Backtracking(_) if text.len() > BACKTRACK_TEXT_BYTES_MAX => None,
+            Pattern::Backtracking(regex) => regex.is_match(text).ok(),
+        }
+    }
+
+    fn find(&self, text: &str) -> Option<Option<(usize, usize)>> {
+        match self {
+            Pattern::Linear(regex) => Some(regex.find(text).map(|found| (found.start(), found.end()))),
+            Pattern::Backtracking(_) if text.len() > BACKTRACK_TEXT_BYTES_MAX => None,
+            Pattern::Backtracking(regex) => {
+                let found = regex.find(text).ok()?;
+                Some(found.map(|found| (found.start(), found.end())))
+            }
+        }
+    }
+
+    fn find_all(&self, text: &str) -> Option<Vec<(usize, usize)>> {
+        match self {
+            Pattern::Linear(regex) => {
+                Some(regex.find_iter(text).map(|found| (found.start(), found.end())).collect())
+            }
+            Pattern::Backtracking(_) if text.len() > BACKTRACK_TEXT_BYTES_MAX => None,
+            Pattern::Backtracking(regex) => regex
+                .find_iter(text)
+                .map(|found| found.ok().map(|found| (found.start(), found.end())))
+                .collect(),
+        }
+    }
+}
+
+/// A pattern with its modifiers, and what they compile to; a bad one is worth remembering too.
+struct Entry {
+    pattern: Box<str>,
+    modifiers: Box<str>,
+    compiled: Option<Rc<Pattern>>,
+}
+
+thread_local! {
+    static CACHE: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
+}
+
+fn cached(pattern: &str, modifiers: &str) -> Option<Rc<Pattern>> {
+    CACHE.with_borrow_mut(|cache| {
+        let known = cache
+            .iter()
+            .position(|entry| *entry.pattern == *pattern && *entry.modifiers == *modifiers);
+        if let Some(place) = known {
+            cache[..=place].rotate_right(1);
+        } else {
+            let compiled = Pattern::compile(pattern, modifiers).map(Rc::new);
+            if pattern.len() > PATTERN_BYTES_MAX {
+                return compiled;
+            }
+            cache.truncate(CACHE_PATTERNS_MAX - 1);
+            cache.insert(0, Entry { pattern: pattern.into(), modifiers: modifiers.into(), compiled });
+        }
+        cache[0].compiled.clone()
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -29,16 +29,8 @@ static GROUPS: &[&[ScalarFunction]] = &[
     vector::FUNCTIONS,
 ];
 
-/// Second names: what SDKs write, or what other functions' names suggest.
-static SYNONYMS: &[(&str, &str)] = &[
-    ("IS_BOOLEAN", "IS_BOOL"),
-    ("INDEXOF", "INDEX_OF"),
-    ("LAST_INDEX_OF", "LASTINDEXOF"),
-    ("STRING_EQUALS", "STRINGEQUALS"),
-    ("REGEX_MATCH", "REGEXMATCH"),
-    ("ATAN2", "ATN2"),
-    ("OBJECT_TO_ARRAY", "OBJECTTOARRAY"),
-];
+/// Second names: `IS_BOOLEAN` is what one SDK writes when it resumes an ordered query.
+static SYNONYMS: &[(&str, &str)] = &[("IS_BOOLEAN", "IS_BOOL"), ("INDEXOF", "INDEX_OF")];
 
 /// Names that stand only in ORDER BY RANK, where the planner replaces them.
 static RANK_FUNCTIONS: &[&str] = &["FULLTEXTSCORE", "RRF"];

@@ -1,7 +1,8 @@
 //! Expressions ready to be evaluated: slots instead of aliases, function pointers instead of names.
 
 use crate::plan::QueryPlan;
-use astrarium_sql_functions::{LikePattern, ScalarFunction};
+use astrarium_sql_functions::operators::LikePattern;
+use astrarium_sql_functions::ScalarFunction;
 use astrarium_sql_syntax::ast::{BinaryOperator, SubqueryForm, UnaryOperator};
 use astrarium_value::Value;
 use std::sync::Arc;
@@ -69,7 +70,7 @@ pub enum Expr {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct CallSettings {
     /// The language of a full-text path.
-    pub language: Option<astrarium_sql_functions::Language>,
+    pub language: Option<astrarium_sql_functions::full_text::Language>,
     /// How vectors of a path are compared.
     pub vector: Option<astrarium_sql_functions::VectorDefaults>,
 }

@@ -11,6 +11,7 @@
 
 mod bind;
 mod error;
+pub mod evaluate;
 pub mod explain;
 pub mod expression;
 pub mod plan;

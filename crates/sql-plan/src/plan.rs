@@ -1,7 +1,7 @@
 //! The plan of a query: sources, filters, grouping, projection, order and limits, in the order they work.
 
 use crate::expression::{Expr, Slot};
-use astrarium_sql_functions::AggregateFunction;
+use astrarium_sql_functions::aggregates::AggregateFunction;
 use std::sync::Arc;
 
 /// A query or subquery, ready to run.
@@ -119,13 +119,28 @@ pub enum Score {
         /// The terms.
         terms: Vec<Expr>,
         /// The language of the text.
-        language: astrarium_sql_functions::Language,
+        language: astrarium_sql_functions::full_text::Language,
     },
     /// Similarity of vectors: the call as a score in which greater is better.
     Vector(Expr),
 }
 
 impl QueryPlan {
+    /// A plan of one empty row: what stands in while a plan is taken apart.
+    pub(crate) fn nothing() -> QueryPlan {
+        QueryPlan {
+            sources: Vec::new(),
+            filters: vec![Vec::new()],
+            grouping: None,
+            projection: Projection::Members(Vec::new()),
+            distinct: false,
+            order: Order::None,
+            offset: 0,
+            limit: None,
+            slot_count: 0,
+        }
+    }
+
     /// Slots of outer queries that this one reads.
     pub fn outer_slots(&self, found: &mut Vec<Slot>) {
         let mut read = Vec::new();

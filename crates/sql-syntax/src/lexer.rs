@@ -136,7 +136,12 @@ impl<'text> Lexer<'text> {
     }
 
     fn symbol(&mut self, byte: u8) -> TokenKind {
-        use Symbol::*;
+        use Symbol::{
+            Ampersand, Bar, Caret, CloseBrace, CloseBracket, CloseParenthesis, Colon, Comma, Dot, DoubleBar,
+            DoubleQuestion, Equal, Greater, GreaterOrEqual, Less, LessOrEqual, Minus, NotEqual, OpenBrace,
+            OpenBracket, OpenParenthesis, Percent, Plus, Question, ShiftLeft, ShiftRight, ShiftRightZero,
+            Slash, Star, Tilde,
+        };
         let (symbol, length) = match (byte, self.peek(1), self.peek(2)) {
             (b'(', ..) => (OpenParenthesis, 1),
             (b')', ..) => (CloseParenthesis, 1),
@@ -221,14 +226,7 @@ mod tests {
 
     #[test]
     fn strings_and_their_faults() {
-        check(
-            r#"'a"b' "a'b" '\'' "\u00e9\/""#,
-            &[r"'a", r#""a'b""#, r"'\''", r#""\u00e9\/""#].map(
-                |piece| {
-                    if piece == "'a" { "'a\"b'" } else { piece }
-                },
-            ),
-        );
+        check(r#"'a"b' "a'b" '\'' "\u00e9\/""#, &[r#"'a"b'"#, r#""a'b""#, r"'\''", r#""\u00e9\/""#]);
         check("\"abc", &["UnterminatedString \"abc"]);
         check(r#""a\x""#, &[r#"BadEscape "a"#]);
         check(r#""a\u12""#, &[r#"BadEscape "a"#]);

@@ -3,6 +3,8 @@
 //! Both forms of quote take the escapes of JSON plus `\'`. A `\u` escape of half a surrogate pair is refused: such a
 //! string has no value that JSON text could carry.
 
+use std::fmt::Write;
+
 /// The string that the literal `token`, with its quotes, stands for; `None` when an escape names no character.
 /// `token` is a string as the lexer accepts it.
 pub(crate) fn read_string(token: &str, escaped: bool) -> Option<String> {
@@ -65,7 +67,7 @@ pub(crate) fn write_string(output: &mut String, value: &str) {
         output.push_str(value.get(copied..place).unwrap_or(""));
         copied = place + 1;
         if escape.is_empty() {
-            output.push_str(&format!("\\u{byte:04x}"));
+            write!(output, "\\u{byte:04x}").expect("writing to a string cannot fail");
         } else {
             output.push_str(escape);
         }

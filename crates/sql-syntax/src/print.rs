@@ -77,7 +77,7 @@ impl Printer {
     }
 
     fn list(&mut self, expressions: &[Expression]) {
-        self.separated(expressions, |printer, expression| printer.expression(expression));
+        self.separated(expressions, Self::expression);
     }
 
     fn query(&mut self, query: &Query) {
@@ -96,7 +96,7 @@ impl Printer {
             Projection::List(items) => self.separated(items, Self::select_item),
         }
         if let Some(from) = &query.from {
-            self.from_clause(from);
+            self.sources(from);
         }
         if let Some(filter) = &query.filter {
             self.clause("WHERE");
@@ -136,7 +136,7 @@ impl Printer {
         }
     }
 
-    fn from_clause(&mut self, from: &FromClause) {
+    fn sources(&mut self, from: &FromClause) {
         self.clause("FROM");
         self.source(&from.first);
         for source in &from.joins {

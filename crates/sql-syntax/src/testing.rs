@@ -27,8 +27,8 @@ pub fn expression() -> BoxedStrategy<Expression> {
     leaf().prop_recursive(4, 40, 4, |inner| {
         prop_oneof![
             3 => access(inner.clone()),
-            4 => operation(inner.clone()),
-            2 => constructor(inner.clone()),
+            4 => operation(&inner),
+            2 => constructor(&inner),
             1 => (subquery_form(), query_of(inner))
                 .prop_map(|(form, query)| ExpressionKind::Subquery { form, query: Box::new(query) }.into()),
         ]
@@ -111,7 +111,7 @@ fn access(inner: BoxedStrategy<Expression>) -> BoxedStrategy<Expression> {
     .boxed()
 }
 
-fn operation(inner: BoxedStrategy<Expression>) -> BoxedStrategy<Expression> {
+fn operation(inner: &BoxedStrategy<Expression>) -> BoxedStrategy<Expression> {
     let one = || boxed(inner.clone());
     let some = || vec(inner.clone(), 1..4);
     prop_oneof![
@@ -169,7 +169,7 @@ fn logical(or: bool, operands: Vec<Expression>) -> Expression {
     ExpressionKind::Logical { operator, operands: chain }.into()
 }
 
-fn constructor(inner: BoxedStrategy<Expression>) -> BoxedStrategy<Expression> {
+fn constructor(inner: &BoxedStrategy<Expression>) -> BoxedStrategy<Expression> {
     let list = || vec(inner.clone(), 0..4);
     let object_member = (prop_oneof![identifier(), text()], inner.clone())
         .prop_map(|(name, value)| ObjectMember { name, value, span: Span::default() });
@@ -194,7 +194,10 @@ fn unary_operator() -> BoxedStrategy<UnaryOperator> {
 }
 
 fn binary_operator() -> BoxedStrategy<BinaryOperator> {
-    use BinaryOperator::*;
+    use BinaryOperator::{
+        Add, BitAnd, BitOr, BitXor, Concatenate, Divide, Equal, Greater, GreaterOrEqual, Less, LessOrEqual,
+        Multiply, NotEqual, Remainder, ShiftLeft, ShiftRight, ShiftRightZero, Subtract,
+    };
     prop::sample::select(vec![
         Multiply,
         Divide,
@@ -226,7 +229,7 @@ fn subquery_form() -> BoxedStrategy<SubqueryForm> {
 fn query_of(inner: BoxedStrategy<Expression>) -> BoxedStrategy<Query> {
     (
         select(inner.clone()),
-        option::of(from_clause(inner.clone())),
+        option::of(from_clause(&inner)),
         option::of(inner.clone()),
         vec(inner.clone(), 0..3),
         option::of(order_by(inner)),
@@ -272,13 +275,13 @@ fn count() -> BoxedStrategy<Count> {
     .boxed()
 }
 
-fn from_clause(inner: BoxedStrategy<Expression>) -> BoxedStrategy<FromClause> {
-    (source(inner.clone()), vec(source(inner), 0..3))
+fn from_clause(inner: &BoxedStrategy<Expression>) -> BoxedStrategy<FromClause> {
+    (source(inner), vec(source(inner), 0..3))
         .prop_map(|(first, joins)| FromClause { first, joins, span: Span::default() })
         .boxed()
 }
 
-fn source(inner: BoxedStrategy<Expression>) -> BoxedStrategy<Source> {
+fn source(inner: &BoxedStrategy<Expression>) -> BoxedStrategy<Source> {
     // Subqueries of sources are small, or each level would multiply the size of the tree.
     let subquery = || {
         select(inner.clone()).prop_map(|select| {

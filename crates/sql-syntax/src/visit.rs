@@ -31,11 +31,14 @@ impl Expression {
             | Binary { left, right, .. }
             | Coalesce { left, right }
             | Like { value: left, pattern: right, .. } => {
-                [left, right].into_iter().for_each(|part| each(part))
+                each(left);
+                each(right);
             }
             Conditional { condition: first, then: second, otherwise: third }
             | Between { value: first, low: second, high: third, .. } => {
-                [first, second, third].into_iter().for_each(|part| each(part));
+                each(first);
+                each(second);
+                each(third);
             }
             Logical { operands: list, .. } | Call { arguments: list, .. } | Array(list) => {
                 list.iter().for_each(each);
@@ -57,7 +60,9 @@ impl Query {
             Projection::Star => {}
             Projection::Value(value) => visit(Part::Expression(value)),
             Projection::List(items) => {
-                items.iter().for_each(|item| visit(Part::Expression(&item.expression)))
+                for item in items {
+                    visit(Part::Expression(&item.expression));
+                }
             }
         }
         if let Some(from) = &self.from {
@@ -66,7 +71,9 @@ impl Query {
         self.filter.iter().chain(&self.group_by).for_each(|part| visit(Part::Expression(part)));
         match &self.order_by {
             Some(OrderBy::Items { items, .. }) => {
-                items.iter().for_each(|item| visit(Part::Expression(&item.expression)));
+                for item in items {
+                    visit(Part::Expression(&item.expression));
+                }
             }
             Some(OrderBy::Rank { score, .. }) => visit(Part::Expression(score)),
             None => {}

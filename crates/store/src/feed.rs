@@ -30,16 +30,16 @@ pub struct PageLimit {
 
 /// Documents in order, and the position to go on from if there may be more.
 #[derive(Debug, Default)]
-pub struct Page<P> {
-    /// The documents.
-    pub documents: Vec<Body>,
+pub(crate) struct Page<P> {
+    /// The documents, each with the position right after it.
+    pub(crate) documents: Vec<(P, Body)>,
     /// Where the next page starts.
-    pub resume: Option<P>,
+    pub(crate) resume: Option<P>,
 }
 
 /// Which documents of a range a keyed read covers.
 #[derive(Debug, Clone)]
-pub enum Scope<'a> {
+pub(crate) enum Scope<'a> {
     /// One logical partition.
     Partition(&'a PartitionKey, astrarium_partition::EffectiveKey),
     /// A slice of the key space.
@@ -64,7 +64,7 @@ impl Scope<'_> {
 }
 
 /// A page in insertion order; positions are document numbers.
-pub async fn by_insertion(
+pub(crate) async fn by_insertion(
     snapshot: &dyn Snapshot,
     range: &Range,
     after: u64,
@@ -84,7 +84,7 @@ pub async fn by_insertion(
         let bodies = snapshot.get_many(Space::Body, &body_keys).await?;
         for ((key, _), body) in batch.entries.iter().zip(bodies) {
             let here = number::read_number(key)?;
-            if !page.offer(body)? {
+            if !page.offer(here, body)? {
                 return Ok(page.stopped_at(position));
             }
             position = here;
@@ -99,7 +99,7 @@ pub async fn by_insertion(
 }
 
 /// A page in key order; positions are the suffixes of document keys.
-pub async fn by_key(
+pub(crate) async fn by_key(
     snapshot: &dyn Snapshot,
     range: &Range,
     scope: &Scope<'_>,
@@ -117,11 +117,12 @@ pub async fn by_key(
         let step = ScanLimit { entry_count_max: page.step(), byte_count_max: limit.bytes_max };
         let batch = snapshot.scan(Space::Body, &keys, Direction::Forward, step).await?;
         for (key, body) in batch.entries {
-            if !page.offer(Some(body))? {
+            let here = key.slice(document::SHARD_PREFIX_LENGTH..);
+            if !page.offer(here.clone(), Some(body))? {
                 return Ok(page.stopped_at(position));
             }
             keys.start = just_after(&key);
-            position = Bytes::copy_from_slice(document::suffix(&key)?);
+            position = here;
         }
         if !batch.more {
             break;
@@ -141,16 +142,16 @@ pub(crate) fn just_after(key: &[u8]) -> Bytes {
     next.into()
 }
 
-struct PageBuilder {
+struct PageBuilder<P> {
     limit: PageLimit,
     expiry: Expiry,
-    documents: Vec<Body>,
+    documents: Vec<(P, Body)>,
     bytes: usize,
     examined: usize,
 }
 
-impl PageBuilder {
-    fn new(limit: PageLimit, expiry: Expiry) -> PageBuilder {
+impl<P> PageBuilder<P> {
+    fn new(limit: PageLimit, expiry: Expiry) -> PageBuilder<P> {
         PageBuilder { limit, expiry, documents: Vec::new(), bytes: 0, examined: 0 }
     }
 
@@ -164,7 +165,7 @@ impl PageBuilder {
     }
 
     /// Takes a document into the page; false if the page is full and the document belongs to the next one.
-    fn offer(&mut self, bytes: Option<Bytes>) -> Result<bool, Error> {
+    fn offer(&mut self, position: P, bytes: Option<Bytes>) -> Result<bool, Error> {
         self.examined += 1;
         let Some(body) = bytes.map(Body::decode).transpose()? else {
             return Ok(true);
@@ -178,15 +179,15 @@ impl PageBuilder {
             return Ok(false);
         }
         self.bytes += body.text().len();
-        self.documents.push(body);
+        self.documents.push((position, body));
         Ok(true)
     }
 
-    fn stopped_at<P>(self, position: P) -> Page<P> {
+    fn stopped_at(self, position: P) -> Page<P> {
         Page { documents: self.documents, resume: Some(position) }
     }
 
-    fn finished<P>(self) -> Page<P> {
+    fn finished(self) -> Page<P> {
         Page { documents: self.documents, resume: None }
     }
 }

@@ -11,13 +11,18 @@
 //! Not here: names and permissions (`database`), the layout of keys (`keys`), what a document may be (`incoming`
 //! knows the service's rules, SQL and scripts come above).
 
-pub mod feed;
+mod feed;
 pub mod incoming;
+mod present;
+mod scoped;
 pub mod sweep;
 pub mod transaction;
 pub mod verify;
 
+pub use feed::PageLimit;
 pub use incoming::{Incoming, Refusal};
+pub use present::{etag_text, push_document, push_etag, system_property};
+pub use scoped::{FeedError, FeedPage, FeedPosition, FeedReader, FeedScope};
 pub use transaction::{BYTE_TALLY, DOCUMENT_TALLY, Location, Transaction};
 
 use astrarium_catalog::definition::container::DefaultTtl;

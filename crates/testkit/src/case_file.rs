@@ -148,12 +148,11 @@ fn parse_case(lines: &[&str], block: Range<usize>) -> Result<Case, String> {
     let mut headers = Vec::new();
     let mut request_line = None;
     let mut body = Vec::new();
-    for index in block.start..split {
-        let line = lines[index];
+    for (index, line) in lines.iter().enumerate().take(split).skip(block.start) {
         match header_line(line).filter(|_| body.is_empty()) {
             Some(header) => headers.push(header),
             None if request_line.is_none() => request_line = Some(index),
-            None => body.push(line),
+            None => body.push(*line),
         }
     }
     let request_line = request_line.ok_or_else(|| at(block.start, "a case without a request line"))?;

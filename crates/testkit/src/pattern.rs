@@ -149,7 +149,7 @@ impl Variables {
         match self.named(name) {
             Ok(variable) if variable.text == text => {}
             Ok(variable) => {
-                differences.push(format!("{place}: expected {}, got {}", variable.text, short(actual)))
+                differences.push(format!("{place}: expected {}, got {}", variable.text, short(actual)));
             }
             Err(error) => differences.push(format!("{place}: {error}")),
         }

@@ -20,7 +20,10 @@ overBothSchemes((shared) => {
     const { resource } = await shared.client.getDatabaseAccount();
     assert.equal(resource.consistencyPolicy, "Session");
     for (const places of [resource.writableLocations, resource.readableLocations]) {
-      assert.deepEqual(places.map((place) => place.databaseAccountEndpoint), [`${shared.endpoint}/`]);
+      assert.deepEqual(
+        places.map((place) => place.databaseAccountEndpoint),
+        [`${shared.endpoint}/`],
+      );
     }
     assert.equal(await shared.client.getWriteEndpoint(), `${shared.endpoint}/`);
   });
@@ -83,12 +86,22 @@ overBothSchemes((shared) => {
 
   test("a client keeps its session", async () => {
     const written = await shared.container.items.upsert({ id: "session", pk: "a" });
-    const read = await shared.container.item("session", "a").read({ sessionToken: written.headers["x-ms-session-token"] });
+    const read = await shared.container
+      .item("session", "a")
+      .read({ sessionToken: written.headers["x-ms-session-token"] });
     assert.equal(read.headers["x-ms-session-token"], written.headers["x-ms-session-token"]);
-    await refused(400, () => shared.container.item("session", "a").read({ sessionToken: "garbage" }), { message: "session token" });
+    await refused(400, () => shared.container.item("session", "a").read({ sessionToken: "garbage" }), {
+      message: "session token",
+    });
   });
 
-  for (const [consistencyLevel, status] of [["Eventual", 200], ["ConsistentPrefix", 200], ["Session", 200], ["BoundedStaleness", 400], ["Strong", 400]]) {
+  for (const [consistencyLevel, status] of [
+    ["Eventual", 200],
+    ["ConsistentPrefix", 200],
+    ["Session", 200],
+    ["BoundedStaleness", 400],
+    ["Strong", 400],
+  ]) {
     test(`consistency ${consistencyLevel} is answered with ${status}`, async () => {
       await shared.container.items.upsert({ id: "1", pk: "a" });
       await withClient({ key: PRIMARY_KEY, consistencyLevel }, async (_client, container) => {

@@ -2,7 +2,19 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { KEY, OLD_ETAG, all, cases, fresh, ids, ifMatch, makeContainer, overBothSchemes, pages, refused } from "./support/check.js";
+import {
+  KEY,
+  OLD_ETAG,
+  all,
+  cases,
+  fresh,
+  ids,
+  ifMatch,
+  makeContainer,
+  overBothSchemes,
+  pages,
+  refused,
+} from "./support/check.js";
 
 const { accepted, refused: refusedCases, replaced } = cases("container_policies");
 
@@ -54,7 +66,8 @@ overBothSchemes((shared) => {
     const { resource, headers } = response;
     assert.equal(resource._self, `${owner._self}colls/${resource._rid}/`);
     assert.equal(Buffer.from(resource._rid.replaceAll("-", "/"), "base64").length, 8);
-    for (const name of ["docs", "sprocs", "triggers", "udfs", "conflicts"]) assert.equal(resource[`_${name}`], `${name}/`);
+    for (const name of ["docs", "sprocs", "triggers", "udfs", "conflicts"])
+      assert.equal(resource[`_${name}`], `${name}/`);
     assert.deepEqual(resource.partitionKey, KEY);
     assert.equal(headers.etag, resource._etag);
     assert.equal(headers["x-ms-alt-content-path"], `dbs/${shared.database.id}`);

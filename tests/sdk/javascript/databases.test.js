@@ -69,7 +69,10 @@ overBothSchemes((shared) => {
     const query = "SELECT * FROM root r WHERE r.id=@id";
     const found = await all(shared.client.databases.query({ query, parameters: [{ name: "@id", value: names[1] }] }));
     assert.deepEqual(ids(found), [names[1]]);
-    assert.deepEqual(await all(shared.client.databases.query({ query, parameters: [{ name: "@id", value: "none" }] })), []);
+    assert.deepEqual(
+      await all(shared.client.databases.query({ query, parameters: [{ name: "@id", value: "none" }] })),
+      [],
+    );
     for (const id of names) await shared.client.database(id).delete();
   });
 

@@ -19,7 +19,8 @@ for (const scheme of ["http", "https"]) {
       folder = await mkdtemp(path.join(os.tmpdir(), "astrarium-durable-"));
       server = await Server.start(path.join(folder, "data"));
       // This server has an authority of its own, which must outlive the kills as well.
-      const agent = scheme === "https" ? new https.Agent({ keepAlive: true, ca: await server.certificate() }) : undefined;
+      const agent =
+        scheme === "https" ? new https.Agent({ keepAlive: true, ca: await server.certificate() }) : undefined;
       client = new CosmosClient({ endpoint: server.endpoint(scheme), key: PRIMARY_KEY, agent });
     });
     after(async () => {
@@ -38,18 +39,37 @@ for (const scheme of ["http", "https"]) {
       const container = await makeContainer(database, { defaultTtl: -1, maxThroughput: 2000 });
       const items = [];
       for (let number = 0; number < 30; number++) {
-        items.push((await container.items.create({ id: String(number), pk: number % 3, text: "ü".repeat(number) })).resource);
+        items.push(
+          (await container.items.create({ id: String(number), pk: number % 3, text: "ü".repeat(number) })).resource,
+        );
       }
       await container.item("0", 0).delete();
       const { user } = await database.users.create({ id: "u" });
-      const { resource: permission } = await user.permissions.create({ id: "p", permissionMode: "All", resource: `dbs/d/colls/${container.id}` });
-      await container.scripts.triggers.create({ id: "t", body: "function () {}", triggerType: "Post", triggerOperation: "All" });
-      const before = [(await database.read()).resource, (await container.read()).resource, (await user.read()).resource];
+      const { resource: permission } = await user.permissions.create({
+        id: "p",
+        permissionMode: "All",
+        resource: `dbs/d/colls/${container.id}`,
+      });
+      await container.scripts.triggers.create({
+        id: "t",
+        body: "function () {}",
+        triggerType: "Post",
+        triggerOperation: "All",
+      });
+      const before = [
+        (await database.read()).resource,
+        (await container.read()).resource,
+        (await user.read()).resource,
+      ];
 
       await restart();
 
-      assert.deepEqual([(await database.read()).resource, (await container.read()).resource, (await user.read()).resource], before);
-      for (const item of items.slice(1)) assert.deepEqual((await container.item(item.id, item.pk).read()).resource, item);
+      assert.deepEqual(
+        [(await database.read()).resource, (await container.read()).resource, (await user.read()).resource],
+        before,
+      );
+      for (const item of items.slice(1))
+        assert.deepEqual((await container.item(item.id, item.pk).read()).resource, item);
       assert.equal((await container.item("0", 0).read()).statusCode, 404);
       assert.equal((await database.readOffer()).resource.content.offerThroughput, 600);
       assert.equal((await container.readOffer()).resource.content.offerAutopilotSettings.maxThroughput, 2000);

@@ -12,22 +12,35 @@ const resolver = {
   wrapKey: async (_id, _algorithm, key) => Buffer.from(key.map((byte) => byte ^ 0xff)),
   unwrapKey: async (_id, _algorithm, key) => Buffer.from(key.map((byte) => byte ^ 0xff)),
 };
-const wrapped = (value) => ({ type: resolver.encryptionKeyResolverName, name: "master", value, algorithm: KeyEncryptionAlgorithm.RSA_OAEP });
+const wrapped = (value) => ({
+  type: resolver.encryptionKeyResolverName,
+  name: "master",
+  value,
+  algorithm: KeyEncryptionAlgorithm.RSA_OAEP,
+});
 
 overBothSchemes((shared) => {
   let client;
   let database;
   before(() => {
-    client = new CosmosClient({ endpoint: shared.endpoint, key: PRIMARY_KEY, clientEncryptionOptions: { keyEncryptionKeyResolver: resolver } });
+    client = new CosmosClient({
+      endpoint: shared.endpoint,
+      key: PRIMARY_KEY,
+      clientEncryptionOptions: { keyEncryptionKeyResolver: resolver },
+    });
     database = client.database(shared.database.id);
   });
   after(() => client.dispose());
 
-  const createKey = (id) => database.createClientEncryptionKey(id, EncryptionAlgorithm.AEAD_AES_256_CBC_HMAC_SHA256, wrapped("v1"));
+  const createKey = (id) =>
+    database.createClientEncryptionKey(id, EncryptionAlgorithm.AEAD_AES_256_CBC_HMAC_SHA256, wrapped("v1"));
   const policy = (...paths) => ({
     policyFormatVersion: 2,
     includedPaths: paths.map(([path, clientEncryptionKeyId, encryptionType]) => ({
-      path, clientEncryptionKeyId, encryptionType, encryptionAlgorithm: EncryptionAlgorithm.AEAD_AES_256_CBC_HMAC_SHA256,
+      path,
+      clientEncryptionKeyId,
+      encryptionType,
+      encryptionAlgorithm: EncryptionAlgorithm.AEAD_AES_256_CBC_HMAC_SHA256,
     })),
   });
 
@@ -48,8 +61,15 @@ overBothSchemes((shared) => {
   test("an encrypted item is plain to its client and secret to others", async () => {
     const key = fresh("key");
     await createKey(key);
-    const clientEncryptionPolicy = policy(["/secret", key, EncryptionType.DETERMINISTIC], ["/hidden", key, EncryptionType.RANDOMIZED]);
-    const created = await database.containers.create({ id: fresh("encrypted"), partitionKey: { paths: ["/pk"] }, clientEncryptionPolicy });
+    const clientEncryptionPolicy = policy(
+      ["/secret", key, EncryptionType.DETERMINISTIC],
+      ["/hidden", key, EncryptionType.RANDOMIZED],
+    );
+    const created = await database.containers.create({
+      id: fresh("encrypted"),
+      partitionKey: { paths: ["/pk"] },
+      clientEncryptionPolicy,
+    });
     assert.deepEqual(created.resource.clientEncryptionPolicy, clientEncryptionPolicy);
     const container = created.container;
     await container.initializeEncryption();

@@ -56,7 +56,10 @@ overBothSchemes((shared) => {
 
   test("one key range covers everything", async () => {
     const ranges = await all(filled.readPartitionKeyRanges());
-    assert.deepEqual(ranges.map(({ id, minInclusive, maxExclusive }) => [id, minInclusive, maxExclusive]), [["0", "", "FF"]]);
+    assert.deepEqual(
+      ranges.map(({ id, minInclusive, maxExclusive }) => [id, minInclusive, maxExclusive]),
+      [["0", "", "FF"]],
+    );
     assert.equal((await filled.getFeedRanges()).length, 1);
   });
 

@@ -14,7 +14,8 @@ function ofSize(size) {
 }
 
 overBothSchemes((shared) => {
-  const create = async (more = {}) => (await shared.container.items.create({ id: fresh("item"), pk: fresh("key"), ...more })).resource;
+  const create = async (more = {}) =>
+    (await shared.container.items.create({ id: fresh("item"), pk: fresh("key"), ...more })).resource;
   const reference = ({ id, pk }) => shared.container.item(id, pk);
 
   test("a created item has the properties of the service", async () => {
@@ -35,7 +36,9 @@ overBothSchemes((shared) => {
 
   test("creating an id twice conflicts, in one partition only", async () => {
     const item = await create();
-    await refused(409, () => shared.container.items.create({ id: item.id, pk: item.pk }), { message: "already exists" });
+    await refused(409, () => shared.container.items.create({ id: item.id, pk: item.pk }), {
+      message: "already exists",
+    });
     await shared.container.items.create({ id: item.id, pk: "another" });
     assert.deepEqual((await reference(item).read()).resource, item);
   });
@@ -107,7 +110,12 @@ overBothSchemes((shared) => {
   test("of many writers with one etag exactly one wins", async () => {
     const item = await create();
     const write = (winner) =>
-      reference(item).replace({ id: item.id, pk: item.pk, winner }, ifMatch(item._etag)).then(() => winner, (error) => error.code);
+      reference(item)
+        .replace({ id: item.id, pk: item.pk, winner }, ifMatch(item._etag))
+        .then(
+          () => winner,
+          (error) => error.code,
+        );
     const outcomes = await Promise.all([1, 2, 3, 4, 5, 6, 7, 8].map(write));
     const winners = outcomes.filter((outcome) => outcome !== 412);
     assert.equal(winners.length, 1);
@@ -120,8 +128,29 @@ overBothSchemes((shared) => {
     await refused(400, () => shared.container.items.create({ pk: "a" }, { disableAutomaticIdGeneration: true }));
   });
 
-  const values = [0, -1, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER, 0.1, 1e300, 5e-324, Number.MAX_VALUE, 1e21, 123456789012345680000, "",
-    "\u0000\u001f\u007f\u2028\ufeff", "😀", '"\\/\b\f\n\r\t', [], {}, [[]], { "": "" }, { a: { b: [null, false] } }, null, true];
+  const values = [
+    0,
+    -1,
+    Number.MAX_SAFE_INTEGER,
+    Number.MIN_SAFE_INTEGER,
+    0.1,
+    1e300,
+    5e-324,
+    Number.MAX_VALUE,
+    1e21,
+    123456789012345680000,
+    "",
+    "\u0000\u001f\u007f\u2028\ufeff",
+    "😀",
+    '"\\/\b\f\n\r\t',
+    [],
+    {},
+    [[]],
+    { "": "" },
+    { a: { b: [null, false] } },
+    null,
+    true,
+  ];
   for (const value of values) {
     test(`the value ${JSON.stringify(value).slice(0, 30)} comes back as it went`, async () => {
       const body = { id: fresh("item"), pk: "values", value };
@@ -131,7 +160,9 @@ overBothSchemes((shared) => {
   }
 
   test("properties keep their order and names", async () => {
-    const body = JSON.parse(`{"id": "${fresh("item")}", "z": 0, "a": 1, "$v": 2, "ü": 3, "a b": 4, "a.b": 5, "constructor": 6, "pk": "order"}`);
+    const body = JSON.parse(
+      `{"id": "${fresh("item")}", "z": 0, "a": 1, "$v": 2, "ü": 3, "a b": 4, "a.b": 5, "constructor": 6, "pk": "order"}`,
+    );
     await shared.container.items.create(body);
     const read = content((await reference(body).read()).resource);
     assert.deepEqual(Object.keys(read), Object.keys(body));
@@ -139,7 +170,11 @@ overBothSchemes((shared) => {
   });
 
   test("nesting has a limit", async () => {
-    const nested = (depth) => ({ id: fresh("item"), pk: "a", value: JSON.parse("[".repeat(depth) + "]".repeat(depth)) });
+    const nested = (depth) => ({
+      id: fresh("item"),
+      pk: "a",
+      value: JSON.parse("[".repeat(depth) + "]".repeat(depth)),
+    });
     await shared.container.items.create(nested(100));
     await refused(400, () => shared.container.items.create(nested(200)));
   });

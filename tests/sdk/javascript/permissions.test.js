@@ -21,7 +21,8 @@ overBothSchemes((shared) => {
   /** The token of a new permission of a new user. */
   const tokenOf = async (resource, permissionMode, more = {}, options = {}) => {
     const { user } = await shared.database.users.create({ id: fresh("holder") });
-    return (await user.permissions.create({ id: fresh("p"), permissionMode, resource, ...more }, options)).resource._token;
+    return (await user.permissions.create({ id: fresh("p"), permissionMode, resource, ...more }, options)).resource
+      ._token;
   };
 
   /** A container as a client sees it that has this token and nothing else. */
@@ -42,7 +43,10 @@ overBothSchemes((shared) => {
     await refused(404, () => created.user.read());
     assert.equal((await shared.database.users.upsert({ id: `${id}-new` })).statusCode, 200);
     assert.equal((await shared.database.users.upsert({ id })).statusCode, 201);
-    assert.deepEqual(ids(await all(shared.database.users.readAll())).filter((one) => one.startsWith(id)), [`${id}-new`, id]);
+    assert.deepEqual(
+      ids(await all(shared.database.users.readAll())).filter((one) => one.startsWith(id)),
+      [`${id}-new`, id],
+    );
     const listed = await pages(shared.database.users.readAll({ maxItemCount: 1 }));
     assert.ok(listed.every((page) => page.length <= 1));
     const query = { query: "SELECT * FROM root r WHERE r.id=@id", parameters: [{ name: "@id", value: id }] };
@@ -79,7 +83,9 @@ overBothSchemes((shared) => {
     await refused(400, () => user.permissions.create({ id: "p", permissionMode: "Write", resource }));
     await refused(400, () => user.permissions.create({ id: "p", permissionMode: "Read" }));
     for (const resourceTokenExpirySeconds of [1, 9, 86401]) {
-      await refused(400, () => user.permissions.create({ id: "p", permissionMode: "Read", resource }, { resourceTokenExpirySeconds }));
+      await refused(400, () =>
+        user.permissions.create({ id: "p", permissionMode: "Read", resource }, { resourceTokenExpirySeconds }),
+      );
     }
     assert.deepEqual(await all(user.permissions.readAll()), []);
   });
@@ -124,7 +130,10 @@ overBothSchemes((shared) => {
   test("a feed of permissions is a credential", async () => {
     const { user } = await shared.database.users.create({ id: fresh("user") });
     await user.permissions.create({ id: "p", permissionMode: "Read", resource: linkOf(guarded) });
-    const client = new CosmosClient({ endpoint: shared.endpoint, permissionFeed: await all(user.permissions.readAll()) });
+    const client = new CosmosClient({
+      endpoint: shared.endpoint,
+      permissionFeed: await all(user.permissions.readAll()),
+    });
     clients.push(client);
     const container = client.database(shared.database.id).container(guarded.id);
     assert.equal((await container.item("1", "a").read()).resource.pk, "a");

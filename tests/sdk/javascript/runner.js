@@ -18,6 +18,8 @@ try {
   const environment = { ...process.env, NODE_EXTRA_CA_CERTS: certificate, ASTRARIUM_TEST_PORT: String(server.port) };
   const flags = ["--test", "--test-reporter=./support/reporter.js", ...process.argv.slice(2)];
   const tests = spawn(process.execPath, flags, { env: environment, stdio: "inherit" });
+  // Ended from outside, the tests end first, and then what they used.
+  for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => tests.kill(signal));
   const [code] = await once(tests, "exit");
   process.exitCode = code ?? 1;
 } finally {

@@ -6,7 +6,11 @@ import { all, fresh, ids, overBothSchemes, refused } from "./support/check.js";
 
 const KINDS = [
   { many: "storedProcedures", one: "storedProcedure", definition: { body: "function () {}" } },
-  { many: "triggers", one: "trigger", definition: { body: "function () {}", triggerType: "Pre", triggerOperation: "All" } },
+  {
+    many: "triggers",
+    one: "trigger",
+    definition: { body: "function () {}", triggerType: "Pre", triggerOperation: "All" },
+  },
   { many: "userDefinedFunctions", one: "userDefinedFunction", definition: { body: "function (x) { return x; }" } },
 ];
 

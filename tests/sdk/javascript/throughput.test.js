@@ -4,7 +4,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { KEY, OLD_ETAG, fresh, ifMatch, makeContainer, overBothSchemes, refused } from "./support/check.js";
 
-const MIGRATE = { autoscale: "x-ms-cosmos-migrate-offer-to-autopilot", manual: "x-ms-cosmos-migrate-offer-to-manual-throughput" };
+const MIGRATE = {
+  autoscale: "x-ms-cosmos-migrate-offer-to-autopilot",
+  manual: "x-ms-cosmos-migrate-offer-to-manual-throughput",
+};
 
 overBothSchemes((shared) => {
   const offerOf = async (target) => (await target.readOffer()).resource;
@@ -43,7 +46,13 @@ overBothSchemes((shared) => {
     });
   }
 
-  for (const wrong of [{ throughput: 100 }, { throughput: 450 }, { throughput: 1_000_100 }, { maxThroughput: 100 }, { maxThroughput: 1500 }]) {
+  for (const wrong of [
+    { throughput: 100 },
+    { throughput: 450 },
+    { throughput: 1_000_100 },
+    { maxThroughput: 100 },
+    { maxThroughput: 1500 },
+  ]) {
     test(`${JSON.stringify(wrong)} is refused`, async () => {
       await refused(400, () => makeContainer(shared.database, wrong));
     });

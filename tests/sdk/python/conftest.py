@@ -1,5 +1,7 @@
 """One server for the whole run; every test runs once over http and once over https."""
 
+import signal
+
 import pytest
 from azure.cosmos import CosmosClient, PartitionKey
 
@@ -9,6 +11,8 @@ from support import fresh
 
 @pytest.fixture(scope="session")
 def server():
+    # Ended from outside, the tests still stop what they started.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     running = under_test.Server()
     yield running
     running.stop()

@@ -37,7 +37,9 @@ class Server:
     def start(self) -> None:
         keys = ["--key", PRIMARY_KEY, "--secondary-key", SECONDARY_KEY, "--read-only-key", READ_ONLY_KEY]
         listen = ["--listen", f"127.0.0.1:{self.port}"]
-        self.process = subprocess.Popen([str(PROGRAM), "serve", *listen, *keys, *self.storage], stdout=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            [str(PROGRAM), "serve", *listen, *keys, *self.storage], stdout=subprocess.DEVNULL
+        )
         self.wait_until_ready()
 
     def wait_until_ready(self) -> None:

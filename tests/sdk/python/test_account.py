@@ -46,7 +46,7 @@ def test_the_read_only_key_reads_and_writes_nothing(endpoint, database, containe
     assert container.read_item("1", "a")["id"] == "1"
 
 
-@pytest.mark.parametrize("key", ["AAAA", PRIMARY_KEY.replace("C2y6", "C2y7"), READ_ONLY_KEY.replace("cmVh", "cmVi")])
+@pytest.mark.parametrize("key", ["AAAA", PRIMARY_KEY.replace("C2y6", "C2y7")], ids=["short", "one bit off"])
 def test_another_key_is_unauthorized(endpoint, key):
     with pytest.raises(exceptions.CosmosHttpResponseError) as caught:
         CosmosClient(endpoint, key)

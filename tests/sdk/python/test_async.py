@@ -80,7 +80,9 @@ def test_the_life_of_everything_else(endpoint):
         ranges = [one async for one in container.read_feed_ranges()]
         assert len(ranges) == 1
         user = await database.create_user({"id": "u"})
-        permission = await user.create_permission({"id": "p", "permissionMode": "Read", "resource": container.container_link})
+        permission = await user.create_permission(
+            {"id": "p", "permissionMode": "Read", "resource": container.container_link}
+        )
         async with CosmosClient(endpoint, {container.container_link: permission.properties["_token"]}) as reader:
             allowed = reader.get_database_client(database.id).get_container_client("c")
             assert (await allowed.read())["id"] == "c"

@@ -127,7 +127,9 @@ def test_a_name_that_is_too_long_is_refused(client, name):
         client.create_database(name)
 
 
-@pytest.mark.parametrize("name", ["a" * 255, "with space", "colls", "dbs", "ÄÖÜ 日本語 🚀", "a+b=c&d%20e", "'\"", "@:;,$!*()"])
+@pytest.mark.parametrize(
+    "name", ["a" * 255, "with space", "colls", "dbs", "ÄÖÜ 日本語 🚀", "a+b=c&d%20e", "'\"", "@:;,$!*()"]
+)
 def test_unusual_names_work(client, name):
     client.create_database(name)
     assert client.get_database_client(name).read()["id"] == name

@@ -27,7 +27,9 @@ def restart(server):
 def test_everything_survives_a_kill(killable):
     server, client = killable
     database = client.create_database("d", offer_throughput=600)
-    container = database.create_container("c", PartitionKey("/pk"), offer_throughput=ThroughputProperties(auto_scale_max_throughput=2000), default_ttl=-1)
+    container = database.create_container(
+        "c", PartitionKey("/pk"), offer_throughput=ThroughputProperties(auto_scale_max_throughput=2000), default_ttl=-1
+    )
     tree = database.create_container("tree", PartitionKey(["/a", "/b"]))
     items = [container.create_item({"id": str(number), "pk": number % 3, "text": "ü" * number}) for number in range(50)]
     items[1] = container.upsert_item({**content(items[1]), "changed": True})
@@ -36,7 +38,12 @@ def test_everything_survives_a_kill(killable):
     user = database.create_user({"id": "u"})
     permission = user.create_permission({"id": "p", "permissionMode": "All", "resource": container.container_link})
     container.scripts.create_user_defined_function({"id": "f", "body": "function () {}"})
-    before = [dict(client.get_database_client("d").read()), dict(container.read()), dict(tree.read()), dict(user.read())]
+    before = [
+        dict(client.get_database_client("d").read()),
+        dict(container.read()),
+        dict(tree.read()),
+        dict(user.read()),
+    ]
     pages = container.read_all_items(max_item_count=7).by_page()
     head = ids(next(pages))
 
@@ -55,7 +62,9 @@ def test_everything_survives_a_kill(killable):
     # A continuation token and a resource token of before are good.
     rest = container.read_all_items(max_item_count=7).by_page(pages.continuation_token)
     assert head + [item["id"] for page in rest for item in page] == [item["id"] for item in items[1:]]
-    with CosmosClient(client.client_connection.url_connection, {container.container_link: permission.properties["_token"]}) as holder:
+    with CosmosClient(
+        client.client_connection.url_connection, {container.container_link: permission.properties["_token"]}
+    ) as holder:
         assert holder.get_database_client("d").get_container_client("c").read_item("7", 1)["id"] == "7"
     # Sequences go on: nothing that was given out is given again.
     later = container.create_item({"id": "0", "pk": 0})

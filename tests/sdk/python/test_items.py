@@ -148,7 +148,10 @@ def test_replace_and_delete_only_if_the_etag_is_current(container, item):
 
 
 def test_upsert_heeds_the_etag_only_of_an_item_that_exists(container):
-    body, condition = {"id": fresh("item"), "pk": "a"}, {"etag": OLD_ETAG, "match_condition": MatchConditions.IfNotModified}
+    body, condition = (
+        {"id": fresh("item"), "pk": "a"},
+        {"etag": OLD_ETAG, "match_condition": MatchConditions.IfNotModified},
+    )
     created = container.upsert_item(body, **condition)
     with refused(412):
         container.upsert_item(body, **condition)
@@ -201,7 +204,11 @@ def test_of_many_writers_with_one_etag_exactly_one_wins(container, item):
 
 def test_writes_without_a_response_still_tell_the_etag(container):
     body = {"id": fresh("item"), "pk": "a", "value": 1}
-    for act in (container.create_item, container.upsert_item, lambda body, **options: container.replace_item(body["id"], body, **options)):
+    for act in (
+        container.create_item,
+        container.upsert_item,
+        lambda body, **options: container.replace_item(body["id"], body, **options),
+    ):
         answer = act(body, no_response=True)
         assert dict(answer) == {}
         headers = answer.get_response_headers()
@@ -222,8 +229,30 @@ def test_a_client_that_wants_no_responses(endpoint, database, container):
 
 @pytest.mark.parametrize(
     "value",
-    [0, -1, 2**53 - 1, -(2**53) + 1, 0.1, -2.5, 1e300, 5e-324, 1.7976931348623157e308, "", "\u0000\u0001\u001f\u007f", "\u2028\u2029\ufeff\ufffd",
-     "😀" * 10, '"\\/\b\f\n\r\t', [], {}, [[]], {"": ""}, {"a": {"b": {"c": [None, False, {"d": 1}]}}}, None, True, False],
+    [
+        0,
+        -1,
+        2**53 - 1,
+        -(2**53) + 1,
+        0.1,
+        -2.5,
+        1e300,
+        5e-324,
+        1.7976931348623157e308,
+        "",
+        "\u0000\u0001\u001f\u007f",
+        "\u2028\u2029\ufeff\ufffd",
+        "😀" * 10,
+        '"\\/\b\f\n\r\t',
+        [],
+        {},
+        [[]],
+        {"": ""},
+        {"a": {"b": {"c": [None, False, {"d": 1}]}}},
+        None,
+        True,
+        False,
+    ],
     ids=repr,
 )
 def test_values_come_back_as_they_went(container, value):

@@ -5,6 +5,7 @@ import time
 import pytest
 from azure.cosmos import CosmosClient, PartitionKey, exceptions
 
+from server import PRIMARY_KEY
 from support import fresh, ids, refused
 
 EXPIRY_SECONDS_MIN = 10
@@ -122,7 +123,11 @@ def test_permissions_go_with_their_user(database, guarded):
 
 @pytest.mark.parametrize(
     "body",
-    [{"permissionMode": "Write", "resource": "dbs/d/colls/c"}, {"permissionMode": "Read"}, {"resource": "dbs/d/colls/c"}],
+    [
+        {"permissionMode": "Write", "resource": "dbs/d/colls/c"},
+        {"permissionMode": "Read"},
+        {"resource": "dbs/d/colls/c"},
+    ],
     ids=["unknown mode", "no resource", "no mode"],
 )
 def test_a_bad_permission_is_refused(user, body):
@@ -241,22 +246,30 @@ def test_a_token_dies_with_its_container(holder, database):
         container.client_connection.ReadItem(f"{link}/docs/1", {"partitionKey": "a"})
 
 
-def test_a_token_expires(holder, user, guarded):
-    body = {"id": fresh("p"), "permissionMode": "Read", "resource": guarded.container_link}
-    permission = user.create_permission(body, resource_token_expiry_seconds=EXPIRY_SECONDS_MIN)
-    database = holder.of_token(guarded.container_link, permission.properties["_token"])
-    container = database.get_container_client(guarded.id)
-    assert container.read_item("1", "a")["pk"] == "a"
-    deadline = time.monotonic() + EXPIRY_SECONDS_MIN + 5
-    while True:
-        try:
-            container.read_item("1", "a")
-        except exceptions.CosmosHttpResponseError as error:
-            assert error.status_code == 403
-            break
-        assert time.monotonic() < deadline, "the token did not expire"
-        time.sleep(0.5)
-    # A read of the permission gives a new token.
-    renewed = user.get_permission(permission.id).properties["_token"]
-    container = holder.of_token(guarded.container_link, renewed).get_container_client(guarded.id)
-    assert container.read_item("1", "a")["pk"] == "a"
+def test_a_token_expires(server):
+    """Both schemes wait together."""
+    with CosmosClient(server.endpoint("http"), PRIMARY_KEY) as owner:
+        database = owner.create_database(fresh("expiry"))
+        container = database.create_container("c", PartitionKey("/pk"))
+        container.create_item({"id": "1", "pk": "a"})
+        user = database.create_user({"id": "u"})
+        body = {"id": "p", "permissionMode": "Read", "resource": container.container_link}
+        permission = user.create_permission(body, resource_token_expiry_seconds=EXPIRY_SECONDS_MIN)
+
+        def client(scheme, token):
+            return CosmosClient(server.endpoint(scheme), {container.container_link: token})
+
+        def read(holder):
+            return holder.get_database_client(database.id).get_container_client("c").read_item("1", "a")
+
+        token = permission.properties["_token"]
+        with client("http", token) as plain, client("https", token) as encrypted:
+            assert read(plain)["id"] == read(encrypted)["id"] == "1"
+            time.sleep(EXPIRY_SECONDS_MIN + 1)
+            for holder in (plain, encrypted):
+                with refused(403, "(Forbidden)"):
+                    read(holder)
+        # A read of the permission gives a new token.
+        with client("https", user.get_permission("p").properties["_token"]) as renewed:
+            assert read(renewed)["id"] == "1"
+        owner.delete_database(database)

@@ -15,7 +15,9 @@ KINDS = {
 def test_the_life_of_a_script(container, kind):
     scripts, definition = container.scripts, {"id": fresh(kind), **KINDS[kind]}
     name = definition["id"]
-    create, read, replace, delete = (getattr(scripts, f"{act}_{kind}") for act in ("create", "get", "replace", "delete"))
+    create, read, replace, delete = (
+        getattr(scripts, f"{act}_{kind}") for act in ("create", "get", "replace", "delete")
+    )
     created = create(definition)
     assert {key: created[key] for key in definition} == definition
     assert created["_self"].startswith(container.read()["_self"]) and created["_etag"]

@@ -98,7 +98,9 @@ def test_a_client_keeps_its_session(endpoint, database):
         assert list(kept[container.read()["_rid"]]) == ["0"]
         hook = Hook()
         seen = []
-        container.read_item("1", "a", raw_request_hook=lambda request: seen.append(request.http_request.headers), response_hook=hook)
+        container.read_item(
+            "1", "a", raw_request_hook=lambda request: seen.append(request.http_request.headers), response_hook=hook
+        )
         assert seen[-1]["x-ms-session-token"] == written == hook.headers["x-ms-session-token"]
 
 

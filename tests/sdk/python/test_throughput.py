@@ -5,7 +5,10 @@ from azure.cosmos import PartitionKey, ThroughputProperties
 
 from support import fresh, refused
 
-MIGRATE = {"autoscale": "x-ms-cosmos-migrate-offer-to-autopilot", "manual": "x-ms-cosmos-migrate-offer-to-manual-throughput"}
+MIGRATE = {
+    "autoscale": "x-ms-cosmos-migrate-offer-to-autopilot",
+    "manual": "x-ms-cosmos-migrate-offer-to-manual-throughput",
+}
 
 
 @pytest.fixture
@@ -172,7 +175,12 @@ def test_an_offer_is_replaced_only_if_its_etag_is_current(connection, make_conta
     offer = dict(make_container().get_throughput().properties)
     condition = {"accessCondition": {"type": "IfMatch", "condition": offer["_etag"]}}
     replace = lambda value: connection.Replace(
-        {**offer, "content": {**offer["content"], "offerThroughput": value}}, f"/offers/{offer['id']}/", "offers", offer["id"], None, condition
+        {**offer, "content": {**offer["content"], "offerThroughput": value}},
+        f"/offers/{offer['id']}/",
+        "offers",
+        offer["id"],
+        None,
+        condition,
     )
     assert replace(500)["_etag"] != offer["_etag"]
     with refused(412):

@@ -3,7 +3,7 @@
 use super::containers::owner_missing;
 use crate::answer::Answer;
 use crate::database::partition::PartitionKey;
-use crate::database::{Container, Error, FeedScope, Outcome, WriteMode, WriteOptions};
+use crate::database::{Container, Error, FeedScope, Outcome, WriteMode, WriteOptions, push_document};
 use crate::error::Failure;
 use crate::lookup::{self, Lookup};
 use crate::paging::{self, Feed};
@@ -169,7 +169,7 @@ fn item(status: StatusCode, outcome: Outcome, with_body: bool) -> Answer {
     let Outcome { container, range_id, lsn, body, charge, .. } = outcome;
     let mut answer = if with_body {
         let mut json = Vec::new();
-        render::document(container.rid(), &body, &mut json);
+        push_document(container.rid(), &body, &mut json);
         Answer::json(status, json)
     } else {
         Answer::empty(status)
@@ -202,7 +202,7 @@ async fn read_feed(
         return Err(Error::KeyRangeGone.into());
     }
     let scope = match (partition_key, request.slice()?, range_id) {
-        (Some(key), ..) => FeedScope::Partition(key),
+        (Some(key), ..) => shared.account.partition_scope(container, key)?,
         (None, Some(slice), _) => FeedScope::Slice(slice),
         (None, None, Some(id)) => FeedScope::Range(id),
         (None, None, None) => FeedScope::All,
@@ -215,7 +215,7 @@ async fn read_feed(
         .iter()
         .map(|body| {
             let mut json = Vec::new();
-            render::document(container.rid(), body, &mut json);
+            push_document(container.rid(), body, &mut json);
             json
         })
         .collect();

@@ -133,8 +133,8 @@ fn sets() {
 
 #[test]
 fn repeated_arguments_do_not_grow_without_bound() {
-    let large = Value::Array(vec![Value::Array(vec![Value::Null; 100_000])]);
-    assert!(concat(&vec![large; 1000]).is_none());
+    let large = Value::Array(vec![Value::Array(vec![Value::Null; 20_000])]);
+    assert!(concat(&vec![large; 200]).is_none());
 }
 
 proptest! {

@@ -411,7 +411,10 @@ fn binary_operator(symbol: Symbol) -> Option<BinaryOperator> {
 }
 
 fn binary_level(operator: BinaryOperator) -> u8 {
-    use BinaryOperator::*;
+    use BinaryOperator::{
+        Add, BitAnd, BitOr, BitXor, Concatenate, Divide, Equal, Greater, GreaterOrEqual, Less, LessOrEqual,
+        Multiply, NotEqual, Remainder, ShiftLeft, ShiftRight, ShiftRightZero, Subtract,
+    };
     match operator {
         Multiply | Divide | Remainder => level::MULTIPLICATION,
         Add | Subtract => level::ADDITION,

@@ -34,7 +34,7 @@ impl Parser<'_> {
 
     fn later_clauses(&mut self, query: &mut Query, height: &mut u32) -> Parsed<()> {
         if self.at(Keyword::From) {
-            query.from = Some(self.from_clause(height)?);
+            query.from = Some(self.sources(height)?);
         }
         if self.accept(Keyword::Where) {
             query.filter = Some(self.tracked(height)?);
@@ -95,7 +95,7 @@ impl Parser<'_> {
         Ok(None)
     }
 
-    fn from_clause(&mut self, height: &mut u32) -> Parsed<FromClause> {
+    fn sources(&mut self, height: &mut u32) -> Parsed<FromClause> {
         let start = self.advance();
         let first = self.source(height)?;
         let mut joins = Vec::new();

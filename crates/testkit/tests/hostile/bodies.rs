@@ -21,7 +21,11 @@ fn nested(depth: usize, open: &str, close: &str) -> String {
 #[test]
 fn the_largest_item_and_one_byte_more() {
     let mut world = World::new();
-    world.refused(413, "Message: {\"Errors\":[\"Request size is too large\"]}\r\n", &create(item_of(ITEM_BYTES_MAX + 1)));
+    world.refused(
+        413,
+        "Message: {\"Errors\":[\"Request size is too large\"]}\r\n",
+        &create(item_of(ITEM_BYTES_MAX + 1)),
+    );
     world.assert_unchanged();
     world.client.expect(201, &create(item_of(ITEM_BYTES_MAX)));
     let read = Request::new("GET", "/dbs/d/colls/c/docs/big").partition_key("[\"a\"]");
@@ -73,12 +77,18 @@ fn nesting() {
         world.refused(400, "", &create(nested(129, open, close)));
         world.refused(400, "", &create(nested(100_000, open, close)));
         // Never closed: a parser that recurses would not live to see the end.
-        world.refused(400, "", &create(format!("{{\"id\":\"deep\",\"pk\":\"a\",\"x\":{}", open.repeat(400_000))));
+        world.refused(
+            400,
+            "",
+            &create(format!("{{\"id\":\"deep\",\"pk\":\"a\",\"x\":{}", open.repeat(400_000))),
+        );
         world.assert_unchanged();
         world.client.expect(201, &create(nested(128, open, close)));
         let read = Request::new("GET", "/dbs/d/colls/c/docs/deep").partition_key("[\"a\"]");
         assert!(world.client.expect(200, &read).text().contains(&open.repeat(127)));
-        world.client.expect(204, &Request::new("DELETE", "/dbs/d/colls/c/docs/deep").partition_key("[\"a\"]"));
+        world
+            .client
+            .expect(204, &Request::new("DELETE", "/dbs/d/colls/c/docs/deep").partition_key("[\"a\"]"));
     }
 }
 
@@ -86,7 +96,9 @@ fn nesting() {
 #[test]
 fn nesting_and_size_of_definitions() {
     let mut world = World::new();
-    for target in ["/dbs", "/dbs/d/colls", "/dbs/d/users", "/dbs/d/colls/c/sprocs", "/dbs/d/clientencryptionkeys"] {
+    for target in
+        ["/dbs", "/dbs/d/colls", "/dbs/d/users", "/dbs/d/colls/c/sprocs", "/dbs/d/clientencryptionkeys"]
+    {
         let deep = format!("{{\"id\":\"x\",\"y\":{}", "[".repeat(400_000));
         world.refused(400, "", &Request::new("POST", target).body(deep));
         let name = format!("{{\"id\":\"{}\"}}", "x".repeat(3 << 20));
@@ -128,7 +140,9 @@ fn truncated_bodies() {
 #[test]
 fn malformed_chunks() {
     let mut world = World::new();
-    for chunks in ["zz\r\n{}\r\n0\r\n\r\n", "-1\r\n{}\r\n0\r\n\r\n", "ffffffffffffffffff\r\n{}", "2\r\n{}garbage"] {
+    for chunks in
+        ["zz\r\n{}\r\n0\r\n\r\n", "-1\r\n{}\r\n0\r\n\r\n", "ffffffffffffffffff\r\n{}", "2\r\n{}garbage"]
+    {
         let request = create(chunks).header("transfer-encoding", "chunked");
         let mut connection = Connection::open(world.server.address()).unwrap();
         connection.send(&world.client.bytes(&request)).unwrap();
@@ -144,15 +158,43 @@ fn malformed_chunks() {
 fn numbers_keep_their_spelling() {
     let mut world = World::new();
     let spellings = [
-        "0", "-0", "0.0", "-0.0", "1E+2", "1e2", "1.50", "12345678901234567890", "123456789012345678901234567890",
-        "9007199254740993", "1.7976931348623157e308", "5e-324", "1e-400", "0.1e1", "-1E-1",
+        "0",
+        "-0",
+        "0.0",
+        "-0.0",
+        "1E+2",
+        "1e2",
+        "1.50",
+        "12345678901234567890",
+        "123456789012345678901234567890",
+        "9007199254740993",
+        "1.7976931348623157e308",
+        "5e-324",
+        "1e-400",
+        "0.1e1",
+        "-1E-1",
     ];
-    let members: Vec<String> = spellings.iter().enumerate().map(|(index, text)| format!("\"n{index}\":{text}")).collect();
+    let members: Vec<String> =
+        spellings.iter().enumerate().map(|(index, text)| format!("\"n{index}\":{text}")).collect();
     let members = members.join(",");
     world.client.expect(201, &create(format!("{{\"id\":\"n\",\"pk\":\"a\",{members}}}")));
     let read = Request::new("GET", "/dbs/d/colls/c/docs/n").partition_key("[\"a\"]");
     assert!(world.client.expect(200, &read).text().contains(&members));
-    for wrong in ["1e400", "-1e400", "1e99999999999", "01", "+1", ".5", "1.", "1e", "0x10", "NaN", "Infinity", "--1", "1_000"] {
+    for wrong in [
+        "1e400",
+        "-1e400",
+        "1e99999999999",
+        "01",
+        "+1",
+        ".5",
+        "1.",
+        "1e",
+        "0x10",
+        "NaN",
+        "Infinity",
+        "--1",
+        "1_000",
+    ] {
         world.refused(400, "", &create(format!("{{\"id\":\"m\",\"pk\":\"a\",\"n\":{wrong}}}")));
     }
     world.client.expect(404, &Request::new("GET", "/dbs/d/colls/c/docs/m").partition_key("[\"a\"]"));
@@ -170,4 +212,32 @@ fn duplicate_names() {
     assert_eq!(text.matches("\"n\":").count(), 1, "{text}");
     assert!(text.contains("\"n\":9999"), "{text}");
     world.client.expect(404, &Request::new("GET", "/dbs/d/colls/c/docs/first").partition_key("[\"a\"]"));
+}
+
+/// The binary form of JSON that the Rust SDK sends: cut at every byte, with lengths that lie, nested without end.
+#[test]
+fn binary_bodies() {
+    let mut world = World::new();
+    let whole = b"\x80\xED\x0D\x03\x82id\x81b\x82pk\x81a\x81n\xD1";
+    let starts = (1..whole.len()).map(|length| whole[..length].to_vec());
+    let lies: [&[u8]; 9] = [
+        b"\x80",
+        b"\x80\xED\xFF\x03\x82id\x81b",
+        b"\x80\xEF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x82id\x81b",
+        b"\x80\xED\x05\xFF\x82id\x81b",
+        b"\x80\xC2\xFF\xFF\xFF\x7Fx",
+        b"\x80\xED\x05\x01\x82\xFF\xFE\x81b",
+        b"\x80\xED\x04\x01\xD1\x82id",
+        b"\x80\x81x",
+        b"\x80\xED\x05\x01\x82id\xC3\x00",
+    ];
+    let deep = [vec![0x80], vec![0xE1; 300_000], vec![0xD1]].concat();
+    for body in starts.chain(lies.map(<[u8]>::to_vec)).chain([deep]) {
+        world.refused(400, "", &create(body));
+    }
+    world.assert_unchanged();
+    world.client.expect(201, &create(&whole[..]));
+    let read = Request::new("GET", "/dbs/d/colls/c/docs/b").partition_key("[\"a\"]");
+    let text = world.client.expect(200, &read).text();
+    assert!(text.starts_with("{\"id\":\"b\",\"pk\":\"a\",\"n\":false,"), "{text}");
 }

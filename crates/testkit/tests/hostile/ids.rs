@@ -7,11 +7,50 @@ use astrarium_testkit::request::encode_id;
 
 /// A word of each of many scripts, and characters that break naive handling of text.
 const SCRIPTS: [&str; 44] = [
-    "Latin", "Ñandú", "Ελληνικά", "Кириллица", "Հայերեն", "עברית", "العربية", "فارسی", "ܣܘܪܝܝܐ", "ދިވެހި",
-    "देवनागरी", "বাংলা", "ਗੁਰਮੁਖੀ", "ગુજરાતી", "ଓଡ଼ିଆ", "தமிழ்", "తెలుగు", "ಕನ್ನಡ", "മലയാളം", "සිංහල",
-    "ไทย", "ລາວ", "བོད་ཡིག", "မြန်မာ", "ქართული", "ភាសាខ្មែរ", "አማርኛ", "ᏣᎳᎩ", "ᐃᓄᒃᑎᑐᑦ", "ᚠᚢᚦᚨᚱᚲ",
-    "ꦧꦱꦗꦮ", "汉字", "漢字", "ひらがな", "カタカナ", "한국어", "𐎀𐎁𐎂", "𓀀𓁐", "😀👩‍👩‍👧", "e\u{301}",
-    "\u{202e}right to left", "zero\u{200b}width", "\u{feff}mark", "\u{10ffff}",
+    "Latin",
+    "Ñandú",
+    "Ελληνικά",
+    "Кириллица",
+    "Հայերեն",
+    "עברית",
+    "العربية",
+    "فارسی",
+    "ܣܘܪܝܝܐ",
+    "ދިވެހި",
+    "देवनागरी",
+    "বাংলা",
+    "ਗੁਰਮੁਖੀ",
+    "ગુજરાતી",
+    "ଓଡ଼ିଆ",
+    "தமிழ்",
+    "తెలుగు",
+    "ಕನ್ನಡ",
+    "മലയാളം",
+    "සිංහල",
+    "ไทย",
+    "ລາວ",
+    "བོད་ཡིག",
+    "မြန်မာ",
+    "ქართული",
+    "ភាសាខ្មែរ",
+    "አማርኛ",
+    "ᏣᎳᎩ",
+    "ᐃᓄᒃᑎᑐᑦ",
+    "ᚠᚢᚦᚨᚱᚲ",
+    "ꦧꦱꦗꦮ",
+    "汉字",
+    "漢字",
+    "ひらがな",
+    "カタカナ",
+    "한국어",
+    "𐎀𐎁𐎂",
+    "𓀀𓁐",
+    "😀👩‍👩‍👧",
+    "e\u{301}",
+    "\u{202e}right to left",
+    "zero\u{200b}width",
+    "\u{feff}mark",
+    "\u{10ffff}",
 ];
 
 /// Creates, reads, replaces, lists and deletes a resource by its escaped name.
@@ -42,8 +81,9 @@ fn items_in_every_script() {
 fn items_with_odd_characters() {
     let mut world = World::new();
     for id in [
-        " ", "  a  ", ".", "..", "...", "%", "%20", "%2F", "a%", "?", "a?b=c", "?a", "#", "a#b", "a+b", "a&b=c", "'", "\"", "<>",
-        "{}", "[]", "|", "^", "`", "~", "\t", "\r\n", "\u{1}", "\u{7f}", "docs", "null", "true", "0", "-1", ";", ":", "@", "$", ",",
+        " ", "  a  ", ".", "..", "...", "%", "%20", "%2F", "a%", "?", "a?b=c", "?a", "#", "a#b", "a+b",
+        "a&b=c", "'", "\"", "<>", "{}", "[]", "|", "^", "`", "~", "\t", "\r\n", "\u{1}", "\u{7f}", "docs",
+        "null", "true", "0", "-1", ";", ":", "@", "$", ",",
     ] {
         check_item(&mut world, id);
     }
@@ -82,11 +122,23 @@ fn names_in_every_script() {
     for (feed, members) in kinds {
         let body = |name: &str| format!("{{\"id\":\"{}\"{members}}}", escape(name));
         let longest = "n".repeat(255);
-        for name in SCRIPTS.iter().copied().chain([longest.as_str(), "漢".repeat(255).as_str(), "a b", ".", "..", "%41", "+"]) {
+        for name in SCRIPTS.iter().copied().chain([
+            longest.as_str(),
+            "漢".repeat(255).as_str(),
+            "a b",
+            ".",
+            "..",
+            "%41",
+            "+",
+        ]) {
             let target = format!("{feed}/{}", encode_id(name));
             world.client.expect(201, &Request::new("POST", feed).body(body(name)));
             let read = world.client.expect(200, &Request::new("GET", &target));
-            assert!(read.text().starts_with(&format!("{{\"id\":\"{}\"", escape(name))), "{name:?}: {}", read.text());
+            assert!(
+                read.text().starts_with(&format!("{{\"id\":\"{}\"", escape(name))),
+                "{name:?}: {}",
+                read.text()
+            );
             world.client.expect(204, &Request::new("DELETE", &target));
         }
         let fragment = "Ensure to provide a unique non-empty string less than '255' characters.";

@@ -5,13 +5,13 @@ use astrarium_testkit::Request;
 use astrarium_testkit::http::Connection;
 use std::time::Duration;
 
-/// Sends bytes and reads until the server closes; an honest client is served afterwards.
+/// Sends bytes and reads until the server closes.
 #[track_caller]
-fn check_closed(world: &mut World, bytes: &[u8]) -> String {
+fn answer_until_close(world: &World, bytes: &[u8]) -> String {
     let mut connection = Connection::open(world.server.address()).unwrap();
     connection.set_patience(Duration::from_secs(10)).unwrap();
-    connection.send(bytes).unwrap();
-    connection.finish_sending().unwrap();
+    // The server may have closed before it has seen all of it.
+    let _ = connection.send(bytes).and_then(|()| connection.finish_sending());
     let answer = connection.read_to_close().unwrap();
     String::from_utf8_lossy(&answer).into_owned()
 }
@@ -41,12 +41,14 @@ fn garbage_instead_of_http() {
         after_preface(&[0xFF; 4096]),
         after_preface(&[0; 9]),
         after_preface(b"\xff\xff\xff\x04\x00\x00\x00\x00\x00"),
-        after_preface(b"\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00\x05\x01\x05\x00\x00\x00\x01\xff\xff\xff\xff\xff"),
+        after_preface(
+            b"\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00\x05\x01\x05\x00\x00\x00\x01\xff\xff\xff\xff\xff",
+        ),
         after_preface(b"\x00\x00\x04\x08\x00\x00\x00\x00\x00\x00\x00\x00\x00"),
         b"PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n".to_vec(),
     ];
     for bytes in attempts {
-        let answer = check_closed(&mut world, &bytes);
+        let answer = answer_until_close(&world, &bytes);
         let polite = answer.is_empty() || answer.starts_with("HTTP/1.1 4") || !answer.starts_with("HTTP");
         assert!(polite, "{:?}: {answer}", String::from_utf8_lossy(&bytes[..bytes.len().min(80)]));
         world.assert_unchanged();
@@ -56,10 +58,10 @@ fn garbage_instead_of_http() {
 /// A garbled HTTP/1.0 or nameless host request gets an ordinary answer.
 #[test]
 fn old_http() {
-    let mut world = World::new();
-    let answer = check_closed(&mut world, b"GET /alive HTTP/1.0\r\n\r\n");
+    let world = World::new();
+    let answer = answer_until_close(&world, b"GET /alive HTTP/1.0\r\n\r\n");
     assert!(answer.starts_with("HTTP/1.0 200") || answer.starts_with("HTTP/1.1 200"), "{answer}");
-    let answer = check_closed(&mut world, b"GET /alive HTTP/1.1\r\n\r\n");
+    let answer = answer_until_close(&world, b"GET /alive HTTP/1.1\r\n\r\n");
     assert!(answer.contains("200 OK"), "{answer}");
 }
 
@@ -104,7 +106,11 @@ fn pipelined_requests() {
     for number in 0..50 {
         assert_eq!(connection.receive("POST").unwrap().status, 201);
         let read = connection.receive("GET").unwrap();
-        assert!(read.status == 200 && read.text().starts_with(&format!("{{\"id\":\"{number}\"")), "{}", read.text());
+        assert!(
+            read.status == 200 && read.text().starts_with(&format!("{{\"id\":\"{number}\"")),
+            "{}",
+            read.text()
+        );
     }
     assert_refusal(400, "", &connection.receive("POST").unwrap());
     assert_eq!(connection.receive("GET").unwrap().status, 200);
@@ -121,7 +127,8 @@ fn no_request_is_smuggled_in_a_body() {
     let unsigned = outer.credential(astrarium_testkit::Credential::None);
     let _ = connection.exchange("POST", &world.client.bytes(&unsigned));
     // Both lengths at once are how requests are smuggled past proxies.
-    let both = Request::new("POST", "/dbs").header("transfer-encoding", "chunked").header("content-length", "4");
+    let both =
+        Request::new("POST", "/dbs").header("transfer-encoding", "chunked").header("content-length", "4");
     let mut bytes = world.client.bytes(&both);
     bytes.extend_from_slice(b"0\r\n\r\n");
     bytes.extend_from_slice(&inner);
@@ -137,7 +144,13 @@ fn no_request_is_smuggled_in_a_body() {
 #[test]
 fn binary_headers() {
     let mut world = World::new();
-    for name in ["x-ms-documentdb-partitionkey", "if-match", "x-ms-session-token", "x-ms-continuation", "x-ms-activity-id"] {
+    for name in [
+        "x-ms-documentdb-partitionkey",
+        "if-match",
+        "x-ms-session-token",
+        "x-ms-continuation",
+        "x-ms-activity-id",
+    ] {
         let request = Request::new("GET", &format!("{DOCS}/kept")).header(name, "MARK");
         let bytes = world.client.bytes(&request);
         let place = bytes.windows(4).position(|four| four == b"MARK").unwrap();
@@ -145,7 +158,12 @@ fn binary_headers() {
             let bytes = [&bytes[..place], value, &bytes[place + 4..]].concat();
             let mut connection = Connection::open(world.server.address()).unwrap();
             let response = connection.exchange("GET", &bytes).unwrap();
-            assert!(matches!(response.status, 200 | 304 | 400), "{name}: {} {}", response.status, response.text());
+            assert!(
+                matches!(response.status, 200 | 304 | 400),
+                "{name}: {} {}",
+                response.status,
+                response.text()
+            );
         }
     }
     world.assert_unchanged();
@@ -157,11 +175,40 @@ fn odd_header_values() {
     let mut world = World::new();
     let deep = "[".repeat(50_000);
     let long = "9".repeat(50_000);
-    let values = ["", "-", "0", "-1", "1e400", "NaN", "null", "{}", "[]", "\"", "{\"token\":1}", "%00", "a,b;c=d", &deep, &long];
+    let values = [
+        "",
+        "-",
+        "0",
+        "-1",
+        "1e400",
+        "NaN",
+        "null",
+        "{}",
+        "[]",
+        "\"",
+        "{\"token\":1}",
+        "%00",
+        "a,b;c=d",
+        &deep,
+        &long,
+    ];
     for name in [
-        "x-ms-documentdb-partitionkey", "x-ms-max-item-count", "x-ms-continuation", "x-ms-session-token",
-        "x-ms-documentdb-partitionkeyrangeid", "x-ms-start-epk", "if-match", "if-none-match", "x-ms-consistency-level",
-        "x-ms-version", "x-ms-activity-id", "prefer", "x-ms-documentdb-expiry-seconds", "range", "expect", "accept-encoding",
+        "x-ms-documentdb-partitionkey",
+        "x-ms-max-item-count",
+        "x-ms-continuation",
+        "x-ms-session-token",
+        "x-ms-documentdb-partitionkeyrangeid",
+        "x-ms-start-epk",
+        "if-match",
+        "if-none-match",
+        "x-ms-consistency-level",
+        "x-ms-version",
+        "x-ms-activity-id",
+        "prefer",
+        "x-ms-documentdb-expiry-seconds",
+        "range",
+        "expect",
+        "accept-encoding",
     ] {
         for value in values {
             let read = Request::new("GET", DOCS).header(name, value);

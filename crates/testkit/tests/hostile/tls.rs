@@ -30,7 +30,8 @@ fn connect(address: SocketAddr, authority_pem: &str, name: &str) -> Tls {
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
-    let session = ClientConnection::new(Arc::new(config), ServerName::try_from(name.to_owned()).unwrap()).unwrap();
+    let session =
+        ClientConnection::new(Arc::new(config), ServerName::try_from(name.to_owned()).unwrap()).unwrap();
     let stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     Connection::over(StreamOwned::new(session, stream))
@@ -50,7 +51,8 @@ fn both_on_one_port() {
         assert_eq!(account.status, 200);
         // The endpoint to go on with is the encrypted one.
         assert!(account.text().contains("https://astrarium.test:8081/"), "{}", account.text());
-        let created = secure.exchange("POST", &world.client.bytes(&create("{\"id\":\"1\",\"pk\":\"a\"}"))).unwrap();
+        let created =
+            secure.exchange("POST", &world.client.bytes(&create("{\"id\":\"1\",\"pk\":\"a\"}"))).unwrap();
         assert_eq!(created.status, 201);
         let gone = Request::new("DELETE", "/dbs/d/colls/c/docs/1").partition_key("[\"a\"]");
         assert_eq!(secure.exchange("DELETE", &world.client.bytes(&gone)).unwrap().status, 204);
@@ -72,7 +74,8 @@ fn a_body_too_large_is_answered() {
 #[test]
 fn handshakes_that_go_wrong() {
     let mut world = encrypted();
-    let mut attempts: Vec<Vec<u8>> = vec![b"\x16".to_vec(), b"\x16\x03\x01\x00\x05hello".to_vec(), vec![0x16; 20_000]];
+    let mut attempts: Vec<Vec<u8>> =
+        vec![b"\x16".to_vec(), b"\x16\x03\x01\x00\x05hello".to_vec(), vec![0x16; 20_000]];
     attempts.push([b"\x16\x03\x01\xff\xff".to_vec(), vec![1; 70_000]].concat());
     for bytes in attempts {
         let mut connection = Connection::open(world.server.address()).unwrap();

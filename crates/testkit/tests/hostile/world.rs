@@ -23,7 +23,8 @@ impl World {
         let server = Server::start(options);
         let mut client = server.client();
         client.expect(201, &Request::new("POST", "/dbs").body("{\"id\":\"d\"}"));
-        let container = "{\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\",\"version\":2}}";
+        let container =
+            "{\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\",\"version\":2}}";
         client.expect(201, &Request::new("POST", "/dbs/d/colls").body(container));
         client.expect(201, &create("{\"id\":\"kept\",\"pk\":\"a\"}"));
         let mut world = World { server, client, before: String::new() };
@@ -67,7 +68,10 @@ pub(crate) fn assert_refusal(status: u16, fragment: &str, response: &Response) {
     assert_eq!(response.status, status, "{text}");
     assert_eq!(response.header("content-type"), Some("application/json"), "{text}");
     assert!(response.header("x-ms-activity-id").is_some(), "an activity id");
-    assert!(response.header("x-ms-request-charge").is_some_and(|charge| charge.parse::<f64>().is_ok()), "a charge");
+    assert!(
+        response.header("x-ms-request-charge").is_some_and(|charge| charge.parse::<f64>().is_ok()),
+        "a charge"
+    );
     let body = Json::parse(&text).unwrap();
     let message = body.get("message").and_then(Json::as_text).unwrap_or_default();
     assert!(body.get("code").and_then(Json::as_text).is_some(), "{text}");

@@ -5,14 +5,17 @@ export default async function* reporter(events) {
   let failed = 0;
   const started = Date.now();
   for await (const { type, data } of events) {
-    if (type === "test:stderr" || type === "test:stdout") yield data.message;
-    if (data?.details?.type === "suite" || (type !== "test:pass" && type !== "test:fail")) continue;
-    if (type === "test:pass") {
-      passed += data.nesting > 0 || data.details?.type === "test" ? 1 : 0;
-    } else {
+    if (type === "test:stderr" || type === "test:stdout") {
+      yield data.message;
+    } else if (type === "test:pass" && data.details?.type !== "suite") {
+      passed += 1;
+    } else if (type === "test:fail") {
+      const error = data.details?.error;
+      // A suite fails with its tests, which are told by themselves.
+      if (error?.failureType === "subtestsFailed") continue;
       failed += 1;
-      const { error } = data.details;
-      yield `FAILED ${data.file ?? ""} ${data.name}\n${(error.cause ?? error).stack ?? error.message}\n`;
+      const reason = error?.cause ?? error;
+      yield `FAILED ${data.file ?? ""} ${data.name}\n${reason?.stack ?? reason}\n`;
     }
   }
   yield `${passed} passed, ${failed} failed in ${((Date.now() - started) / 1000).toFixed(1)} s\n`;

@@ -101,7 +101,7 @@ fn what_the_planner_asks() {
 
 #[test]
 fn hostile_patterns_take_little_time() {
-    let text = "a".repeat(1 << 20);
+    let text = "a".repeat(1 << 18);
     let long = format!("%_{}b%", "a".repeat(4000));
     assert!(!LikePattern::compile(&long, None).unwrap().matches(&text));
     let many = "%a_".repeat(1000);

@@ -110,7 +110,12 @@ class UserTest {
         }
     }
 
-    /** A client that knows the token of one permission, of a user of its own, and no key. */
+    /**
+     * A client that knows the token of one permission, of a user of its own, and no key.
+     *
+     * <p>The builder's other way, permissions(..), cannot be tested: it keeps tokens by name, then asks for one by the
+     * container's rid, and gives up before it sends anything.
+     */
     private static CosmosClient holder(Fixture fixture, String scheme, CosmosPermissionProperties permission) throws Exception {
         String name = "holder of " + permission.getId();
         fixture.database.createUser(new CosmosUserProperties().setId(name));

@@ -1,0 +1,12 @@
+//! The program itself: how it starts, what it refuses, and how it bears a full disk and ten thousand connections.
+//!
+//! Each test runs the built binary on a port of its own and a folder of its own, both gone afterwards.
+
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
+
+mod connections;
+mod disk;
+mod folder;
+mod program;
+mod settings;
+mod shutdown;

@@ -1,0 +1,179 @@
+//! A running `astrarium serve`, and runs of the program that are expected to end.
+
+use astrarium_testkit::{Client, Request};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Where items of the container are.
+pub(crate) const DOCS: &str = "/dbs/d/colls/c/docs";
+
+/// Longest time to start or to stop; an empty folder takes a fraction of a second.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server process, killed when it is dropped.
+pub(crate) struct Program {
+    child: Child,
+    /// Reads what it complains about: nobody else would, and a full pipe would stop it.
+    stderr: Option<JoinHandle<String>>,
+    pub(crate) address: SocketAddr,
+    /// The line that says that it is ready.
+    pub(crate) ready_line: String,
+}
+
+/// What a run of the program left behind.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) success: bool,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// The program without settings from the environment of whoever runs the tests.
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_astrarium"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("ASTRARIUM_") {
+            command.env_remove(name);
+        }
+    }
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Runs the program to its end.
+pub(crate) fn run(arguments: &[&str]) -> Ended {
+    let mut child = command(arguments).spawn().unwrap();
+    let status = wait(&mut child);
+    let mut ended = Ended { success: status, stdout: String::new(), stderr: String::new() };
+    child.stdout.take().unwrap().read_to_string(&mut ended.stdout).unwrap();
+    child.stderr.take().unwrap().read_to_string(&mut ended.stderr).unwrap();
+    ended
+}
+
+/// Runs a program that must refuse, and checks a part of what it says.
+#[track_caller]
+pub(crate) fn refused(arguments: &[&str], fragments: &[&str]) -> Ended {
+    let ended = run(arguments);
+    assert!(!ended.success, "{arguments:?} was accepted: {ended:?}");
+    for fragment in fragments {
+        assert!(ended.stderr.contains(fragment), "{fragment:?} in {:?}", ended.stderr);
+    }
+    ended
+}
+
+fn wait(child: &mut Child) -> bool {
+    let began = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.success();
+        }
+        if began.elapsed() > PATIENCE {
+            child.kill().unwrap();
+            panic!("the program did not end within {PATIENCE:?}");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+impl Program {
+    /// Starts a server on a folder and waits until it is ready.
+    pub(crate) fn on(folder: &Path, arguments: &[&str]) -> Program {
+        let folder = folder.to_str().unwrap();
+        Program::start(&[&["--data", folder], arguments].concat())
+    }
+
+    /// Starts a server that keeps everything in memory.
+    pub(crate) fn in_memory(arguments: &[&str]) -> Program {
+        Program::start(&[&["--memory"], arguments].concat())
+    }
+
+    fn start(arguments: &[&str]) -> Program {
+        let mut child =
+            command(&[&["serve", "--listen", "127.0.0.1:0"], arguments].concat()).spawn().unwrap();
+        let mut ready_line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready_line).unwrap();
+        let address =
+            ready_line.split_once("AccountEndpoint=http://").and_then(|(_, rest)| rest.split('/').next());
+        let Some(address) = address.and_then(|address| address.parse().ok()) else {
+            let mut stderr = String::new();
+            let _ = child.kill();
+            child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+            panic!("no ready line but {ready_line:?} {stderr:?}");
+        };
+        let mut pipe = child.stderr.take().unwrap();
+        let reader = std::thread::spawn(move || {
+            let mut text = Vec::new();
+            let _ = pipe.read_to_end(&mut text);
+            String::from_utf8_lossy(&text).into_owned()
+        });
+        Program { child, stderr: Some(reader), address, ready_line }
+    }
+
+    pub(crate) fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client::of_process(self.address)
+    }
+
+    /// Makes the database `d` and the container `c`.
+    pub(crate) fn furnish(&self) {
+        let mut client = self.client();
+        client.expect(201, &Request::new("POST", "/dbs").body("{\"id\":\"d\"}"));
+        let container =
+            "{\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\",\"version\":2}}";
+        client.expect(201, &Request::new("POST", "/dbs/d/colls").body(container));
+    }
+
+    /// Asks it to end, as a service manager does.
+    pub(crate) fn terminate(&self) {
+        let id = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+    }
+
+    /// Waits for the end that was asked for.
+    pub(crate) fn ended(mut self) -> Ended {
+        let success = wait(&mut self.child);
+        let stderr = self.stderr.take().unwrap().join().unwrap();
+        Ended { success, stdout: self.ready_line.clone(), stderr }
+    }
+
+    /// Ends it in good order.
+    #[track_caller]
+    pub(crate) fn stop(self) -> Ended {
+        self.terminate();
+        let ended = self.ended();
+        assert!(ended.success, "{ended:?}");
+        ended
+    }
+
+    /// A line of the process's state as the system tells it, such as `VmRSS`, in kilobytes.
+    pub(crate) fn kilobytes(&self, name: &str) -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process_id())).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        line.trim().strip_suffix("kB")?.trim().parse().ok()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The request that makes an item.
+pub(crate) fn create(id: &str, filler: &str) -> Request {
+    let body = format!("{{\"id\":\"{id}\",\"pk\":\"a\",\"x\":\"{filler}\"}}");
+    Request::new("POST", DOCS).partition_key("[\"a\"]").body(body)
+}
+
+/// The request that reads an item.
+pub(crate) fn read(id: &str) -> Request {
+    Request::new("GET", &format!("{DOCS}/{id}")).partition_key("[\"a\"]")
+}

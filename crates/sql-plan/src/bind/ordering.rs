@@ -1,0 +1,182 @@
+//! ORDER BY and ORDER BY RANK.
+
+use super::grouping::Grouped;
+use super::{Binder, NO_ORDER};
+use crate::error::PlanError;
+use crate::expression::{Expr, Step};
+use crate::plan::{Order, OrderKey, RankComponent, Score};
+use astrarium_sql_functions::vector::DistanceFunction;
+use astrarium_sql_syntax::ast::{self, Direction, ExpressionKind, OrderBy, OrderItem, Query};
+use astrarium_value::Value;
+
+/// Functions by which rows may be ordered although they are no paths.
+const SCORES: [&str; 3] = ["VECTORDISTANCE", "_VECTORSCORE", "_FULLTEXTSCORE"];
+
+impl Binder<'_> {
+    /// The order of a query without grouping.
+    pub(super) fn order(&mut self, query: &Query) -> Result<Order, PlanError> {
+        match &query.order_by {
+            None => Ok(NO_ORDER),
+            Some(OrderBy::Rank { score, .. }) => self.rank(score),
+            Some(OrderBy::Items { items, .. }) => {
+                let mut keys: Vec<OrderKey> = Vec::with_capacity(items.len());
+                for item in items {
+                    let key = self.order_key(item)?;
+                    if keys.iter().any(|own| own.key == key.key) {
+                        let message = "The same path may not be ordered by twice.";
+                        return Err(PlanError::new(item.expression.span, "SC2207", message));
+                    }
+                    keys.push(key);
+                }
+                Ok(Order::Keys(keys))
+            }
+        }
+    }
+
+    /// The order of groups; one group of everything has none.
+    pub(super) fn grouped_order(&mut self, query: &Query, grouped: &mut Grouped) -> Result<Order, PlanError> {
+        let Some(OrderBy::Items { items, .. }) = &query.order_by else { return Ok(NO_ORDER) };
+        if query.group_by.is_empty() {
+            return Ok(NO_ORDER);
+        }
+        let keys = items.iter().map(|item| {
+            let key = self.grouped_expression(&item.expression, grouped)?;
+            Ok(OrderKey { key, descending: is_descending(item) })
+        });
+        Ok(Order::Keys(keys.collect::<Result<_, PlanError>>()?))
+    }
+
+    fn order_key(&mut self, item: &OrderItem) -> Result<OrderKey, PlanError> {
+        let score = match &item.expression.kind {
+            ExpressionKind::Call { name, .. } => SCORES.iter().find(|score| score.eq_ignore_ascii_case(name)),
+            _ => None,
+        };
+        let key = self.expression(&item.expression)?;
+        match (score, &key) {
+            (Some(&"VECTORDISTANCE"), Expr::Call(_, arguments, settings)) => {
+                if item.direction.is_some() {
+                    let message = "Specifying a sorting order (ASC or DESC) with VectorDistance function is not supported.";
+                    return Err(PlanError::new(item.expression.span, "SC2221", message));
+                }
+                let distance = explicit_distance(arguments).or(settings.vector.map(|vector| vector.distance_function));
+                let descending = distance.unwrap_or_default() != DistanceFunction::Euclidean;
+                Ok(OrderKey { key, descending })
+            }
+            // A score is best when greatest, unless the text says otherwise.
+            (Some(_), _) => Ok(OrderKey { descending: item.direction != Some(Direction::Ascending), key }),
+            (None, _) if self.is_document_path(&key) || self.is_computed(&item.expression) => {
+                Ok(OrderKey { key, descending: is_descending(item) })
+            }
+            (None, _) => {
+                let message = "Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.";
+                Err(PlanError::new(item.expression.span, "2206", message))
+            }
+        }
+    }
+
+    /// A path that begins at the document, by names and positions only.
+    fn is_document_path(&self, key: &Expr) -> bool {
+        matches!(key, Expr::Path(slot, steps) if !steps.is_empty()
+            && (Some(*slot) == self.root || self.scopes.iter().flatten().any(|(_, own)| own == slot))
+            && steps.iter().all(|step| matches!(step, Step::Name(_) | Step::Position(_))))
+    }
+
+    /// `alias.name` of a computed property.
+    fn is_computed(&self, expression: &ast::Expression) -> bool {
+        let ExpressionKind::Member { base, name, .. } = &expression.kind else { return false };
+        let ExpressionKind::Identifier(alias) = &base.kind else { return false };
+        self.lookup(alias).is_some_and(|slot| Some(slot) == self.root)
+            && self.catalog.container.is_some_and(|container| {
+                container.computed_properties.iter().any(|property| property.name == *name)
+            })
+    }
+
+    fn rank(&mut self, score: &ast::Expression) -> Result<Order, PlanError> {
+        let wrong = |span| {
+            let message = "ORDER BY RANK takes one scoring function: FullTextScore, VectorDistance or RRF of those.";
+            PlanError::new(span, "SC2223", message)
+        };
+        let ExpressionKind::Call { name, arguments, user_defined: false } = &score.kind else {
+            return Err(wrong(score.span));
+        };
+        if !name.eq_ignore_ascii_case("RRF") {
+            return Ok(Order::Rank(vec![RankComponent { score: self.score(score)?, weight: 1.0 }]));
+        }
+        let (scores, weights) = match arguments.split_last() {
+            Some((last, scores)) if !matches!(last.kind, ExpressionKind::Call { .. }) => {
+                (scores, Some(self.weights(last)?))
+            }
+            _ => (&arguments[..], None),
+        };
+        if scores.len() < 2 && weights.is_none() || scores.is_empty() {
+            return Err(wrong(score.span));
+        }
+        if weights.as_ref().is_some_and(|weights| weights.len() != scores.len()) {
+            let message = "The number of weights of RRF must be the number of its scoring functions.";
+            return Err(PlanError::new(score.span, "SC2229", message));
+        }
+        let mut components = Vec::with_capacity(scores.len());
+        for (index, one) in scores.iter().enumerate() {
+            let weight = weights.as_ref().map_or(1.0, |weights| weights[index]);
+            components.push(RankComponent { score: self.score(one)?, weight });
+        }
+        Ok(Order::Rank(components))
+    }
+
+    fn weights(&mut self, list: &ast::Expression) -> Result<Vec<f64>, PlanError> {
+        let message = "The weights of RRF must be an array of numbers.";
+        let wrong = || PlanError::new(list.span, "SC2229", message);
+        let bound = self.expression(list)?;
+        let numbers: Vec<Value> = match bound {
+            Expr::Array(items) => {
+                items.into_iter().map(|item| item.as_constant().cloned()).collect::<Option<_>>().ok_or_else(wrong)?
+            }
+            Expr::Constant(Value::Array(items)) => items,
+            _ => return Err(wrong()),
+        };
+        numbers.iter().map(|number| if let Value::Number(number) = number { Ok(*number) } else { Err(wrong()) }).collect()
+    }
+
+    fn score(&mut self, score: &ast::Expression) -> Result<Score, PlanError> {
+        let wrong = || PlanError::new(score.span, "SC2224", "Only FullTextScore and VectorDistance can be ranked.");
+        let ExpressionKind::Call { name, arguments, user_defined: false } = &score.kind else { return Err(wrong()) };
+        if name.eq_ignore_ascii_case("VECTORDISTANCE") {
+            let Expr::Call(_, arguments, settings) = self.expression(score)? else { return Err(wrong()) };
+            let function = astrarium_sql_functions::find("_VECTORSCORE").ok_or_else(wrong)?;
+            return Ok(Score::Vector(Expr::Call(function, arguments, settings)));
+        }
+        if !name.eq_ignore_ascii_case("FULLTEXTSCORE") || arguments.len() < 2 {
+            return Err(wrong());
+        }
+        let text = self.expression(&arguments[0])?;
+        let language = self.language_of(&text);
+        let mut terms = Vec::new();
+        for argument in &arguments[1..] {
+            match self.expression(argument)? {
+                // The older form: one array of terms.
+                Expr::Array(items) => terms.extend(items),
+                Expr::Constant(Value::Array(items)) => terms.extend(items.into_iter().map(Expr::Constant)),
+                term => terms.push(term),
+            }
+        }
+        Ok(Score::FullText { text, terms, language })
+    }
+}
+
+fn is_descending(item: &OrderItem) -> bool {
+    item.direction == Some(Direction::Descending)
+}
+
+/// The distance function that a call of VectorDistance names itself.
+fn explicit_distance(arguments: &[Expr]) -> Option<DistanceFunction> {
+    let name = match arguments.get(3)? {
+        Expr::Object(members) => {
+            let (_, value) = members.iter().find(|(name, _)| &**name == "distanceFunction")?;
+            value.as_constant()?.clone()
+        }
+        Expr::Constant(Value::Object(object)) => object.get("distanceFunction")?.clone(),
+        _ => return None,
+    };
+    let Value::String(name) = name else { return None };
+    DistanceFunction::named(&name)
+}

@@ -1,0 +1,273 @@
+//! Feeds by scope: all documents of a container, of a range, of a logical partition, of a slice of the key space.
+//!
+//! In: a scope, a position, a page limit. Out: documents with the position right after each, and where to go on.
+//! Order: by insertion within each range; a keyed scope of more than one page's bytes comes in order of keys, because
+//! sorting it for every page would cost more than reading it.
+
+use crate::feed::{PageLimit, Scope, by_insertion, by_key};
+use crate::{Error, Expiry};
+use astrarium_catalog::container::{Container, Range};
+use astrarium_keys::body::Body;
+use astrarium_kv::Snapshot;
+use astrarium_partition::{EffectiveKey, EffectiveRange, PartitionKey};
+use bytes::Bytes;
+
+/// Which documents a feed gives.
+#[derive(Debug, Clone)]
+pub enum FeedScope {
+    /// All of them.
+    All,
+    /// Those of one range.
+    Range(u32),
+    /// Those of a logical partition: a whole key, in the container's terms.
+    Partition(PartitionKey),
+    /// Those of a slice of the key space.
+    Slice(EffectiveRange),
+}
+
+/// Where the next page starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FeedPosition {
+    /// After a document number of a range.
+    Number {
+        /// The range's id.
+        range_id: u32,
+        /// The last number seen.
+        number: u64,
+    },
+    /// After a document number of a range, within a scope that is small enough to be sorted.
+    Within {
+        /// The range's id.
+        range_id: u32,
+        /// The last number seen.
+        number: u64,
+    },
+    /// After a document key of a range.
+    Key {
+        /// The range's id.
+        range_id: u32,
+        /// The last key seen, without its shard.
+        suffix: Bytes,
+    },
+}
+
+/// A page of a feed.
+#[derive(Debug)]
+pub struct FeedPage {
+    /// The documents, each with the position right after it.
+    pub documents: Vec<(FeedPosition, Body)>,
+    /// Where to go on, if there may be more.
+    pub resume: Option<FeedPosition>,
+    /// The range that was read.
+    pub range_id: u32,
+}
+
+/// Why a page cannot be read.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum FeedError {
+    /// Storage failed.
+    #[error(transparent)]
+    Store(#[from] Error),
+    /// The range named is not one of the container's.
+    #[error("the key range is gone")]
+    RangeGone,
+    /// The position belongs to a feed of another scope.
+    #[error("the position belongs to another feed")]
+    ForeignPosition,
+}
+
+/// Documents of a keyed scope that is sorted for each page.
+const SORTED_SCOPE_MAX: PageLimit = PageLimit { count_max: 2_000, bytes_max: 4 << 20 };
+
+/// What a feed reads from.
+#[derive(Clone, Copy)]
+pub struct FeedReader<'a> {
+    /// The view of the data.
+    pub snapshot: &'a dyn Snapshot,
+    /// The container.
+    pub container: &'a Container,
+    /// What counts as expired.
+    pub expiry: Expiry,
+}
+
+impl FeedReader<'_> {
+    /// Reads a page in the feed's order.
+    pub async fn page(
+        &self,
+        scope: &FeedScope,
+        position: Option<FeedPosition>,
+        limit: PageLimit,
+    ) -> Result<FeedPage, FeedError> {
+        let definition = &self.container.definition.partition_key;
+        match scope {
+            FeedScope::All => self.by_insertion(&self.container.ranges, position, limit).await,
+            FeedScope::Range(id) => {
+                let range = self.range(*id)?;
+                self.by_insertion(std::slice::from_ref(range), position, limit).await
+            }
+            FeedScope::Partition(key) => {
+                let effective = definition.effective(key);
+                let place = EffectiveRange { min: effective.clone(), max: effective.clone() };
+                self.by_key(&Scope::Partition(key, effective), &place, position, limit).await
+            }
+            FeedScope::Slice(slice) => {
+                self.by_key(&Scope::Slice(slice.clone()), slice, position, limit).await
+            }
+        }
+    }
+
+    /// Reads a page in whatever order is cheapest; positions are good only for this function.
+    pub async fn page_any_order(
+        &self,
+        scope: &FeedScope,
+        position: Option<FeedPosition>,
+        limit: PageLimit,
+    ) -> Result<FeedPage, FeedError> {
+        let definition = &self.container.definition.partition_key;
+        let (keys, place) = match scope {
+            FeedScope::All => (Scope::Slice(EffectiveRange::full()), EffectiveRange::full()),
+            FeedScope::Range(id) => {
+                let range = self.range(*id)?;
+                // The last effective key of a range is the first of the next one, which is in another shard.
+                (
+                    Scope::Slice(range.keys.clone()),
+                    EffectiveRange { min: range.keys.min.clone(), max: range.keys.min.clone() },
+                )
+            }
+            FeedScope::Partition(key) => {
+                let effective = definition.effective(key);
+                let place = EffectiveRange { min: effective.clone(), max: effective.clone() };
+                (Scope::Partition(key, effective), place)
+            }
+            FeedScope::Slice(slice) => (Scope::Slice(slice.clone()), slice.clone()),
+        };
+        let (index, after) = self.start(&place.min, position.as_ref())?;
+        let range = &self.container.ranges[index];
+        let after = after.filter(|suffix| !suffix.is_empty());
+        let page = by_key(self.snapshot, range, &keys, after.as_deref(), limit, self.expiry).await?;
+        Ok(self.keyed_page(index, &place, page.documents, page.resume))
+    }
+
+    fn range(&self, id: u32) -> Result<&Range, FeedError> {
+        self.container.ranges.iter().find(|range| range.id == id).ok_or(FeedError::RangeGone)
+    }
+
+    async fn by_insertion(
+        &self,
+        ranges: &[Range],
+        position: Option<FeedPosition>,
+        limit: PageLimit,
+    ) -> Result<FeedPage, FeedError> {
+        let (range_id, number) = match position {
+            None => (ranges[0].id, 0),
+            Some(FeedPosition::Number { range_id, number }) => (range_id, number),
+            Some(_) => return Err(FeedError::ForeignPosition),
+        };
+        let index = ranges.iter().position(|range| range.id == range_id).ok_or(FeedError::RangeGone)?;
+        let page = by_insertion(self.snapshot, &ranges[index], number, limit, self.expiry).await?;
+        let at = |number: u64| FeedPosition::Number { range_id, number };
+        let next = ranges.get(index + 1).map(|next| FeedPosition::Number { range_id: next.id, number: 0 });
+        let documents = page.documents.into_iter().map(|(number, body)| (at(number), body)).collect();
+        Ok(FeedPage { documents, resume: page.resume.map(at).or(next), range_id })
+    }
+
+    async fn by_key(
+        &self,
+        scope: &Scope<'_>,
+        place: &EffectiveRange,
+        position: Option<FeedPosition>,
+        limit: PageLimit,
+    ) -> Result<FeedPage, FeedError> {
+        let (index, after) = self.start(&place.min, position.as_ref())?;
+        let range = &self.container.ranges[index];
+        if let Some(FeedPosition::Within { number, .. }) = position {
+            let all = self.whole(range, scope).await?;
+            return Ok(self.sorted_page(index, place, all, number, limit));
+        }
+        let after = after.filter(|suffix| !suffix.is_empty());
+        if after.is_none() {
+            let small = by_key(self.snapshot, range, scope, None, SORTED_SCOPE_MAX, self.expiry).await?;
+            if small.resume.is_none() {
+                let all = small.documents.into_iter().map(|(_, body)| body).collect();
+                return Ok(self.sorted_page(index, place, all, 0, limit));
+            }
+        }
+        let page = by_key(self.snapshot, range, scope, after.as_deref(), limit, self.expiry).await?;
+        Ok(self.keyed_page(index, place, page.documents, page.resume))
+    }
+
+    /// The range where a keyed scope starts or goes on, and the key after which.
+    fn start(
+        &self,
+        first: &EffectiveKey,
+        position: Option<&FeedPosition>,
+    ) -> Result<(usize, Option<Bytes>), FeedError> {
+        let (id, after) = match position {
+            None => (self.container.range_of(first).id, None),
+            Some(FeedPosition::Key { range_id, suffix }) => (*range_id, Some(suffix.clone())),
+            Some(FeedPosition::Within { range_id, .. }) => (*range_id, None),
+            Some(FeedPosition::Number { .. }) => return Err(FeedError::ForeignPosition),
+        };
+        let index = self.container.ranges.iter().position(|range| range.id == id);
+        Ok((index.ok_or(FeedError::RangeGone)?, after))
+    }
+
+    /// The position at the start of the range after this one, if the scope reaches into it.
+    fn next_range(&self, index: usize, place: &EffectiveRange) -> Option<FeedPosition> {
+        let next = self.container.ranges.get(index + 1).filter(|next| next.keys.min < place.max)?;
+        Some(FeedPosition::Key { range_id: next.id, suffix: Bytes::new() })
+    }
+
+    fn keyed_page(
+        &self,
+        index: usize,
+        place: &EffectiveRange,
+        documents: Vec<(Bytes, Body)>,
+        resume: Option<Bytes>,
+    ) -> FeedPage {
+        let range_id = self.container.ranges[index].id;
+        let at = |suffix: Bytes| FeedPosition::Key { range_id, suffix };
+        let documents = documents.into_iter().map(|(suffix, body)| (at(suffix), body)).collect();
+        FeedPage { documents, resume: resume.map(at).or_else(|| self.next_range(index, place)), range_id }
+    }
+
+    async fn whole(&self, range: &Range, scope: &Scope<'_>) -> Result<Vec<Body>, FeedError> {
+        let mut all = Vec::new();
+        let mut after: Option<Bytes> = None;
+        loop {
+            let page =
+                by_key(self.snapshot, range, scope, after.as_deref(), SORTED_SCOPE_MAX, self.expiry).await?;
+            all.extend(page.documents.into_iter().map(|(_, body)| body));
+            match page.resume {
+                Some(resume) => after = Some(resume),
+                None => return Ok(all),
+            }
+        }
+    }
+
+    /// The documents after a number, in order of their numbers, as many as the page takes.
+    fn sorted_page(
+        &self,
+        index: usize,
+        place: &EffectiveRange,
+        mut all: Vec<Body>,
+        after: u64,
+        limit: PageLimit,
+    ) -> FeedPage {
+        all.retain(|body| body.header.number > after);
+        all.sort_by_key(|body| body.header.number);
+        let mut bytes = 0;
+        let fitting = all.iter().enumerate().take(limit.count_max).take_while(|(index, body)| {
+            bytes += body.text().len();
+            *index == 0 || bytes <= limit.bytes_max
+        });
+        let count = fitting.count();
+        let more = all.len() > count;
+        all.truncate(count);
+        let range_id = self.container.ranges[index].id;
+        let at = |body: &Body| FeedPosition::Within { range_id, number: body.header.number };
+        let last = all.last().filter(|_| more).map(at);
+        let documents: Vec<_> = all.into_iter().map(|body| (at(&body), body)).collect();
+        FeedPage { documents, resume: last.or_else(|| self.next_range(index, place)), range_id }
+    }
+}
