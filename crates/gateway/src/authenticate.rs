@@ -9,6 +9,7 @@ use crate::wire::authorization::{
 };
 use crate::wire::headers;
 use crate::wire::resource_token::ResourceToken;
+use crate::wire::status::substatus;
 use http::request::Parts;
 
 /// What the sender may do.
@@ -37,11 +38,14 @@ pub(crate) fn check(
                 .map(Access::Token)
                 .map_err(|error| Failure::new(error.status(), error.to_string()))
         }
-        AuthorizationKind::Aad | AuthorizationKind::Sas => Err(Failure::new(
-            401,
-            "This server knows account keys and resource tokens only. Use one of its keys as the credential.",
-        )),
+        AuthorizationKind::Aad => Err(unsupported(substatus::AAD_BAD_TOKEN)),
+        AuthorizationKind::Sas => Err(unsupported(substatus::SAS_NOT_SUPPORTED)),
     }
+}
+
+fn unsupported(substatus: u32) -> Failure {
+    let message = "This server knows account keys and resource tokens only. Use one of its keys as the credential.";
+    Failure::new(401, message).with_substatus(substatus)
 }
 
 fn check_signature(

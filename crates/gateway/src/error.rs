@@ -32,7 +32,7 @@ impl Failure {
         Failure::new(403, message)
     }
 
-    fn with_substatus(mut self, substatus: u32) -> Failure {
+    pub(crate) fn with_substatus(mut self, substatus: u32) -> Failure {
         self.substatus = substatus;
         self
     }

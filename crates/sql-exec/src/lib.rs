@@ -1,1 +1,24 @@
-//! Runs plans.
+//! Runs plans: documents in, rows out, page by page.
+//!
+//! [`run`] takes a plan, documents from a container or a list of values, and a position, and gives a [`Page`]: rows as
+//! JSON, and where to go on. Queries that can stream do; aggregates, groups, sorted and distinct rows look at everything
+//! first, within a memory budget, and give the page's part of it.
+//! Invariants
+//! - The same rows in the same order for any page size, as long as the data stays the same.
+//! - A position is a place (a document's number, a sort key), never a count, except for ranked results.
+//! - Time and memory of a page are bounded; what does not fit is an error that says so.
+//!
+//! Not here: planning (`sql-plan`), the text of continuation tokens (`gateway`), HTTP.
+
+mod budget;
+mod frame;
+mod operators;
+mod page;
+mod pipeline;
+mod resume;
+mod rows;
+
+pub use budget::Limits;
+pub use page::{ExecuteError, Page, Runtime, UserFunctions, run};
+pub use resume::Resume;
+pub use rows::Input;

@@ -108,8 +108,7 @@ impl Pattern {
             .build();
         match linear {
             Ok(linear) => Some(Pattern::Linear(linear)),
-            // Too large is too large for the other engine as well.
-            Err(regex::Error::CompiledTooBig(_)) => None,
+            Err(_) if !dialect::needs_backtracking(&translated) => None,
             Err(_) => fancy_regex::RegexBuilder::new(&translated)
                 .multi_line(has('m'))
                 .dot_matches_new_line(has('s'))

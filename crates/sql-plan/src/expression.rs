@@ -3,7 +3,8 @@
 use crate::plan::QueryPlan;
 use astrarium_sql_functions::operators::LikePattern;
 use astrarium_sql_functions::ScalarFunction;
-use astrarium_sql_syntax::ast::{BinaryOperator, SubqueryForm, UnaryOperator};
+pub use astrarium_sql_syntax::ast::SubqueryForm;
+use astrarium_sql_syntax::ast::{BinaryOperator, UnaryOperator};
 use astrarium_value::Value;
 use std::sync::Arc;
 

@@ -10,6 +10,7 @@
 //! Not here: reading documents and evaluating (`sql-exec`), the grammar (`sql-syntax`).
 
 mod bind;
+pub mod client_plan;
 mod error;
 pub mod evaluate;
 pub mod explain;

@@ -181,7 +181,7 @@ impl FeedReader<'_> {
         let (index, after) = self.start(&place.min, position.as_ref())?;
         let range = &self.container.ranges[index];
         if let Some(FeedPosition::Within { number, .. }) = position {
-            let all = self.whole(range, scope).await?;
+            let all = self.smallest(range, scope, number, limit).await?;
             return Ok(self.sorted_page(index, place, all, number, limit));
         }
         let after = after.filter(|suffix| !suffix.is_empty());
@@ -231,16 +231,28 @@ impl FeedReader<'_> {
         FeedPage { documents, resume: resume.map(at).or_else(|| self.next_range(index, place)), range_id }
     }
 
-    async fn whole(&self, range: &Range, scope: &Scope<'_>) -> Result<Vec<Body>, FeedError> {
-        let mut all = Vec::new();
+    /// The documents of a scope with the smallest numbers after a position: one pass, and no more kept than a page
+    /// takes, however large the scope has grown.
+    async fn smallest(
+        &self,
+        range: &Range,
+        scope: &Scope<'_>,
+        after_number: u64,
+        limit: PageLimit,
+    ) -> Result<Vec<Body>, FeedError> {
+        let mut kept: Vec<Body> = Vec::new();
         let mut after: Option<Bytes> = None;
         loop {
             let page =
                 by_key(self.snapshot, range, scope, after.as_deref(), SORTED_SCOPE_MAX, self.expiry).await?;
-            all.extend(page.documents.into_iter().map(|(_, body)| body));
+            let bodies = page.documents.into_iter().map(|(_, body)| body);
+            kept.extend(bodies.filter(|body| body.header.number > after_number));
+            kept.sort_by_key(|body| body.header.number);
+            // One more than fits tells that there is a further page.
+            kept.truncate(fitting(&kept, limit) + 1);
             match page.resume {
                 Some(resume) => after = Some(resume),
-                None => return Ok(all),
+                None => return Ok(kept),
             }
         }
     }
@@ -256,12 +268,7 @@ impl FeedReader<'_> {
     ) -> FeedPage {
         all.retain(|body| body.header.number > after);
         all.sort_by_key(|body| body.header.number);
-        let mut bytes = 0;
-        let fitting = all.iter().enumerate().take(limit.count_max).take_while(|(index, body)| {
-            bytes += body.text().len();
-            *index == 0 || bytes <= limit.bytes_max
-        });
-        let count = fitting.count();
+        let count = fitting(&all, limit);
         let more = all.len() > count;
         all.truncate(count);
         let range_id = self.container.ranges[index].id;
@@ -270,4 +277,14 @@ impl FeedReader<'_> {
         let documents: Vec<_> = all.into_iter().map(|body| (at(&body), body)).collect();
         FeedPage { documents, resume: last.or_else(|| self.next_range(index, place)), range_id }
     }
+}
+
+/// How many documents of a list fit into a page; one always does.
+fn fitting(documents: &[Body], limit: PageLimit) -> usize {
+    let mut bytes = 0;
+    let fitting = documents.iter().enumerate().take(limit.count_max).take_while(|(index, body)| {
+        bytes += body.text().len();
+        *index == 0 || bytes <= limit.bytes_max
+    });
+    fitting.count()
 }

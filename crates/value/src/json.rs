@@ -17,6 +17,7 @@ mod escape;
 mod minimal;
 mod print;
 mod reader;
+pub mod seek;
 
 use std::borrow::Cow;
 use std::sync::Arc;

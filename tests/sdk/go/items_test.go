@@ -1,10 +1,11 @@
-// The life of an item: every write and read, conditions, refusals, odd ids, session tokens, time to live.
+// The life of an item: every write and read, conditions, refusals, odd ids, session tokens, time to live, lists.
 //
-// Not here: lists of items. The SDK offers only SQL for them, which a later version of the server brings.
+// The SDK lists items by a query only. SELECT * FROM c is a list; what else SQL can do is not tested here.
 
 package sdk
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -237,4 +238,43 @@ func TestTimeToLive(t *testing.T) {
 		succeed(container.CreateItem(background, someKey, encode(t, someDocument("brief", 2)), nil))(t)
 		checkDocument(t, succeed(container.ReadItem(background, someKey, "lasting", nil))(t).Value, lasting)
 	})
+}
+
+// Lists of one partition and of the whole container, in pages of several sizes.
+func TestItemList(t *testing.T) {
+	const count = 7
+	overBothSchemes(t, func(t *testing.T, f fixture) {
+		container := f.container(t, "items")
+		var here, everywhere []string
+		for number := range count {
+			id := fmt.Sprintf("item %d", number)
+			succeed(container.CreateItem(background, someKey, encode(t, someDocument(id, number)), nil))(t)
+			elsewhere := azcosmos.NewPartitionKeyString(id)
+			succeed(container.CreateItem(background, elsewhere, encode(t, document{"id": id, "pk": id}), nil))(t)
+			here = append(here, id)
+			everywhere = append(everywhere, id, id)
+		}
+		for _, size := range []int32{1, 3, count, 1000} {
+			equal(t, "items of a partition", listed(t, container, someKey, size), here)
+			equal(t, "items", listed(t, container, azcosmos.NewPartitionKey(), size), everywhere)
+		}
+		equal(t, "items of an empty partition", len(listed(t, container, azcosmos.NewPartitionKeyString("empty"), 10)), 0)
+	})
+}
+
+// The ids of a list, as it comes; the service gives items in the order of their creation.
+func listed(t *testing.T, container *azcosmos.ContainerClient, key azcosmos.PartitionKey, pageSize int32) []string {
+	t.Helper()
+	var ids []string
+	pager := container.NewQueryItemsPager("SELECT * FROM c", key, &azcosmos.QueryOptions{PageSizeHint: pageSize})
+	for pager.More() {
+		page := succeed(pager.NextPage(background))(t)
+		if len(page.Items) > int(pageSize) {
+			t.Fatalf("%d items on a page of %d", len(page.Items), pageSize)
+		}
+		for _, item := range page.Items {
+			ids = append(ids, decode(t, item)["id"].(string))
+		}
+	}
+	return ids
 }

@@ -69,13 +69,6 @@ def test_a_garbage_continuation_token_is_refused(filled, token):
         next(filled.read_all_items(headers={"x-ms-continuation": token.encode()}).by_page())
 
 
-def test_a_token_of_another_container_is_refused(filled, make_container):
-    pages = filled.read_all_items(max_item_count=7).by_page()
-    next(pages)
-    with refused(400, "Invalid Continuation Token"):
-        next(make_container().read_all_items().by_page(pages.continuation_token))
-
-
 @pytest.mark.parametrize("size", ["0", "many", "-2"])
 def test_a_bad_page_size_is_refused(filled, size):
     with refused(400):

@@ -24,6 +24,18 @@ pub(super) fn translate(pattern: &str) -> String {
     translator.out
 }
 
+/// Whether a pattern that the linear engine refuses may be one for the other: it has look-around, atomic or conditional
+/// groups, possessive repetition, references to groups, or one of the rarer anchors.
+pub(super) fn needs_backtracking(pattern: &str) -> bool {
+    const GROUPS: [&str; 6] = ["(?=", "(?!", "(?<=", "(?<!", "(?>", "(?("];
+    const POSSESSIVE: [&str; 4] = ["*+", "++", "?+", "}+"];
+    let escaped = pattern.match_indices('\\').any(|(place, _)| {
+        let next = pattern[place + 1..].chars().next();
+        next.is_some_and(|letter| matches!(letter, '1'..='9' | 'k' | 'g' | 'K' | 'G' | 'Z'))
+    });
+    escaped || GROUPS.iter().chain(&POSSESSIVE).any(|mark| pattern.contains(mark))
+}
+
 struct Translator<'a> {
     rest: &'a str,
     out: String,

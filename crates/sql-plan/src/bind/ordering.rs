@@ -178,5 +178,5 @@ fn explicit_distance(arguments: &[Expr]) -> Option<DistanceFunction> {
         _ => return None,
     };
     let Value::String(name) = name else { return None };
-    DistanceFunction::named(&name)
+    DistanceFunction::from_name(&name)
 }

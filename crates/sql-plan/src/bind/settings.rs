@@ -23,7 +23,7 @@ impl Binder<'_> {
         let Some(policy) = policy else { return Language::default() };
         let found = policy.paths.iter().find(|path| self.is_path(text, path.path.segments()));
         let own = found.and_then(|path| path.language).unwrap_or(policy.default_language);
-        Language::find(own.name()).unwrap_or_default()
+        Language::from_name(own.name()).unwrap_or_default()
     }
 
     fn vector_of(&self, vector: &Expr) -> Option<VectorDefaults> {

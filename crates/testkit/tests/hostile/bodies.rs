@@ -145,8 +145,8 @@ fn malformed_chunks() {
     {
         let request = create(chunks).header("transfer-encoding", "chunked");
         let mut connection = Connection::open(world.server.address()).unwrap();
-        connection.send(&world.client.bytes(&request)).unwrap();
-        connection.finish_sending().unwrap();
+        // The server may close at the first wrong byte.
+        let _ = connection.send(&world.client.bytes(&request)).and_then(|()| connection.finish_sending());
         let answer = String::from_utf8_lossy(&connection.read_to_close().unwrap()).into_owned();
         assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{chunks:?}: {answer}");
     }

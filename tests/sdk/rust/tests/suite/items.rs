@@ -1,16 +1,19 @@
-//! The life of an item: every write and read, conditions, refusals, odd ids, session tokens, time to live.
+//! The life of an item: every write and read, conditions, refusals, odd ids, session tokens, time to live, lists.
 //!
-//! Not here: lists of items. The SDK offers only SQL for them, which a later version of the server brings.
+//! The SDK lists items by a query only. SELECT * FROM c is a list; what else SQL can do is not tested here.
 
+use azure_data_cosmos::FeedScope;
 use azure_data_cosmos::clients::ContainerClient;
 use azure_data_cosmos::models::{ContainerProperties, TimeToLive};
-use azure_data_cosmos::options::ItemReadOptions;
+use azure_data_cosmos::options::{ItemReadOptions, MaxItemCountHint, QueryOptions};
+use futures::TryStreamExt as _;
 use sdk_tests::expect::{
     STALE, document, done, etag, if_match, if_none_match, item_answered, number, refused, same, substatus,
     with_content,
 };
 use sdk_tests::fixture::Fixture;
 use serde_json::{Value, json};
+use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
 const KEY: &str = "somewhere";
@@ -225,4 +228,32 @@ async fn is_there(container: &ContainerClient, id: &'static str) -> bool {
             false
         }
     }
+}
+
+/// Lists of one partition and of the whole container, in pages of several sizes.
+pub(crate) async fn list(fixture: Fixture) {
+    let container = fixture.container("items").await;
+    let (mut here, mut everywhere) = (Vec::new(), Vec::new());
+    for number in 0..7 {
+        let id = format!("item {number}");
+        item_answered(201, container.create_item(KEY, &id, &document(&id, number), None).await);
+        let elsewhere = json!({ "id": id, "pk": id });
+        item_answered(201, container.create_item(id.clone(), &id, &elsewhere, None).await);
+        everywhere.extend([id.clone(), id.clone()]);
+        here.push(id);
+    }
+    for size in [1, 3, 7, 1000] {
+        assert_eq!(listed(&container, FeedScope::partition(KEY), size).await, here);
+        assert_eq!(listed(&container, FeedScope::full_container(), size).await, everywhere);
+    }
+    assert!(listed(&container, FeedScope::partition("empty"), 10).await.is_empty());
+}
+
+/// The ids of a list, as it comes; the service gives items in the order of their creation.
+async fn listed(container: &ContainerClient, scope: FeedScope, page_size: u32) -> Vec<String> {
+    let size = NonZeroU32::new(page_size).expect("a page of something");
+    let options = QueryOptions::default().with_max_item_count(MaxItemCountHint::Limit(size));
+    let items = done(container.query_items::<Value>("SELECT * FROM c", scope, Some(options)).await);
+    let items: Vec<Value> = done(items.try_collect().await);
+    items.into_iter().map(|item| item["id"].as_str().expect("an id").to_owned()).collect()
 }

@@ -48,6 +48,7 @@ const TESTS: &[Test] = table![
     items::values,
     items::session_tokens,
     items::time_to_live,
+    items::list,
     partition_keys::scalars,
     partition_keys::nested,
     partition_keys::hierarchical,

@@ -1,0 +1,98 @@
+//! What the slots of a plan hold while a row is looked at.
+
+use astrarium_keys::Rid;
+use astrarium_keys::body::Body;
+use astrarium_sql_plan::evaluate::step_into;
+use astrarium_sql_plan::expression::{Slot, Step};
+use astrarium_store::{push_document, system_property};
+use astrarium_value::json::seek;
+use astrarium_value::{Object, Value};
+use std::cell::RefCell;
+
+/// The content of a slot.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Datum {
+    /// Nothing yet.
+    #[default]
+    Empty,
+    /// A stored document, of which only what is asked for is read.
+    Document(Rid, Body),
+    /// A value.
+    Value(Value),
+}
+
+impl Datum {
+    fn path(&self, steps: &[Step]) -> Value {
+        match self {
+            Datum::Empty => Value::Undefined,
+            Datum::Value(value) => match steps {
+                [] => value.clone(),
+                [first, rest @ ..] => {
+                    rest.iter().fold(step_into(value, first), |value, step| step_into(&value, step))
+                }
+            },
+            Datum::Document(container, body) => document_path(*container, body, steps),
+        }
+    }
+
+    /// Appends the content as JSON; nothing if it is undefined.
+    pub(crate) fn push_json(&self, out: &mut Vec<u8>) {
+        match self {
+            Datum::Empty => {}
+            Datum::Value(value) => value.write_json(out),
+            Datum::Document(container, body) => push_document(*container, body, out),
+        }
+    }
+}
+
+fn document_path(container: Rid, body: &Body, steps: &[Step]) -> Value {
+    let [first, rest @ ..] = steps else { return whole(container, body) };
+    if let Step::Name(name) = first
+        && name.starts_with('_')
+        && let Some(value) = system_property(container, body, name)
+    {
+        return rest.iter().fold(value, |value, step| step_into(&value, step));
+    }
+    let mut raw = Some(body.text());
+    for step in steps {
+        raw = raw.and_then(|raw| match step {
+            Step::Name(name) => seek::member(raw, name),
+            Step::Position(position) => seek::element(raw, *position),
+        });
+    }
+    raw.map_or(Value::Undefined, seek::value)
+}
+
+/// A document as a value, system properties included.
+fn whole(container: Rid, body: &Body) -> Value {
+    let Value::Object(own) = seek::value(body.text()) else { return Value::Undefined };
+    let mut members: Vec<_> = own.iter().map(|(name, value)| (name.into(), value.clone())).collect();
+    for name in ["_rid", "_self", "_etag", "_attachments", "_ts"] {
+        members.extend(system_property(container, body, name).map(|value| (name.into(), value)));
+    }
+    Value::Object(Object::from_members(members))
+}
+
+/// The slots of a plan. Nested queries have slots of their own in the same frame, so they can be filled while an
+/// expression of the outer row is under way.
+pub(crate) struct Frame {
+    slots: RefCell<Vec<Datum>>,
+}
+
+impl Frame {
+    pub(crate) fn new(slot_count: usize) -> Frame {
+        Frame { slots: RefCell::new(vec![Datum::Empty; slot_count]) }
+    }
+
+    pub(crate) fn set(&self, slot: Slot, datum: Datum) {
+        self.slots.borrow_mut()[slot] = datum;
+    }
+
+    pub(crate) fn path(&self, slot: Slot, steps: &[Step]) -> Value {
+        self.slots.borrow()[slot].path(steps)
+    }
+
+    pub(crate) fn push_json(&self, slot: Slot, out: &mut Vec<u8>) {
+        self.slots.borrow()[slot].push_json(out);
+    }
+}

@@ -1,0 +1,119 @@
+//! Rows that are put in order before any of them is given: sorted, distinct, or groups.
+//!
+//! Only as many are kept as the page can need where the order alone decides; with DISTINCT all are kept once.
+//! Invariants
+//! - The order is total: sort keys, then the row's place. So a page can go on right after the last row given.
+
+use super::groups::RowPlace;
+use crate::budget::Budget;
+use astrarium_sql_functions::limits::approximate_bytes;
+use astrarium_sql_plan::evaluate::EvaluateError;
+use astrarium_value::Value;
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use std::cmp::Ordering;
+
+/// A row in order.
+#[derive(Debug, Clone)]
+pub(crate) struct SortedRow {
+    pub(crate) keys: Vec<Value>,
+    pub(crate) place: RowPlace,
+    pub(crate) json: Vec<u8>,
+}
+
+/// Collects rows in order.
+pub(crate) struct Collector {
+    descending: Vec<bool>,
+    /// Only rows after this one count.
+    after: Option<(Vec<Value>, RowPlace)>,
+    /// Rows kept at most; all if duplicates are removed.
+    count_max: usize,
+    rows: Vec<SortedRow>,
+    /// With DISTINCT: the row of each value.
+    distinct: Option<HashMap<Value, usize, RandomState>>,
+    bytes: usize,
+}
+
+impl Collector {
+    pub(crate) fn new(
+        descending: Vec<bool>,
+        after: Option<(Vec<Value>, RowPlace)>,
+        count_max: usize,
+        distinct: bool,
+    ) -> Collector {
+        let distinct = distinct.then(HashMap::default);
+        Collector { descending, after, count_max, rows: Vec::new(), distinct, bytes: 0 }
+    }
+
+    fn order(&self, left: (&[Value], RowPlace), right: (&[Value], RowPlace)) -> Ordering {
+        for ((left, right), descending) in left.0.iter().zip(right.0).zip(&self.descending) {
+            let order = left.cmp(right);
+            if order != Ordering::Equal {
+                return if *descending { order.reverse() } else { order };
+            }
+        }
+        left.1.cmp(&right.1)
+    }
+
+    fn is_after(&self, keys: &[Value], place: RowPlace) -> bool {
+        self.after.as_ref().is_none_or(|(last, last_place)| {
+            self.order((keys, place), (last, *last_place)) == Ordering::Greater
+        })
+    }
+
+    /// Whether a row with these keys could be part of the page: asked before it is projected.
+    pub(crate) fn wants(&self, keys: &[Value], place: RowPlace) -> bool {
+        if self.distinct.is_some() {
+            return true;
+        }
+        let worst = self.rows.get(self.count_max.saturating_sub(1)).filter(|_| self.rows.len() <= self.count_max);
+        self.is_after(keys, place)
+            && worst.is_none_or(|worst| self.order((keys, place), (&worst.keys, worst.place)) == Ordering::Less)
+    }
+
+    /// Takes a row.
+    pub(crate) fn add(&mut self, row: SortedRow, value: Option<Value>, budget: &Budget<'_>) -> Result<(), EvaluateError> {
+        let bytes = row.json.len() + 100 + row.keys.iter().map(approximate_bytes).sum::<usize>();
+        if let (Some(distinct), Some(value)) = (&mut self.distinct, value) {
+            if let Some(&known) = distinct.get(&value) {
+                let better = {
+                    let own = &self.rows[known];
+                    self.order((&row.keys, row.place), (&own.keys, own.place)) == Ordering::Less
+                };
+                if better {
+                    self.rows[known] = row;
+                }
+                return Ok(());
+            }
+            self.bytes += approximate_bytes(&value);
+            distinct.insert(value, self.rows.len());
+        }
+        self.bytes += bytes;
+        budget.check_memory(self.bytes)?;
+        self.rows.push(row);
+        if self.distinct.is_none() && self.rows.len() >= self.count_max.saturating_mul(2).max(1_024) {
+            self.shrink();
+        }
+        Ok(())
+    }
+
+    /// Sorts, and drops what cannot be part of the page.
+    fn shrink(&mut self) {
+        let mut rows = std::mem::take(&mut self.rows);
+        rows.sort_by(|left, right| self.order((&left.keys, left.place), (&right.keys, right.place)));
+        rows.truncate(self.count_max);
+        self.bytes = rows
+            .iter()
+            .map(|row| row.json.len() + 100 + row.keys.iter().map(approximate_bytes).sum::<usize>())
+            .sum();
+        self.rows = rows;
+    }
+
+    /// The rows after the last one given, in order.
+    pub(crate) fn finish(mut self) -> Vec<SortedRow> {
+        let mut rows = std::mem::take(&mut self.rows);
+        rows.sort_by(|left, right| self.order((&left.keys, left.place), (&right.keys, right.place)));
+        rows.retain(|row| self.is_after(&row.keys, row.place));
+        rows
+    }
+}

@@ -1,0 +1,446 @@
+//! One page of a query: chooses how it runs, reads documents, and stops in good order.
+
+use crate::budget::{Budget, Limits};
+use crate::frame::Frame;
+use crate::operators::collect::{Collector, SortedRow};
+use crate::operators::groups::Groups;
+use crate::operators::rank::{self, ScoredRow, Statistics};
+use crate::pipeline::{CurrentRow, Flow, Machine, project};
+use crate::resume::{Place, Resume, keys_fit};
+use crate::rows::{Incoming, Input, Reader};
+use astrarium_env::Env;
+use astrarium_sql_functions::{Context, SpatialMode};
+use astrarium_sql_plan::evaluate::{EvaluateError, evaluate};
+use astrarium_sql_plan::plan::{Grouping, Order, OrderKey, Projection, QueryPlan, RankComponent};
+use astrarium_store::FeedError;
+use astrarium_value::Value;
+
+/// What queries may call besides built-in functions.
+pub trait UserFunctions: Sync {
+    /// Calls a user-defined function; the error is for the query's author.
+    fn call(&self, name: &str, arguments: &[Value]) -> Result<Value, String>;
+}
+
+/// What a query is given to run with.
+pub struct Runtime<'a> {
+    /// Clock and randomness.
+    pub env: &'a Env,
+    /// User-defined functions.
+    pub user_functions: &'a dyn UserFunctions,
+    /// How the container's shapes are meant.
+    pub spatial_mode: SpatialMode,
+}
+
+/// A page of rows.
+#[derive(Debug, Default)]
+pub struct Page {
+    /// Rows as JSON.
+    pub rows: Vec<Vec<u8>>,
+    /// Where to go on, if there may be more.
+    pub resume: Option<Resume>,
+    /// Documents looked at.
+    pub documents: u64,
+    /// Bytes of those documents.
+    pub document_bytes: u64,
+}
+
+/// Why a page could not be made.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ExecuteError {
+    /// The query is at fault, or needs too much.
+    #[error(transparent)]
+    Evaluate(#[from] EvaluateError),
+    /// Documents cannot be read.
+    #[error(transparent)]
+    Feed(#[from] FeedError),
+    /// The position is not one of this query.
+    #[error("Invalid Continuation Token")]
+    ForeignPosition,
+}
+
+/// Documents that a full page looks at to find out whether there is another one.
+const LOOKAHEAD_DOCUMENTS_MAX: u64 = 2_000;
+
+/// Makes one page of a query.
+pub async fn run(
+    runtime: &Runtime<'_>,
+    plan: &QueryPlan,
+    input: &Input<'_>,
+    resume: Option<Resume>,
+    limits: Limits,
+) -> Result<Page, ExecuteError> {
+    let mut execution = Execution {
+        runtime,
+        plan,
+        frame: Frame::new(plan.slot_count.max(1)),
+        budget: Budget::new(runtime.env, limits),
+        page: Page::default(),
+        bytes: 0,
+        given: resume.as_ref().map_or(0, |resume| resume.given),
+        skipped: resume.as_ref().map_or(0, |resume| resume.skipped),
+        query_start: runtime.env.now_micros(),
+    };
+    if plan.limit == Some(0) {
+        return Ok(execution.page);
+    }
+    let place = resume.map(|resume| resume.place);
+    match (&plan.order, &plan.grouping) {
+        (Order::Rank(components), _) => execution.rank(input, components, place).await?,
+        (_, Some(grouping)) => execution.group(input, grouping, place).await?,
+        (Order::None, None) if !plan.distinct => execution.stream(input, place).await?,
+        _ => execution.collect(input, place).await?,
+    }
+    Ok(execution.page)
+}
+
+struct Execution<'a> {
+    runtime: &'a Runtime<'a>,
+    plan: &'a QueryPlan,
+    frame: Frame,
+    budget: Budget<'a>,
+    page: Page,
+    bytes: usize,
+    given: u64,
+    skipped: u64,
+    query_start: u64,
+}
+
+/// What came of offering a row to the page.
+enum Offer {
+    /// Taken, or skipped for OFFSET.
+    Taken,
+    /// The page is full; the row belongs to the next one.
+    Full,
+    /// LIMIT is reached: nothing more will come.
+    Done,
+}
+
+impl Execution<'_> {
+    fn with_machine<T>(&self, work: impl FnOnce(&Machine<'_>) -> T) -> T {
+        let random = || self.runtime.env.random_u64();
+        let context = Context {
+            now_microseconds: self.runtime.env.now_micros(),
+            query_start_microseconds: self.query_start,
+            random: &random,
+            spatial_mode: self.runtime.spatial_mode,
+            ..Context::default()
+        };
+        work(&Machine { runtime: self.runtime, context, budget: &self.budget, frame: &self.frame })
+    }
+
+    /// Binds a document to the plan's first source.
+    fn bind(&self, document: Incoming) {
+        if let Some(source) = self.plan.sources.first() {
+            self.frame.set(source.slot, document.datum);
+        }
+    }
+
+    /// Offers a row to the page.
+    fn offer(&mut self, json: Vec<u8>) -> Offer {
+        if self.plan.limit.is_some_and(|limit| self.given >= limit) {
+            return Offer::Done;
+        }
+        if self.skipped < self.plan.offset {
+            self.skipped += 1;
+            return Offer::Taken;
+        }
+        let limits = self.budget.limits();
+        let full = self.page.rows.len() >= limits.row_count_max
+            || (!self.page.rows.is_empty() && self.bytes + json.len() > limits.byte_count_max);
+        if full {
+            return Offer::Full;
+        }
+        self.bytes += json.len();
+        self.given += 1;
+        self.page.rows.push(json);
+        Offer::Taken
+    }
+
+    fn is_done(&self) -> bool {
+        self.plan.limit.is_some_and(|limit| self.given >= limit)
+    }
+
+    fn stop_at(&mut self, place: Place) {
+        self.page.resume = Some(Resume { given: self.given, skipped: self.skipped, place });
+    }
+
+    /// Rows as they come.
+    async fn stream(&mut self, input: &Input<'_>, place: Option<Place>) -> Result<(), ExecuteError> {
+        let (mut before, mut done) = match place {
+            None => (None, 0),
+            Some(Place::Stream(position, index)) => (position, index),
+            Some(_) => return Err(ExecuteError::ForeignPosition),
+        };
+        let mut reader = Reader::new(input, true, before.clone());
+        let mut examined_when_full = None;
+        loop {
+            let batch = reader.next().await?;
+            (self.page.documents, self.page.document_bytes) = (reader.documents, reader.bytes);
+            let Some(batch) = batch else { return Ok(()) };
+            for document in batch {
+                let after = document.after.clone();
+                let stopped = self.stream_document(document, std::mem::take(&mut done))?;
+                if let Some(index) = stopped {
+                    self.stop_at(Place::Stream(before, index));
+                    return Ok(());
+                }
+                if self.is_done() {
+                    return Ok(());
+                }
+                before = after;
+            }
+            if self.page.rows.len() >= self.budget.limits().row_count_max {
+                let since = *examined_when_full.get_or_insert(reader.documents);
+                if reader.documents - since > LOOKAHEAD_DOCUMENTS_MAX {
+                    self.stop_at(Place::Stream(before, 0));
+                    return Ok(());
+                }
+            }
+            if self.budget.page_is_over() && before.is_some() {
+                self.stop_at(Place::Stream(before, 0));
+                return Ok(());
+            }
+        }
+    }
+
+    /// The rows of one document from an index on; the index of the first that did not fit, if one did not.
+    fn stream_document(&mut self, document: Incoming, done: u32) -> Result<Option<u32>, ExecuteError> {
+        self.bind(document);
+        let plan = self.plan;
+        let mut rows = Vec::new();
+        // One document's rows are bounded by the document's size and the joins; the page takes what fits.
+        let room = self.budget.limits().row_count_max.saturating_sub(self.page.rows.len()) as u64;
+        let wanted = u64::from(done) + room + (plan.offset - self.skipped.min(plan.offset)) + 1;
+        self.with_machine(|machine| {
+            machine.for_each_row(plan, 0, &mut || {
+                rows.extend(output(&plan.projection, &machine.row())?);
+                Ok(if rows.len() as u64 >= wanted { Flow::Break(()) } else { Flow::Continue(()) })
+            })
+        })?;
+        for (index, json) in rows.into_iter().enumerate().skip(done as usize) {
+            match self.offer(json) {
+                Offer::Taken => {}
+                Offer::Full => return Ok(Some(index as u32)),
+                Offer::Done => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Sorted or distinct rows.
+    async fn collect(&mut self, input: &Input<'_>, place: Option<Place>) -> Result<(), ExecuteError> {
+        let keys: &[OrderKey] = if let Order::Keys(keys) = &self.plan.order { keys } else { &[] };
+        let after = self.resume_after(place)?;
+        let mut collector = self.collector(keys, after);
+        let mut reader = Reader::new(input, false, None);
+        while let Some(batch) = reader.next().await? {
+            for document in batch {
+                let number = document.number;
+                self.bind(document);
+                self.with_machine(|machine| collect_document(machine, self.plan, keys, number, &mut collector))?;
+            }
+        }
+        (self.page.documents, self.page.document_bytes) = (reader.documents, reader.bytes);
+        self.give_sorted(collector.finish());
+        Ok(())
+    }
+
+    /// Where a sorted page goes on.
+    fn resume_after(&self, place: Option<Place>) -> Result<Option<(Vec<Value>, (u64, u32))>, ExecuteError> {
+        match place {
+            None => Ok(None),
+            Some(Place::Row(number, index)) => Ok(Some((Vec::new(), (number, index)))),
+            Some(Place::Key(Some(keys), number, index)) => Ok(Some((keys, (number, index)))),
+            Some(Place::Key(None, ..)) => Err(EvaluateError::Query(
+                "The sort key of the last row is too long for a continuation token. Ask for all rows in one page, or \
+                 order by a shorter property."
+                    .to_owned(),
+            )
+            .into()),
+            Some(_) => Err(ExecuteError::ForeignPosition),
+        }
+    }
+
+    fn collector(&self, keys: &[OrderKey], after: Option<(Vec<Value>, (u64, u32))>) -> Collector {
+        let descending = keys.iter().map(|key| key.descending).collect();
+        let to_skip = self.plan.offset - self.skipped.min(self.plan.offset);
+        let page = self.budget.limits().row_count_max as u64;
+        let wanted = self.plan.limit.map_or(page, |limit| page.min(limit - self.given.min(limit)));
+        let count_max = usize::try_from(to_skip.saturating_add(wanted).saturating_add(1)).unwrap_or(usize::MAX);
+        Collector::new(descending, after, count_max, self.plan.distinct)
+    }
+
+    fn give_sorted(&mut self, rows: Vec<SortedRow>) {
+        let sorted = matches!(self.plan.order, Order::Keys(_));
+        let mut last: Option<Place> = None;
+        for row in rows {
+            let (number, index) = row.place;
+            match self.offer(row.json) {
+                Offer::Taken if sorted => {
+                    let keys = keys_fit(&row.keys).then_some(row.keys);
+                    last = Some(Place::Key(keys, number, index));
+                }
+                Offer::Taken => last = Some(Place::Row(number, index)),
+                Offer::Full => {
+                    if let Some(last) = last {
+                        self.stop_at(last);
+                    }
+                    return;
+                }
+                Offer::Done => return,
+            }
+        }
+    }
+
+    /// Groups and their aggregates.
+    async fn group(
+        &mut self,
+        input: &Input<'_>,
+        grouping: &Grouping,
+        place: Option<Place>,
+    ) -> Result<(), ExecuteError> {
+        let after = self.resume_after(place)?;
+        let mut groups = Groups::new(grouping);
+        let mut reader = Reader::new(input, false, None);
+        while let Some(batch) = reader.next().await? {
+            for document in batch {
+                let number = document.number;
+                self.bind(document);
+                let mut index = 0;
+                self.with_machine(|machine| {
+                    machine.for_each_row(self.plan, 0, &mut || {
+                        groups.add(machine, (number, index))?;
+                        index += 1;
+                        Ok(Flow::Continue(()))
+                    })
+                })?;
+            }
+        }
+        (self.page.documents, self.page.document_bytes) = (reader.documents, reader.bytes);
+        let keys: &[OrderKey] = if let Order::Keys(keys) = &self.plan.order { keys } else { &[] };
+        let mut collector = self.collector(keys, after);
+        self.with_machine(|machine| {
+            for group in groups.finish() {
+                let row = CurrentRow { machine, keys: &group.keys, aggregates: &group.results };
+                collect_row(&row, self.plan, keys, group.first, &mut collector)?;
+            }
+            Ok::<(), EvaluateError>(())
+        })?;
+        self.give_sorted(collector.finish());
+        Ok(())
+    }
+
+    /// Ranked rows.
+    async fn rank(
+        &mut self,
+        input: &Input<'_>,
+        components: &[RankComponent],
+        place: Option<Place>,
+    ) -> Result<(), ExecuteError> {
+        if !matches!(place, None | Some(Place::Count)) {
+            return Err(ExecuteError::ForeignPosition);
+        }
+        let mut statistics: Vec<Statistics> = Vec::new();
+        let mut reader = Reader::new(input, false, None);
+        while let Some(batch) = reader.next().await? {
+            for document in batch {
+                self.bind(document);
+                self.with_machine(|machine| rank::count(machine, components, &mut statistics))?;
+            }
+        }
+        let mut rows: Vec<ScoredRow> = Vec::new();
+        let mut bytes = 0;
+        let mut reader = Reader::new(input, false, None);
+        while let Some(batch) = reader.next().await? {
+            for document in batch {
+                let number = document.number;
+                self.bind(document);
+                let plan = self.plan;
+                self.with_machine(|machine| {
+                    machine.for_each_row(plan, 0, &mut || {
+                        let scores = rank::scores(machine, components, &statistics)?;
+                        if let Some(json) = output(&plan.projection, &machine.row())? {
+                            bytes += json.len() + 100;
+                            rows.push(ScoredRow { scores, place: (number, rows.len() as u32), json });
+                        }
+                        machine.budget.check_memory(bytes)?;
+                        Ok(Flow::Continue(()))
+                    })
+                })?;
+            }
+        }
+        (self.page.documents, self.page.document_bytes) = (reader.documents, reader.bytes);
+        let before = self.given + self.skipped;
+        for row in rank::order(components, rows).into_iter().skip(usize::try_from(before).unwrap_or(usize::MAX)) {
+            match self.offer(row.json) {
+                Offer::Taken => {}
+                Offer::Full => {
+                    self.stop_at(Place::Count);
+                    break;
+                }
+                Offer::Done => break,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes the rows of the bound document into a collector.
+fn collect_document(
+    machine: &Machine<'_>,
+    plan: &QueryPlan,
+    keys: &[OrderKey],
+    number: u64,
+    collector: &mut Collector,
+) -> Result<(), EvaluateError> {
+    let mut index = 0;
+    machine.for_each_row(plan, 0, &mut || {
+        collect_row(&machine.row(), plan, keys, (number, index), collector)?;
+        index += 1;
+        Ok(Flow::Continue(()))
+    })?;
+    Ok(())
+}
+
+fn collect_row(
+    row: &CurrentRow<'_>,
+    plan: &QueryPlan,
+    keys: &[OrderKey],
+    place: (u64, u32),
+    collector: &mut Collector,
+) -> Result<(), EvaluateError> {
+    let keys: Vec<Value> =
+        keys.iter().map(|key| evaluate(&key.key, row).map(std::borrow::Cow::into_owned)).collect::<Result<_, _>>()?;
+    if !collector.wants(&keys, place) {
+        return Ok(());
+    }
+    let (value, json) = if plan.distinct {
+        let Some(value) = project(&plan.projection, row)? else { return Ok(()) };
+        let mut json = Vec::new();
+        value.write_json(&mut json);
+        (Some(value), json)
+    } else {
+        let Some(json) = output(&plan.projection, row)? else { return Ok(()) };
+        (None, json)
+    };
+    collector.add(SortedRow { keys, place, json }, value, row.machine.budget)
+}
+
+/// A row as JSON. A whole document is copied as it is stored.
+fn output(projection: &Projection, row: &CurrentRow<'_>) -> Result<Option<Vec<u8>>, EvaluateError> {
+    let mut json = Vec::new();
+    if let Projection::Star(slot) = projection {
+        row.machine.frame.push_json(*slot, &mut json);
+        return Ok((!json.is_empty()).then_some(json));
+    }
+    if let Projection::Value(astrarium_sql_plan::Expr::Path(slot, steps)) = projection
+        && steps.is_empty()
+    {
+        row.machine.frame.push_json(*slot, &mut json);
+        return Ok((!json.is_empty()).then_some(json));
+    }
+    Ok(project(projection, row)?.map(|value| {
+        value.write_json(&mut json);
+        json
+    }))
+}

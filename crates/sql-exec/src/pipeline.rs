@@ -1,0 +1,188 @@
+//! From one bound document to rows: joins, filters, projection, and subqueries, which are the same again.
+
+use crate::budget::Budget;
+use crate::frame::{Datum, Frame};
+use crate::operators::groups::Groups;
+use crate::page::Runtime;
+use astrarium_sql_functions::Context;
+use astrarium_sql_plan::evaluate::{EvaluateError, Row, evaluate, is_true};
+use astrarium_sql_plan::expression::{Expr, Slot, Step};
+use astrarium_sql_plan::plan::{Projection, QueryPlan, SourceKind};
+use astrarium_sql_plan::expression::SubqueryForm;
+use astrarium_value::{Object, Value};
+use std::ops::ControlFlow;
+
+/// Whether to go on with the next row.
+pub(crate) type Flow = ControlFlow<()>;
+
+/// What everything below a query shares.
+pub(crate) struct Machine<'a> {
+    pub(crate) runtime: &'a Runtime<'a>,
+    pub(crate) context: Context<'a>,
+    pub(crate) budget: &'a Budget<'a>,
+    pub(crate) frame: &'a Frame,
+}
+
+/// A row as expressions see it: the frame, and after grouping the group's values.
+pub(crate) struct CurrentRow<'a> {
+    pub(crate) machine: &'a Machine<'a>,
+    pub(crate) keys: &'a [Value],
+    pub(crate) aggregates: &'a [Value],
+}
+
+impl<'a> Machine<'a> {
+    /// The row that the frame holds.
+    pub(crate) fn row(&'a self) -> CurrentRow<'a> {
+        CurrentRow { machine: self, keys: &[], aggregates: &[] }
+    }
+
+    pub(crate) fn evaluate(&self, expression: &Expr) -> Result<Value, EvaluateError> {
+        evaluate(expression, &self.row()).map(std::borrow::Cow::into_owned)
+    }
+
+    /// Calls `visit` for each row of the sources from `index` on that passes the filters.
+    pub(crate) fn for_each_row(
+        &self,
+        plan: &QueryPlan,
+        index: usize,
+        visit: &mut dyn FnMut() -> Result<Flow, EvaluateError>,
+    ) -> Result<Flow, EvaluateError> {
+        for condition in &plan.filters[index] {
+            if !is_true(&*evaluate(condition, &self.row())?) {
+                return Ok(Flow::Continue(()));
+            }
+        }
+        let Some(source) = plan.sources.get(index) else { return visit() };
+        let mut bind = |datum: Datum| {
+            self.budget.step()?;
+            self.frame.set(source.slot, datum);
+            self.for_each_row(plan, index + 1, visit)
+        };
+        match &source.kind {
+            // Bound by whoever reads the documents.
+            SourceKind::Documents => self.for_each_row(plan, index + 1, visit),
+            SourceKind::Value(value) => match self.evaluate(value)? {
+                Value::Undefined => Ok(Flow::Continue(())),
+                value => bind(Datum::Value(value)),
+            },
+            SourceKind::Elements(value) => match self.evaluate(value)? {
+                Value::Array(items) => each(items, &mut |item| bind(Datum::Value(item))),
+                _ => Ok(Flow::Continue(())),
+            },
+            SourceKind::Rows(query) => each(self.rows(query)?, &mut |row| bind(Datum::Value(row))),
+            SourceKind::ElementsOfRows(query) => each(self.rows(query)?, &mut |row| match row {
+                Value::Array(items) => each(items, &mut |item| bind(Datum::Value(item))),
+                _ => Ok(Flow::Continue(())),
+            }),
+        }
+    }
+
+    /// All rows of a subquery.
+    pub(crate) fn rows(&self, plan: &QueryPlan) -> Result<Vec<Value>, EvaluateError> {
+        let mut rows = Vec::new();
+        if let Some(grouping) = &plan.grouping {
+            let mut groups = Groups::new(grouping);
+            self.for_each_row(plan, 0, &mut || {
+                groups.add(self, (0, 0))?;
+                Ok(Flow::Continue(()))
+            })?;
+            for group in groups.finish() {
+                let row = CurrentRow { machine: self, keys: &group.keys, aggregates: &group.results };
+                rows.extend(project(&plan.projection, &row)?);
+            }
+        } else {
+            self.for_each_row(plan, 0, &mut || {
+                rows.extend(project(&plan.projection, &self.row())?);
+                Ok(Flow::Continue(()))
+            })?;
+        }
+        if plan.distinct {
+            let mut seen = std::collections::BTreeSet::new();
+            rows.retain(|row| seen.insert(row.clone()));
+        }
+        Ok(rows)
+    }
+
+    /// Whether a subquery has a row.
+    fn has_row(&self, plan: &QueryPlan) -> Result<bool, EvaluateError> {
+        if plan.grouping.is_some() {
+            return Ok(!self.rows(plan)?.is_empty());
+        }
+        let mut found = false;
+        self.for_each_row(plan, 0, &mut || {
+            found = project(&plan.projection, &self.row())?.is_some();
+            Ok(if found { Flow::Break(()) } else { Flow::Continue(()) })
+        })?;
+        Ok(found)
+    }
+}
+
+fn each(
+    items: Vec<Value>,
+    visit: &mut dyn FnMut(Value) -> Result<Flow, EvaluateError>,
+) -> Result<Flow, EvaluateError> {
+    for item in items {
+        if visit(item)?.is_break() {
+            return Ok(Flow::Break(()));
+        }
+    }
+    Ok(Flow::Continue(()))
+}
+
+/// The value of a row; none if a `VALUE` is undefined.
+pub(crate) fn project(projection: &Projection, row: &CurrentRow<'_>) -> Result<Option<Value>, EvaluateError> {
+    let value = match projection {
+        Projection::Star(slot) => row.path(*slot, &[]),
+        Projection::Value(value) => evaluate(value, row)?.into_owned(),
+        Projection::Members(members) => {
+            let mut values = Vec::with_capacity(members.len());
+            for (name, member) in members {
+                values.push((name.clone(), evaluate(member, row)?.into_owned()));
+            }
+            Value::Object(Object::from_members(values))
+        }
+    };
+    Ok((!value.is_undefined()).then_some(value))
+}
+
+impl Row for CurrentRow<'_> {
+    fn path(&self, slot: Slot, steps: &[Step]) -> Value {
+        self.machine.frame.path(slot, steps)
+    }
+
+    fn group_key(&self, index: usize) -> Value {
+        self.keys.get(index).cloned().unwrap_or_default()
+    }
+
+    fn aggregate(&self, index: usize) -> Value {
+        self.aggregates.get(index).cloned().unwrap_or_default()
+    }
+
+    fn subquery(&self, form: SubqueryForm, plan: &QueryPlan) -> Result<Value, EvaluateError> {
+        let machine = self.machine;
+        Ok(match form {
+            SubqueryForm::Exists => Value::Bool(machine.has_row(plan)?),
+            SubqueryForm::Array => Value::Array(machine.rows(plan)?),
+            SubqueryForm::First => machine.rows(plan)?.into_iter().next().unwrap_or_default(),
+            SubqueryForm::Last => machine.rows(plan)?.pop().unwrap_or_default(),
+            SubqueryForm::All => Value::Bool(machine.rows(plan)?.iter().all(is_true)),
+            SubqueryForm::Scalar => {
+                let mut rows = machine.rows(plan)?;
+                if rows.len() > 1 {
+                    return Err(EvaluateError::Query(
+                        "The cardinality of a scalar subquery result set cannot be greater than one.".to_owned(),
+                    ));
+                }
+                rows.pop().unwrap_or_default()
+            }
+        })
+    }
+
+    fn user_defined(&self, name: &str, arguments: &[Value]) -> Result<Value, EvaluateError> {
+        self.machine.runtime.user_functions.call(name, arguments).map_err(EvaluateError::Query)
+    }
+
+    fn context(&self) -> &Context<'_> {
+        &self.machine.context
+    }
+}

@@ -1,0 +1,167 @@
+//! Where a query goes on: the content of a continuation token, as bytes.
+//!
+//! Small and fixed in form: `kind (1) | rows given so far (8) | rows skipped so far (8)`, then the position. Sort keys
+//! that are too long for a token are left out; the row is then found again by its document.
+
+use astrarium_store::FeedPosition;
+use astrarium_value::Value;
+use astrarium_value::json::seek;
+use bytes::Bytes;
+
+/// Longest sort key that a token carries.
+pub(crate) const KEY_BYTES_MAX: usize = 500;
+
+/// Where a query goes on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resume {
+    /// Rows given by the pages before.
+    pub given: u64,
+    /// Rows skipped for OFFSET by the pages before.
+    pub skipped: u64,
+    /// The place.
+    pub place: Place,
+}
+
+/// A place in a query's rows.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Place {
+    /// After a document of the feed, and so many rows into the next one.
+    Stream(Option<FeedPosition>, u32),
+    /// After a row that has this number and index, in an order by those.
+    Row(u64, u32),
+    /// After a row with these sort keys; `None` if they were too long to keep.
+    Key(Option<Vec<Value>>, u64, u32),
+    /// After so many rows of a ranking.
+    Count,
+}
+
+impl Resume {
+    /// The bytes of a token.
+    pub fn encode(&self) -> Vec<u8> {
+        let kind = match &self.place {
+            Place::Stream(None, _) => 0,
+            Place::Stream(Some(FeedPosition::Number { .. }), _) => 1,
+            Place::Stream(Some(FeedPosition::Within { .. }), _) => 2,
+            Place::Stream(Some(FeedPosition::Key { .. }), _) => 3,
+            Place::Row(..) => 4,
+            Place::Key(..) => 5,
+            Place::Count => 6,
+        };
+        let mut bytes = vec![kind];
+        bytes.extend(self.given.to_be_bytes());
+        bytes.extend(self.skipped.to_be_bytes());
+        match &self.place {
+            Place::Stream(position, index) => {
+                bytes.extend(index.to_be_bytes());
+                match position {
+                    None => {}
+                    Some(FeedPosition::Number { range_id, number } | FeedPosition::Within { range_id, number }) => {
+                        bytes.extend(range_id.to_be_bytes());
+                        bytes.extend(number.to_be_bytes());
+                    }
+                    Some(FeedPosition::Key { range_id, suffix }) => {
+                        bytes.extend(range_id.to_be_bytes());
+                        bytes.extend_from_slice(suffix);
+                    }
+                }
+            }
+            Place::Row(number, index) => push_row(&mut bytes, *number, *index),
+            Place::Key(keys, number, index) => {
+                push_row(&mut bytes, *number, *index);
+                if let Some(keys) = keys {
+                    push_keys(&mut bytes, keys);
+                }
+            }
+            Place::Count => {}
+        }
+        bytes
+    }
+
+    /// Reads the bytes of a token.
+    pub fn decode(bytes: &[u8]) -> Option<Resume> {
+        let (&kind, rest) = bytes.split_first()?;
+        let (given, rest) = take_u64(rest)?;
+        let (skipped, rest) = take_u64(rest)?;
+        let place = match kind {
+            0..=3 => {
+                let (index, rest) = take_u32(rest)?;
+                Place::Stream(stream_position(kind, rest)?, index)
+            }
+            4 | 5 => {
+                let (number, rest) = take_u64(rest)?;
+                let (index, rest) = take_u32(rest)?;
+                match (kind, rest) {
+                    (4, []) => Place::Row(number, index),
+                    (5, []) => Place::Key(None, number, index),
+                    (5, keys) => Place::Key(Some(read_keys(keys)?), number, index),
+                    _ => return None,
+                }
+            }
+            6 if rest.is_empty() => Place::Count,
+            _ => return None,
+        };
+        Some(Resume { given, skipped, place })
+    }
+}
+
+fn stream_position(kind: u8, rest: &[u8]) -> Option<Option<FeedPosition>> {
+    if kind == 0 {
+        return rest.is_empty().then_some(None);
+    }
+    let (range_id, rest) = take_u32(rest)?;
+    if kind == 3 {
+        return Some(Some(FeedPosition::Key { range_id, suffix: Bytes::copy_from_slice(rest) }));
+    }
+    let (number, rest) = take_u64(rest)?;
+    rest.is_empty().then_some(())?;
+    Some(Some(match kind {
+        1 => FeedPosition::Number { range_id, number },
+        _ => FeedPosition::Within { range_id, number },
+    }))
+}
+
+fn push_row(bytes: &mut Vec<u8>, number: u64, index: u32) {
+    bytes.extend(number.to_be_bytes());
+    bytes.extend(index.to_be_bytes());
+}
+
+/// Sort keys as a JSON array in which an array holds each key, so that an undefined one is `[]`.
+fn push_keys(bytes: &mut Vec<u8>, keys: &[Value]) {
+    bytes.push(b'[');
+    for (index, key) in keys.iter().enumerate() {
+        if index > 0 {
+            bytes.push(b',');
+        }
+        bytes.push(b'[');
+        key.write_json(bytes);
+        bytes.push(b']');
+    }
+    bytes.push(b']');
+}
+
+fn read_keys(bytes: &[u8]) -> Option<Vec<Value>> {
+    let Value::Array(keys) = seek::value(bytes) else { return None };
+    keys.into_iter()
+        .map(|key| match key {
+            Value::Array(mut held) if held.len() <= 1 => Some(held.pop().unwrap_or_default()),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Whether sort keys fit into a token.
+pub(crate) fn keys_fit(keys: &[Value]) -> bool {
+    let mut bytes = Vec::new();
+    push_keys(&mut bytes, keys);
+    bytes.len() <= KEY_BYTES_MAX
+}
+
+fn take_u64(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (number, rest) = bytes.split_first_chunk::<8>()?;
+    Some((u64::from_be_bytes(*number), rest))
+}
+
+fn take_u32(bytes: &[u8]) -> Option<(u32, &[u8])> {
+    let (number, rest) = bytes.split_first_chunk::<4>()?;
+    Some((u32::from_be_bytes(*number), rest))
+}
