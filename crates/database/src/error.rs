@@ -11,6 +11,12 @@ pub enum Error {
     /// The request breaks a rule. The client's to correct.
     #[error("{0}")]
     Invalid(String),
+    /// The query breaks a rule of the language. The client's to correct.
+    #[error("{}", .0.first().map_or("The query is invalid.", |fault| &fault.message))]
+    Query(Vec<QueryFault>),
+    /// The query needs more time than there is. The client's to narrow.
+    #[error("{0}")]
+    Timeout(String),
     /// The partition key given is not the one of the container's definition or of the document.
     #[error(
         "Partition key provided either doesn't correspond to definition in the collection or doesn't match partition \
@@ -55,6 +61,19 @@ pub enum Error {
     Bug(String),
 }
 
+/// One mistake in a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueryFault {
+    /// The service's code, such as `SC2001`; may be empty.
+    pub code: &'static str,
+    /// Where it begins, in UTF-16 units of the text.
+    pub start: usize,
+    /// Where it ends.
+    pub end: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
 /// Who has to act on an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -77,6 +96,8 @@ impl Error {
     pub fn kind(&self) -> Kind {
         match self {
             Error::Invalid(_)
+            | Error::Query(_)
+            | Error::Timeout(_)
             | Error::PartitionKeyMismatch
             | Error::ContainerRecreated
             | Error::NotFound

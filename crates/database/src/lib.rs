@@ -19,6 +19,7 @@ mod error;
 mod feeds;
 mod maintenance;
 mod offers;
+mod queries;
 
 pub use astrarium_catalog::container::{Container, Range};
 pub use astrarium_catalog::definition;
@@ -28,6 +29,7 @@ pub use astrarium_keys::body::Body;
 pub use astrarium_keys::record::RecordKind;
 pub use astrarium_keys::rid::{ChildType, Rid};
 pub use astrarium_partition as partition;
+pub use astrarium_sql_exec::{Limits, Resume};
 pub use astrarium_store::verify::Report;
 pub use astrarium_store::{FeedPosition, FeedScope, PageLimit, etag_text, push_document, push_etag};
 pub use astrarium_value as value;
@@ -36,10 +38,11 @@ pub use children::ChildKind;
 pub use conditions::{Conditions, EtagCondition};
 pub use containers::NewContainer;
 pub use documents::{DocumentLink, Outcome, RangeUsage, WriteMode, WriteOptions};
-pub use error::{Error, Kind};
+pub use error::{Error, Kind, QueryFault};
 pub use feeds::DocumentPage;
 pub use maintenance::Health;
 pub use offers::OfferChange;
+pub use queries::{Query, QueryPage, QueryScope};
 
 use astrarium_kv::Engine;
 use container_cache::ContainerCache;

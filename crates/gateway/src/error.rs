@@ -15,13 +15,15 @@ pub(crate) struct Failure {
     pub(crate) substatus: u32,
     pub(crate) message: String,
     pub(crate) retry_after_ms: Option<u64>,
+    /// Whether the message is JSON already, as for the mistakes of a query.
+    pub(crate) is_json: bool,
     /// Where the failure happened, for the session headers of answers about items.
     pub(crate) place: Option<Place>,
 }
 
 impl Failure {
     pub(crate) fn new(status: u16, message: impl Into<String>) -> Failure {
-        Failure { status, substatus: 0, message: message.into(), retry_after_ms: None, place: None }
+        Failure { status, substatus: 0, message: message.into(), retry_after_ms: None, is_json: false, place: None }
     }
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Failure {
@@ -45,6 +47,7 @@ impl Failure {
     pub(crate) fn answer(&self, activity_id: &str) -> Answer {
         let code = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let detail = match self.status {
+            _ if self.is_json => Detail::Json(&self.message),
             401 | 403 => Detail::Plain(&self.message),
             _ => Detail::Errors(&self.message),
         };
@@ -76,6 +79,8 @@ impl From<database::Error> for Failure {
         let message = error.to_string();
         match error {
             Error::Invalid(_) => Failure::new(400, message),
+            Error::Query(faults) => Failure { is_json: true, ..Failure::new(400, faults_json(&faults)) },
+            Error::Timeout(_) => Failure::new(408, message),
             Error::PartitionKeyMismatch => Failure::new(400, message).with_substatus(1001),
             Error::ContainerRecreated => Failure::new(400, message).with_substatus(1024),
             Error::NotFound => Failure::new(404, message),
@@ -92,6 +97,19 @@ impl From<database::Error> for Failure {
             Error::Unavailable(_) => Failure::new(503, message),
         }
     }
+}
+
+/// The mistakes of a query in the service's form.
+fn faults_json(faults: &[database::QueryFault]) -> String {
+    let error = |fault: &database::QueryFault| {
+        serde_json::json!({
+            "severity": "Error",
+            "location": {"start": fault.start, "end": fault.end},
+            "code": fault.code,
+            "message": fault.message,
+        })
+    };
+    serde_json::json!({"errors": faults.iter().map(error).collect::<Vec<_>>()}).to_string()
 }
 
 impl From<database::definition::Invalid> for Failure {

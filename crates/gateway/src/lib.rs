@@ -16,7 +16,6 @@ pub mod certificate;
 mod cross_origin;
 mod error;
 pub mod listener;
-mod lookup;
 mod metrics;
 mod paging;
 mod place;

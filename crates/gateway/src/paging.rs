@@ -31,6 +31,7 @@ impl Feed {
 const BY_NUMBER: u8 = 1;
 const BY_KEY: u8 = 2;
 const WITHIN: u8 = 3;
+const QUERY: u8 = 4;
 
 /// The position in the request's continuation header.
 pub(crate) fn position(
@@ -70,6 +71,31 @@ pub(crate) fn token(shared: &Shared, feed: Feed, position: &FeedPosition) -> Str
     continuation::seal(&payload, &shared.continuation_key)
 }
 
+/// The token of a query: its position, bound to the query's text and scope.
+pub(crate) fn query_token(shared: &Shared, feed: Feed, binding: u64, position: &[u8]) -> String {
+    let mut payload = feed.prefix();
+    payload.push(QUERY);
+    payload.extend_from_slice(&binding.to_be_bytes());
+    payload.extend_from_slice(position);
+    continuation::seal(&payload, &shared.continuation_key)
+}
+
+/// The position of a query in the request's continuation header.
+pub(crate) fn query_position(
+    shared: &Shared,
+    request: &Request<'_>,
+    feed: Feed,
+    binding: u64,
+) -> Result<Option<Vec<u8>>, Failure> {
+    let Some(text) = request.header(headers::CONTINUATION) else { return Ok(None) };
+    let token = continuation::Continuation::parse(text).map_err(|_| invalid())?;
+    let payload = continuation::open(&token.token, &shared.continuation_key).map_err(|_| invalid())?;
+    let mut prefix = feed.prefix();
+    prefix.push(QUERY);
+    prefix.extend_from_slice(&binding.to_be_bytes());
+    payload.strip_prefix(prefix.as_slice()).map(|rest| Some(rest.to_vec())).ok_or_else(invalid)
+}
+
 /// The number after which a listing of the catalog goes on.
 pub(crate) fn after(shared: &Shared, request: &Request<'_>, feed: Feed) -> Result<u64, Failure> {
     match position(shared, request, feed)? {
@@ -97,7 +123,7 @@ fn decode(bytes: &[u8]) -> Option<FeedPosition> {
     }
 }
 
-fn invalid() -> Failure {
+pub(crate) fn invalid() -> Failure {
     Failure::bad_request(
         "Invalid Continuation Token. Send back the token of the previous page unchanged, or none.",
     )

@@ -6,6 +6,7 @@ mod databases;
 mod documents;
 mod empty;
 mod offers;
+mod query;
 mod ranges;
 
 use crate::answer::Answer;

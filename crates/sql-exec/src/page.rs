@@ -212,7 +212,7 @@ impl Execution<'_> {
         let room = self.budget.limits().row_count_max.saturating_sub(self.page.rows.len()) as u64;
         let wanted = u64::from(done) + room + (plan.offset - self.skipped.min(plan.offset)) + 1;
         self.with_machine(|machine| {
-            machine.for_each_row(plan, 0, &mut || {
+            machine.visit(plan, &mut || {
                 rows.extend(output(&plan.projection, &machine.row())?);
                 Ok(if rows.len() as u64 >= wanted { Flow::Break(()) } else { Flow::Continue(()) })
             })
@@ -308,7 +308,7 @@ impl Execution<'_> {
                 self.bind(document);
                 let mut index = 0;
                 self.with_machine(|machine| {
-                    machine.for_each_row(self.plan, 0, &mut || {
+                    machine.visit(self.plan, &mut || {
                         groups.add(machine, (number, index))?;
                         index += 1;
                         Ok(Flow::Continue(()))
@@ -357,7 +357,7 @@ impl Execution<'_> {
                 self.bind(document);
                 let plan = self.plan;
                 self.with_machine(|machine| {
-                    machine.for_each_row(plan, 0, &mut || {
+                    machine.visit(plan, &mut || {
                         let scores = rank::scores(machine, components, &statistics)?;
                         if let Some(json) = output(&plan.projection, &machine.row())? {
                             bytes += json.len() + 100;
@@ -394,7 +394,7 @@ fn collect_document(
     collector: &mut Collector,
 ) -> Result<(), EvaluateError> {
     let mut index = 0;
-    machine.for_each_row(plan, 0, &mut || {
+    machine.visit(plan, &mut || {
         collect_row(&machine.row(), plan, keys, (number, index), collector)?;
         index += 1;
         Ok(Flow::Continue(()))

@@ -40,8 +40,18 @@ impl<'a> Machine<'a> {
         evaluate(expression, &self.row()).map(std::borrow::Cow::into_owned)
     }
 
+    /// Calls `visit` for each row of a query until it has seen enough.
+    pub(crate) fn visit(
+        &self,
+        plan: &QueryPlan,
+        visit: &mut dyn FnMut() -> Result<Flow, EvaluateError>,
+    ) -> Result<(), EvaluateError> {
+        let _seen_enough = self.for_each_row(plan, 0, visit)?;
+        Ok(())
+    }
+
     /// Calls `visit` for each row of the sources from `index` on that passes the filters.
-    pub(crate) fn for_each_row(
+    fn for_each_row(
         &self,
         plan: &QueryPlan,
         index: usize,
@@ -82,7 +92,7 @@ impl<'a> Machine<'a> {
         let mut rows = Vec::new();
         if let Some(grouping) = &plan.grouping {
             let mut groups = Groups::new(grouping);
-            self.for_each_row(plan, 0, &mut || {
+            self.visit(plan, &mut || {
                 groups.add(self, (0, 0))?;
                 Ok(Flow::Continue(()))
             })?;
@@ -91,7 +101,7 @@ impl<'a> Machine<'a> {
                 rows.extend(project(&plan.projection, &row)?);
             }
         } else {
-            self.for_each_row(plan, 0, &mut || {
+            self.visit(plan, &mut || {
                 rows.extend(project(&plan.projection, &self.row())?);
                 Ok(Flow::Continue(()))
             })?;
@@ -109,7 +119,7 @@ impl<'a> Machine<'a> {
             return Ok(!self.rows(plan)?.is_empty());
         }
         let mut found = false;
-        self.for_each_row(plan, 0, &mut || {
+        self.visit(plan, &mut || {
             found = project(&plan.projection, &self.row())?.is_some();
             Ok(if found { Flow::Break(()) } else { Flow::Continue(()) })
         })?;

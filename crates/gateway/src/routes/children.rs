@@ -1,6 +1,7 @@
 //! Users, permissions, client encryption keys and scripts: a name and a definition below a parent.
 
-use super::databases::{listed, resource_answer, unless_not_modified};
+use super::databases::{listed, resource_answer, shown, unless_not_modified};
+use super::query;
 use crate::answer::Answer;
 use crate::database::definition::client_encryption_key::ClientEncryptionKeyDefinition;
 use crate::database::definition::permission::PermissionDefinition;
@@ -8,7 +9,6 @@ use crate::database::definition::script::{StoredProcedure, Trigger, UserDefinedF
 use crate::database::definition::user::UserDefinition;
 use crate::database::{ChildKind, RecordKind, Resource};
 use crate::error::Failure;
-use crate::lookup::Lookup;
 use crate::paging::{self, Feed};
 use crate::request::Request;
 use crate::service::Shared;
@@ -25,11 +25,12 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
     if request.address.is_feed() {
         return match *request.method {
             Method::POST if request.is_query() => {
-                let lookup = Lookup::parse(&request.json()?)?;
-                list(shared, request, kind, &lookup).await
+                let (owner, all) = shared.account.list_children(kind, 0, usize::MAX).await?;
+                let feed = Feed { owner, kind: request.address.kind };
+                query::resources(shared, request, feed, shown(&all.resources)).await
             }
             Method::POST => create(shared, request, kind).await,
-            _ => list(shared, request, kind, &Lookup::everything()).await,
+            _ => list(shared, request, kind).await,
         };
     }
     let link = request.link(request.address.ids.len() - 1);
@@ -151,7 +152,6 @@ async fn list(
     shared: &Shared,
     request: &Request<'_>,
     kind: ChildKind<'_>,
-    lookup: &Lookup,
 ) -> Result<Answer, Failure> {
     let count_max = request.page_limit()?.count_max;
     // The owner's rid is part of the token, so it is looked up before the token is read.
@@ -165,12 +165,11 @@ async fn list(
         add_token(shared, request, child, &mut json).await?;
         tokens.insert(child.rid.to_string(), json.remove("_token").unwrap_or_default());
     }
-    listed(shared, feed, &listing.resources, listing.more, lookup, |child, json| {
+    Ok(listed(shared, feed, &listing.resources, listing.more, |child, json| {
         if let Some(token) = tokens.remove(&child.rid.to_string()) {
             json.insert("_token".to_owned(), token);
         }
-        Ok(())
-    })
+    }))
 }
 
 async fn add_token(

@@ -1,12 +1,12 @@
 //! `/dbs/{id}/colls` and `/dbs/{id}/colls/{id}`.
 
-use super::databases::{listed, resource_answer, unless_not_modified};
+use super::databases::{listed, resource_answer, shown, unless_not_modified};
+use super::query;
 use crate::answer::Answer;
 use crate::database::definition::container::{ContainerDefinition, IndexingMode};
 use crate::database::definition::throughput::Throughput;
 use crate::database::{ChildKind, Container, Error, Link, NewContainer};
 use crate::error::Failure;
-use crate::lookup::Lookup;
 use crate::paging::{self, Feed};
 use crate::render;
 use crate::request::Request;
@@ -22,8 +22,9 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
     if request.address.is_feed() {
         return match *request.method {
             Method::POST if request.is_query() => {
-                let lookup = Lookup::parse(&request.json()?)?;
-                list(shared, request, &lookup).await
+                let (owner, all) = account.list_containers(database, 0, usize::MAX).await?;
+                let feed = Feed { owner, kind: ResourceKind::Container };
+                query::resources(shared, request, feed, shown(&all.resources)).await
             }
             Method::POST => {
                 let definition = ContainerDefinition::from_json(&request.json()?)?;
@@ -33,7 +34,7 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
                 answer.set_static(headers::OFFER_REPLACE_PENDING, "false");
                 Ok(answer)
             }
-            _ => list(shared, request, &Lookup::everything()).await,
+            _ => list(shared, request).await,
         };
     }
     let link = request.link(1);
@@ -56,13 +57,13 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
     }
 }
 
-async fn list(shared: &Shared, request: &Request<'_>, lookup: &Lookup) -> Result<Answer, Failure> {
+async fn list(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
     let database = shared.account.database(request.link(0)).await.map_err(owner_missing)?;
     let feed = Feed { owner: database.rid, kind: ResourceKind::Container };
     let after = paging::after(shared, request, feed)?;
     let count_max = request.page_limit()?.count_max;
     let (_, listing) = shared.account.list_containers(request.link(0), after, count_max).await?;
-    let mut answer = listed(shared, feed, &listing.resources, listing.more, lookup, |_, _| Ok(()))?;
+    let mut answer = listed(shared, feed, &listing.resources, listing.more, |_, _| {});
     answer.set_text(headers::ALT_CONTENT_PATH, format!("dbs/{}", database.record.id));
     answer.set_text(headers::CONTENT_PATH, database.rid.to_string());
     Ok(answer)

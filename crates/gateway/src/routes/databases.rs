@@ -1,11 +1,11 @@
 //! `/dbs` and `/dbs/{id}`.
 
 use super::containers::throughput;
+use super::query;
 use crate::answer::Answer;
 use crate::database::definition::database::DatabaseDefinition;
 use crate::database::{Resource, Rid};
 use crate::error::Failure;
-use crate::lookup::Lookup;
 use crate::paging::{self, Feed};
 use crate::render;
 use crate::request::Request;
@@ -21,15 +21,15 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
     let account = &shared.account;
     match (*request.method == Method::POST, request.address.is_feed()) {
         (true, true) if request.is_query() => {
-            let lookup = Lookup::parse(&request.json()?)?;
-            list(shared, request, &lookup).await
+            let all = account.list_databases(0, usize::MAX).await?;
+            query::resources(shared, request, FEED, shown(&all.resources)).await
         }
         (true, true) => {
             let definition = DatabaseDefinition::from_json(&request.json()?)?;
             let database = account.create_database(&definition, throughput(request)?).await?;
             Ok(resource_answer(StatusCode::CREATED, &database))
         }
-        (_, true) => list(shared, request, &Lookup::everything()).await,
+        (_, true) => list(shared, request).await,
         _ if *request.method == Method::DELETE => {
             account.delete_database(request.link(0), &request.conditions()).await?;
             Ok(Answer::empty(StatusCode::NO_CONTENT))
@@ -41,10 +41,10 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
     }
 }
 
-async fn list(shared: &Shared, request: &Request<'_>, lookup: &Lookup) -> Result<Answer, Failure> {
+async fn list(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
     let after = paging::after(shared, request, FEED)?;
     let listing = shared.account.list_databases(after, request.page_limit()?.count_max).await?;
-    listed(shared, FEED, &listing.resources, listing.more, lookup, |_, _| Ok(()))
+    Ok(listed(shared, FEED, &listing.resources, listing.more, |_, _| {}))
 }
 
 /// A single catalog resource.
@@ -66,22 +66,24 @@ pub(super) fn unless_not_modified(request: &Request<'_>, resource: &Resource, an
     unchanged
 }
 
+/// Resources as the wire shows them.
+pub(super) fn shown(resources: &[Resource]) -> Vec<Value> {
+    resources.iter().map(|resource| Value::Object(render::resource(resource))).collect()
+}
+
 /// A page of a catalog feed.
 pub(super) fn listed(
     shared: &Shared,
     feed: Feed,
     resources: &[Resource],
     more: bool,
-    lookup: &Lookup,
-    mut complete: impl FnMut(&Resource, &mut serde_json::Map<String, Value>) -> Result<(), Failure>,
-) -> Result<Answer, Failure> {
+    mut complete: impl FnMut(&Resource, &mut serde_json::Map<String, Value>),
+) -> Answer {
     let mut items = Vec::with_capacity(resources.len());
     for resource in resources {
         let mut json = render::resource(resource);
-        complete(resource, &mut json)?;
-        if lookup.matches(&json) {
-            items.push(Value::Object(json).to_string().into_bytes());
-        }
+        complete(resource, &mut json);
+        items.push(Value::Object(json).to_string().into_bytes());
     }
     let mut answer = Answer::json(StatusCode::OK, render::feed(feed.owner, feed.kind, &items));
     answer.set_number(headers::ITEM_COUNT, items.len() as u64);
@@ -89,5 +91,5 @@ pub(super) fn listed(
         let position = crate::database::FeedPosition::Number { range_id: 0, number: last.rid.number() };
         answer.set_text(headers::CONTINUATION, paging::token(shared, feed, &position));
     }
-    Ok(answer)
+    answer
 }

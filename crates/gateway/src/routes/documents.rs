@@ -1,18 +1,18 @@
 //! `…/docs` and `…/docs/{id}`: items and their read feed; `…/operations/partitionkeydelete`.
 
 use super::containers::owner_missing;
+use super::query;
 use crate::answer::Answer;
 use crate::database::partition::PartitionKey;
 use crate::database::{Container, Error, FeedScope, Outcome, WriteMode, WriteOptions, push_document};
 use crate::error::Failure;
-use crate::lookup::{self, Lookup};
 use crate::paging::{self, Feed};
 use crate::place::Place;
 use crate::render;
 use crate::request::Request;
 use crate::service::Shared;
 use crate::wire::address::ResourceKind;
-use crate::wire::{binary_json, continuation, header_values, headers};
+use crate::wire::{binary_json, header_values, headers};
 use http::{Method, StatusCode};
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ async fn create(
     key: Option<&PartitionKey>,
 ) -> Result<Answer, Failure> {
     if request.flag(headers::IS_QUERY_PLAN_REQUEST) || request.is_query() {
-        return query(shared, request, container, key).await;
+        return run_query(shared, request, container, key).await;
     }
     if request.flag(headers::IS_BATCH_REQUEST) {
         return Err(not_yet("Transactional batch and bulk"));
@@ -64,27 +64,17 @@ async fn create(
     write(shared, request, container, key, mode).await
 }
 
-/// The one query there is without SQL: everything, which is the read feed. It is how JavaScript and Java list items.
-async fn query(
+async fn run_query(
     shared: &Shared,
     request: &Request<'_>,
     container: &Arc<Container>,
     key: Option<&PartitionKey>,
 ) -> Result<Answer, Failure> {
-    if !Lookup::parse(&request.json()?)?.is_everything() {
-        return Err(lookup::unsupported());
-    }
     if request.flag(headers::IS_QUERY_PLAN_REQUEST) {
+        query::parse(request)?;
         return Ok(Answer::json(StatusCode::OK, EMPTY_PLAN.as_bytes().to_vec()));
     }
-    let mut answer = read_feed(shared, request, container, key).await?;
-    let scoped = key.is_some() || request.header(headers::PARTITION_KEY_RANGE_ID).is_some();
-    let token = answer.headers.get(headers::CONTINUATION).and_then(|token| token.to_str().ok());
-    if let Some(token) = token.filter(|_| !scoped) {
-        let wrapped = continuation::wrap(token, "", "FF");
-        answer.set_text(headers::CONTINUATION, wrapped);
-    }
-    Ok(answer)
+    query::documents(shared, request, container, key).await
 }
 
 /// The plan of a query that each range answers for itself.

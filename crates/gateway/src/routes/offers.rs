@@ -1,11 +1,11 @@
 //! `/offers` and `/offers/{rid}`.
 
-use super::databases::{listed, resource_answer, unless_not_modified};
+use super::databases::{listed, resource_answer, shown, unless_not_modified};
+use super::query;
 use crate::answer::Answer;
 use crate::database::definition::throughput::Migration;
 use crate::database::{Error, Link, OfferChange, Resource, Rid};
 use crate::error::Failure;
-use crate::lookup::Lookup;
 use crate::paging::{self, Feed};
 use crate::request::Request;
 use crate::service::Shared;
@@ -19,11 +19,13 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
     if request.address.is_feed() {
         return match *request.method {
             Method::POST if request.is_query() => {
-                let lookup = Lookup::parse(&request.json()?)?;
-                list(shared, request, &lookup).await
+                let all = shared.account.list_offers(0, usize::MAX).await?;
+                let mut answer = query::resources(shared, request, FEED, shown(&all.resources)).await?;
+                answer.set_static(headers::OFFER_REPLACE_PENDING, "false");
+                Ok(answer)
             }
             Method::POST => Err(Failure::new(405, "Offers come and go with their databases and containers.")),
-            _ => list(shared, request, &Lookup::everything()).await,
+            _ => list(shared, request).await,
         };
     }
     let Link::Rid(rid) = request.link(0) else {
@@ -49,18 +51,10 @@ async fn single(shared: &Shared, offer: &Resource) -> Result<Answer, Failure> {
     Ok(answer)
 }
 
-async fn list(shared: &Shared, request: &Request<'_>, lookup: &Lookup) -> Result<Answer, Failure> {
+async fn list(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
     let after = paging::after(shared, request, FEED)?;
-    let count_max = request.page_limit()?.count_max;
-    let mut listing = shared.account.list_offers(after, count_max).await?;
-    // A lookup is answered whole: clients take an empty first page for "no such offer".
-    while listing.more && !lookup.is_everything() {
-        let last = listing.resources.last().map_or(0, |offer| offer.rid.number());
-        let next = shared.account.list_offers(last, 1_000).await?;
-        listing.more = next.more;
-        listing.resources.extend(next.resources);
-    }
-    let mut answer = listed(shared, FEED, &listing.resources, listing.more, lookup, |_, _| Ok(()))?;
+    let listing = shared.account.list_offers(after, request.page_limit()?.count_max).await?;
+    let mut answer = listed(shared, FEED, &listing.resources, listing.more, |_, _| {});
     answer.set_static(headers::OFFER_REPLACE_PENDING, "false");
     Ok(answer)
 }

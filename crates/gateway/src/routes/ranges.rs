@@ -1,25 +1,30 @@
 //! `…/pkranges`: the key ranges by which clients route, with the incremental protocol that ends in 304.
 
 use super::containers::owner_missing;
+use super::query;
 use crate::answer::Answer;
 use crate::database::{ChildType, Container, Error, Range, Rid, etag_text};
 use crate::error::Failure;
-use crate::lookup;
+use crate::paging::Feed;
 use crate::render;
 use crate::request::Request;
 use crate::service::Shared;
 use crate::wire::address::ResourceKind;
 use crate::wire::headers;
 use http::{Method, StatusCode};
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
-    if *request.method == Method::POST {
-        return Err(lookup::unsupported());
-    }
     let container =
         shared.account.container(request.link(0), request.link(1)).await.map_err(owner_missing)?;
-    let mut answer = if request.address.is_feed() {
+    let mut answer = if *request.method == Method::POST {
+        let mut ranges = Vec::with_capacity(container.ranges.len());
+        for range in &container.ranges {
+            ranges.push(range_json(shared, &container, range).await?);
+        }
+        let feed = Feed { owner: container.rid(), kind: ResourceKind::PartitionKeyRange };
+        query::resources(shared, request, feed, ranges).await?
+    } else if request.address.is_feed() {
         feed(shared, request, &container).await?
     } else {
         let id = request.address.ids.get(2).map_or("", |id| id.as_ref());
@@ -28,7 +33,7 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
             .iter()
             .find(|range| range.id.to_string() == id || range_rid(&container, range).to_string() == id);
         let range = range.ok_or(Error::NotFound)?;
-        Answer::json(StatusCode::OK, range_json(shared, &container, range).await?)
+        Answer::json(StatusCode::OK, range_json(shared, &container, range).await?.to_string().into_bytes())
     };
     answer.set_text(headers::ALT_CONTENT_PATH, render::container_path(&container));
     answer.set_text(headers::CONTENT_PATH, container.rid().to_string());
@@ -45,7 +50,7 @@ async fn feed(shared: &Shared, request: &Request<'_>, container: &Container) -> 
     }
     let mut items = Vec::with_capacity(container.ranges.len());
     for range in &container.ranges {
-        items.push(range_json(shared, container, range).await?);
+        items.push(range_json(shared, container, range).await?.to_string().into_bytes());
     }
     let body = render::feed(container.rid(), ResourceKind::PartitionKeyRange, &items);
     let mut answer = Answer::json(StatusCode::OK, body);
@@ -64,13 +69,13 @@ fn range_rid(container: &Container, range: &Range) -> Rid {
     Rid::child(container.rid(), ChildType::KeyRange, u64::from(range.id) + 2)
 }
 
-async fn range_json(shared: &Shared, container: &Container, range: &Range) -> Result<Vec<u8>, Failure> {
+async fn range_json(shared: &Shared, container: &Container, range: &Range) -> Result<Value, Failure> {
     let rid = range_rid(container, range);
     let record = &container.resource.record;
     let lsn = shared.account.range_lsn(range).await?;
     let owner = render::self_link(container.resource.kind, container.rid());
     let parents: Vec<String> = range.parents.iter().map(u32::to_string).collect();
-    let json = json!({
+    Ok(json!({
         "_rid": rid.to_string(),
         "id": range.id.to_string(),
         "_etag": etag_text(u64::from(range.id) + 1, record.timestamp),
@@ -84,6 +89,5 @@ async fn range_json(shared: &Shared, container: &Container, range: &Range) -> Re
         "ownedArchivalPKRangeIds": [],
         "_ts": record.timestamp,
         "lsn": lsn,
-    });
-    Ok(json.to_string().into_bytes())
+    }))
 }

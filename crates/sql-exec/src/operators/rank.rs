@@ -5,7 +5,7 @@
 
 use crate::pipeline::Machine;
 use astrarium_sql_functions::{Context, ScalarFunction, find};
-use astrarium_sql_plan::evaluate::{EvaluateError, Row as _};
+use astrarium_sql_plan::evaluate::EvaluateError;
 use astrarium_sql_plan::plan::{RankComponent, Score};
 use astrarium_value::Value;
 
@@ -42,7 +42,7 @@ pub(crate) fn count(
         own.documents += 1;
         let Score::FullText { text, terms, language } = &component.score else { continue };
         let text = machine.evaluate(text)?;
-        let context = Context { full_text_language: *language, ..*machine.row().context() };
+        let context = Context { full_text_language: *language, ..machine.context };
         let words = (function("_FULLTEXTWORDCOUNT")?.evaluate)(&context, std::slice::from_ref(&text));
         if let Value::Number(words) = words {
             own.words += words;
@@ -79,7 +79,7 @@ pub(crate) fn scores(
                     Value::Number(own.words),
                     Value::Array(hits),
                 ];
-                let context = Context { full_text_language: *language, ..*machine.row().context() };
+                let context = Context { full_text_language: *language, ..machine.context };
                 (function("_FULLTEXTSCORE")?.evaluate)(&context, &arguments)
             }
         };

@@ -1,0 +1,230 @@
+//! Queries: text and parameters in, pages of rows out; over the documents of a container, or over values at hand.
+
+use crate::charge::query_charge;
+use crate::error::QueryFault;
+use crate::{Account, Error};
+use astrarium_catalog::container::Container;
+use astrarium_catalog::definition::container::Geospatial;
+use astrarium_kv::Snapshot;
+use astrarium_partition::EffectiveRange;
+use astrarium_sql_exec::{ExecuteError, Input, Limits, Resume, Runtime, UserFunctions};
+use astrarium_sql_functions::SpatialMode;
+use astrarium_sql_plan::evaluate::EvaluateError;
+use astrarium_sql_plan::routing::{Route, route};
+use astrarium_sql_plan::{Catalog, Parameters, PlanError, QueryPlan};
+use astrarium_sql_syntax::{SyntaxError, ast};
+use astrarium_store::{FeedReader, FeedScope};
+use astrarium_value::Value;
+
+/// A query as a client sends it.
+#[derive(Debug, Clone)]
+pub struct Query {
+    text: String,
+    parameters: Parameters,
+    tree: ast::Query,
+}
+
+/// Where a query looks.
+#[derive(Debug, Clone)]
+pub enum QueryScope {
+    /// Where the request says.
+    Given(FeedScope),
+    /// Everywhere, if the client allows that or the filter names one partition key.
+    Open {
+        /// Whether the client allows to look at more than one partition.
+        cross_partition: bool,
+    },
+}
+
+/// A page of rows.
+#[derive(Debug, Default)]
+pub struct QueryPage {
+    /// Rows as JSON.
+    pub rows: Vec<Vec<u8>>,
+    /// Where to go on.
+    pub resume: Option<Resume>,
+    /// The range that served.
+    pub range_id: u32,
+    /// Its LSN.
+    pub lsn: u64,
+    /// Request units.
+    pub charge: f64,
+    /// Documents looked at.
+    pub documents: u64,
+    /// Bytes of those documents.
+    pub document_bytes: u64,
+    /// Microseconds that the page took.
+    pub micros: u64,
+}
+
+impl Query {
+    /// Reads a query; refuses what breaks the grammar.
+    pub fn parse(text: &str, parameters: Vec<(String, Value)>) -> Result<Query, Error> {
+        let tree = astrarium_sql_syntax::parse(text).map_err(|error| syntax(text, &[error]))?;
+        let broken = astrarium_sql_syntax::check(&tree, text);
+        if !broken.is_empty() {
+            return Err(syntax(text, &broken));
+        }
+        Ok(Query { text: text.to_owned(), parameters: Parameters::new(parameters), tree })
+    }
+
+    /// The text as the client sent it.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    fn plan(&self, catalog: &Catalog<'_>) -> Result<QueryPlan, Error> {
+        astrarium_sql_plan::plan(&self.tree, catalog, &self.parameters).map_err(|error| self.refusal(error))
+    }
+
+    fn refusal(&self, error: PlanError) -> Error {
+        let place = error.span.utf16_range(&self.text);
+        Error::Query(vec![QueryFault {
+            code: error.code,
+            start: place.start,
+            end: place.end,
+            message: error.message,
+        }])
+    }
+}
+
+fn syntax(text: &str, errors: &[SyntaxError]) -> Error {
+    let fault = |error: &SyntaxError| {
+        let place = error.span.utf16_range(text);
+        QueryFault {
+            code: error.code,
+            start: place.start,
+            end: place.end,
+            message: format!("{} ({})", error.message, error.detail),
+        }
+    };
+    Error::Query(errors.iter().map(fault).collect())
+}
+
+impl Account {
+    /// Runs a page of a query over a container's documents.
+    pub async fn query_documents(
+        &self,
+        container: &Container,
+        query: &Query,
+        scope: &QueryScope,
+        resume: Option<Resume>,
+        limits: Limits,
+    ) -> Result<QueryPage, Error> {
+        let began = self.env().now_micros();
+        let plan = query.plan(&Catalog { container: Some(&container.definition) })?;
+        let first = resume.is_none();
+        let snapshot = self.engine().snapshot();
+        let input = self.input(container, &plan, scope, &*snapshot)?;
+        let range = match &input {
+            Input::Container(_, FeedScope::Partition(key)) => {
+                container.range_of(&container.definition.partition_key.effective(key))
+            }
+            Input::Container(_, FeedScope::Slice(slice)) => container.range_of(&slice.min),
+            Input::Container(_, FeedScope::Range(id)) => {
+                container.ranges.iter().find(|range| range.id == *id).ok_or(Error::KeyRangeGone)?
+            }
+            _ => &container.ranges[0],
+        };
+        let lsn = self.range_lsn(range).await?;
+        let spatial_mode = match container.definition.geospatial {
+            Geospatial::Geography => SpatialMode::Geography,
+            Geospatial::Geometry => SpatialMode::Geometry,
+        };
+        let runtime = Runtime { env: self.env(), user_functions: &NoScripts, spatial_mode };
+        let page = astrarium_sql_exec::run(&runtime, &plan, &input, resume, limits).await?;
+        let output = page.rows.iter().map(Vec::len).sum();
+        let charge = query_charge(first, page.documents, page.document_bytes, output);
+        Ok(QueryPage {
+            rows: page.rows,
+            resume: page.resume,
+            range_id: range.id,
+            lsn,
+            charge,
+            documents: page.documents,
+            document_bytes: page.document_bytes,
+            micros: self.env().now_micros().saturating_sub(began),
+        })
+    }
+
+    /// Prints how a query would run.
+    pub fn explain_query(&self, container: &Container, query: &Query) -> Result<String, Error> {
+        let plan = query.plan(&Catalog { container: Some(&container.definition) })?;
+        Ok(astrarium_sql_plan::explain::explain(&plan))
+    }
+
+    /// Runs a page of a query over values at hand.
+    pub async fn query_values(
+        &self,
+        values: Vec<Value>,
+        query: &Query,
+        resume: Option<Resume>,
+        limits: Limits,
+    ) -> Result<QueryPage, Error> {
+        let plan = query.plan(&Catalog::default())?;
+        let input = if plan.reads_documents() { Input::Values(values) } else { Input::Nothing };
+        let runtime =
+            Runtime { env: self.env(), user_functions: &NoScripts, spatial_mode: SpatialMode::Geography };
+        let page = astrarium_sql_exec::run(&runtime, &plan, &input, resume, limits).await?;
+        Ok(QueryPage { rows: page.rows, resume: page.resume, charge: 1.0, ..QueryPage::default() })
+    }
+
+    /// What a query reads: the scope that was given, narrowed to one partition where the filter names it.
+    fn input<'a>(
+        &self,
+        container: &'a Container,
+        plan: &QueryPlan,
+        scope: &QueryScope,
+        snapshot: &'a dyn Snapshot,
+    ) -> Result<Input<'a>, Error> {
+        if !plan.reads_documents() {
+            return Ok(Input::Nothing);
+        }
+        let definition = &container.definition.partition_key;
+        let scope = match scope {
+            QueryScope::Given(scope) => scope.clone(),
+            QueryScope::Open { cross_partition } => match route(plan, definition) {
+                Route::Keys(keys) => match keys.as_slice() {
+                    [] => return Ok(Input::Values(Vec::new())),
+                    [key] if key.components().len() == definition.paths.len() => FeedScope::Partition(key.clone()),
+                    [key] if *cross_partition => {
+                        FeedScope::Slice(EffectiveRange::of_prefix(definition.effective(key)))
+                    }
+                    _ if *cross_partition => FeedScope::All,
+                    _ => return Err(cross_partition_disabled()),
+                },
+                Route::Everything if *cross_partition => FeedScope::All,
+                Route::Everything => return Err(cross_partition_disabled()),
+            },
+        };
+        let reader = FeedReader { snapshot, container, expiry: self.expiry(container) };
+        Ok(Input::Container(reader, scope))
+    }
+}
+
+fn cross_partition_disabled() -> Error {
+    Error::invalid(
+        "Cross partition query is required but disabled. Please set x-ms-documentdb-query-enablecrosspartition to true, \
+         specify x-ms-documentdb-partitionkey, or revise your query to avoid this exception.",
+    )
+}
+
+/// Scripts do not run yet.
+struct NoScripts;
+
+impl UserFunctions for NoScripts {
+    fn call(&self, name: &str, _: &[Value]) -> Result<Value, String> {
+        Err(format!("The user-defined function '{name}' cannot be called: this version of the server runs no scripts yet."))
+    }
+}
+
+impl From<ExecuteError> for Error {
+    fn from(error: ExecuteError) -> Error {
+        match error {
+            ExecuteError::Evaluate(EvaluateError::Query(message)) => Error::Invalid(message),
+            ExecuteError::Evaluate(EvaluateError::Budget(message)) => Error::Timeout(message),
+            ExecuteError::Feed(error) => error.into(),
+            ExecuteError::ForeignPosition => Error::invalid("Invalid Continuation Token"),
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Queries over items and over every other feed: the request's body and headers, pages, tokens, metrics.
+
+use crate::answer::Answer;
+use crate::database::partition::PartitionKey;
+use crate::database::value::{Value, json};
+use crate::database::{Container, Error, FeedScope, Limits, Query, QueryPage, QueryScope, Resume};
+use crate::error::Failure;
+use crate::paging::{self, Feed};
+use crate::place::Place;
+use crate::render;
+use crate::request::Request;
+use crate::service::Shared;
+use crate::wire::address::ResourceKind;
+use crate::wire::{continuation, headers};
+use http::StatusCode;
+use std::sync::Arc;
+
+/// Longest query text, in bytes of its UTF-8 form.
+const TEXT_BYTES_MAX: usize = 2 << 20;
+
+/// Reads the query of a request: JSON with `query` and `parameters`, or the bare text.
+pub(super) fn parse(request: &Request<'_>) -> Result<Query, Failure> {
+    if request.body.len() > TEXT_BYTES_MAX {
+        return Err(Error::TooLarge.into());
+    }
+    let content_type = request.header(headers::CONTENT_TYPE).unwrap_or_default();
+    if content_type.starts_with("application/sql") {
+        let text = std::str::from_utf8(&request.body).map_err(|_| malformed())?;
+        return Ok(Query::parse(text, Vec::new())?);
+    }
+    let body = json::Text::parse(&request.body).map_err(|_| malformed())?;
+    let query = body.root().get("query").and_then(json::Node::as_str).ok_or_else(malformed)?;
+    let mut parameters = Vec::new();
+    if let Some(list) = body.root().get("parameters").filter(|list| list.kind() == json::Kind::Array) {
+        for parameter in list.elements() {
+            let name = parameter.get("name").and_then(json::Node::as_str).ok_or_else(malformed)?;
+            let value = parameter.get("value").map_or(Value::Undefined, json::Node::to_value);
+            parameters.push((name.into_owned(), value));
+        }
+    }
+    Ok(Query::parse(&query, parameters)?)
+}
+
+fn malformed() -> Failure {
+    Failure::bad_request(
+        "The request payload is invalid. A query request needs a body of the form {\"query\": \"...\", \"parameters\": \
+         [{\"name\": \"@p\", \"value\": 1}]}.",
+    )
+}
+
+/// Runs a query over the items of a container.
+pub(super) async fn documents(
+    shared: &Shared,
+    request: &Request<'_>,
+    container: &Arc<Container>,
+    key: Option<&PartitionKey>,
+) -> Result<Answer, Failure> {
+    let query = parse(request)?;
+    if request.header(EXPLAIN_HEADER).is_some() {
+        let text = shared.account.explain_query(container, &query)?;
+        return Ok(Answer::content("text/plain", text));
+    }
+    let (scope, scoped) = scope(shared, request, container, key)?;
+    let feed = Feed { owner: container.rid(), kind: ResourceKind::Document };
+    let binding = binding(request);
+    let resume = resume(shared, request, feed, binding)?;
+    let page = shared.account.query_documents(container, &query, &scope, resume, limits(request)?).await?;
+    let token = page.resume.as_ref().map(|resume| paging::query_token(shared, feed, binding, &resume.encode()));
+    let mut answer = rows(feed, &page);
+    if let Some(token) = token {
+        let token = if scoped { token } else { continuation::wrap(&token, "", "FF") };
+        answer.set_text(headers::CONTINUATION, token);
+    }
+    if request.flag(headers::POPULATE_QUERY_METRICS) {
+        answer.set_text(headers::QUERY_METRICS, metrics(&page));
+    }
+    answer.set_static(headers::QUERY_EXECUTION_INFO, "{\"reverseRidEnabled\":false,\"reverseIndexScan\":false}");
+    let place = Place { container: container.clone(), range_id: page.range_id, lsn: page.lsn };
+    place.set_headers(&mut answer);
+    Ok(answer)
+}
+
+/// Asks for the plan as text instead of rows; our own header.
+const EXPLAIN_HEADER: &str = "x-astrarium-explain";
+
+/// Runs a query over resources at hand.
+pub(super) async fn resources(
+    shared: &Shared,
+    request: &Request<'_>,
+    feed: Feed,
+    resources: Vec<serde_json::Value>,
+) -> Result<Answer, Failure> {
+    let query = parse(request)?;
+    let values = resources.iter().map(|resource| json::seek::value(resource.to_string().as_bytes())).collect();
+    let binding = binding(request);
+    let resume = resume(shared, request, feed, binding)?;
+    let page = shared.account.query_values(values, &query, resume, limits(request)?).await?;
+    let mut answer = rows(feed, &page);
+    if let Some(resume) = &page.resume {
+        answer.set_text(headers::CONTINUATION, paging::query_token(shared, feed, binding, &resume.encode()));
+    }
+    Ok(answer)
+}
+
+fn rows(feed: Feed, page: &QueryPage) -> Answer {
+    let mut answer = Answer::json(StatusCode::OK, render::feed(feed.owner, feed.kind, &page.rows));
+    answer.set_number(headers::ITEM_COUNT, page.rows.len() as u64);
+    answer.set_charge(page.charge);
+    answer
+}
+
+/// Where the request wants to look, and whether it says so itself.
+fn scope(
+    shared: &Shared,
+    request: &Request<'_>,
+    container: &Container,
+    key: Option<&PartitionKey>,
+) -> Result<(QueryScope, bool), Failure> {
+    let range_id = request.range_id()?;
+    if let Some(id) = range_id
+        && !container.ranges.iter().any(|range| range.id == id)
+    {
+        return Err(Error::KeyRangeGone.into());
+    }
+    let given = match (key, request.slice()?, range_id) {
+        (Some(key), ..) => shared.account.partition_scope(container, key)?,
+        (None, Some(slice), _) => FeedScope::Slice(slice),
+        (None, None, Some(id)) => FeedScope::Range(id),
+        (None, None, None) => {
+            let cross_partition = request.flag(headers::QUERY_ENABLE_CROSS_PARTITION);
+            return Ok((QueryScope::Open { cross_partition }, false));
+        }
+    };
+    Ok((QueryScope::Given(given), true))
+}
+
+fn limits(request: &Request<'_>) -> Result<Limits, Failure> {
+    let page = request.page_limit()?;
+    Ok(Limits { row_count_max: page.count_max, byte_count_max: page.bytes_max, ..Limits::default() })
+}
+
+/// What a token is bound to: the query and the scope it began with.
+fn binding(request: &Request<'_>) -> u64 {
+    use std::hash::{BuildHasher as _, Hasher as _};
+    // A fixed seed, so that tokens are good after a restart.
+    let mut hasher = foldhash::quality::FixedState::with_seed(0x41_73_74_72).build_hasher();
+    for part in [
+        &request.body[..],
+        request.header(headers::PARTITION_KEY).unwrap_or_default().as_bytes(),
+        request.header(headers::START_EPK).unwrap_or_default().as_bytes(),
+        request.header(headers::END_EPK).unwrap_or_default().as_bytes(),
+    ] {
+        hasher.write(part);
+        hasher.write_u8(0xFF);
+    }
+    hasher.finish()
+}
+
+fn resume(shared: &Shared, request: &Request<'_>, feed: Feed, binding: u64) -> Result<Option<Resume>, Failure> {
+    let Some(bytes) = paging::query_position(shared, request, feed, binding)? else { return Ok(None) };
+    Resume::decode(&bytes).map(Some).ok_or_else(paging::invalid)
+}
+
+/// The query metrics header: `name=value` pairs, no separator at the end.
+fn metrics(page: &QueryPage) -> String {
+    let milliseconds = page.micros as f64 / 1000.0;
+    let output: usize = page.rows.iter().map(Vec::len).sum();
+    format!(
+        "totalExecutionTimeInMs={milliseconds:.2};queryCompileTimeInMs=0.01;queryLogicalPlanBuildTimeInMs=0.01;\
+         queryPhysicalPlanBuildTimeInMs=0.01;queryOptimizationTimeInMs=0.01;VMExecutionTimeInMs={milliseconds:.2};\
+         indexLookupTimeInMs=0.00;instructionCount={};documentLoadTimeInMs={:.2};systemFunctionExecuteTimeInMs=0.00;\
+         userFunctionExecuteTimeInMs=0.00;retrievedDocumentCount={};retrievedDocumentSize={};outputDocumentCount={};\
+         outputDocumentSize={output};writeOutputTimeInMs=0.00;indexUtilizationRatio=0.00",
+        page.documents,
+        milliseconds / 2.0,
+        page.documents,
+        page.document_bytes,
+        page.rows.len(),
+    )
+}
