@@ -21,6 +21,14 @@ pub struct Container {
     pub definition: ContainerDefinition,
     /// Its key ranges in order; they tile the whole key space.
     pub ranges: Vec<Range>,
+    /// Texts that every answer about its documents needs.
+    texts: Texts,
+}
+
+#[derive(Debug)]
+struct Texts {
+    path: String,
+    rid: String,
 }
 
 /// A physical partition of a container.
@@ -64,6 +72,16 @@ impl Container {
         self.resource.rid
     }
 
+    /// The text of its rid.
+    pub fn rid_text(&self) -> &str {
+        &self.texts.rid
+    }
+
+    /// Its path by names, without slashes at the ends.
+    pub fn path(&self) -> &str {
+        &self.texts.path
+    }
+
     /// The range that an effective key belongs to.
     pub fn range_of(&self, key: &EffectiveKey) -> &Range {
         let after = self.ranges.partition_point(|range| range.keys.min <= *key);
@@ -89,7 +107,11 @@ impl Container {
         if ranges.is_empty() {
             return Err(Malformed::new("key ranges of a container").into());
         }
-        Ok(Container { resource, database_id, definition, ranges })
+        let texts = Texts {
+            path: format!("dbs/{database_id}/colls/{}", resource.record.id),
+            rid: resource.rid.to_string(),
+        };
+        Ok(Container { resource, database_id, definition, ranges, texts })
     }
 }
 

@@ -33,7 +33,8 @@ pub fn write_charge(bytes: usize) -> f64 {
 /// page of a query pays for finding its rows, so that pages add up to the whole.
 pub(crate) fn query_charge(first: bool, documents: u64, document_bytes: u64, output_bytes: usize) -> f64 {
     let kilobytes = |bytes: f64| bytes / 1024.0;
-    let found = if first { 2.25 + 0.02 * documents as f64 + 0.01 * kilobytes(document_bytes as f64) } else { 0.0 };
+    let found =
+        if first { 2.25 + 0.02 * documents as f64 + 0.01 * kilobytes(document_bytes as f64) } else { 0.0 };
     let exact = found + 0.05 * kilobytes(output_bytes as f64);
     ((exact * 100.0).round() / 100.0).max(0.01)
 }

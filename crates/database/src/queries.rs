@@ -186,7 +186,9 @@ impl Account {
             QueryScope::Open { cross_partition } => match route(plan, definition) {
                 Route::Keys(keys) => match keys.as_slice() {
                     [] => return Ok(Input::Values(Vec::new())),
-                    [key] if key.components().len() == definition.paths.len() => FeedScope::Partition(key.clone()),
+                    [key] if key.components().len() == definition.paths.len() => {
+                        FeedScope::Partition(key.clone())
+                    }
                     [key] if *cross_partition => {
                         FeedScope::Slice(EffectiveRange::of_prefix(definition.effective(key)))
                     }
@@ -214,7 +216,9 @@ struct NoScripts;
 
 impl UserFunctions for NoScripts {
     fn call(&self, name: &str, _: &[Value]) -> Result<Value, String> {
-        Err(format!("The user-defined function '{name}' cannot be called: this version of the server runs no scripts yet."))
+        Err(format!(
+            "The user-defined function '{name}' cannot be called: this version of the server runs no scripts yet."
+        ))
     }
 }
 

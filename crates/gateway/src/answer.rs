@@ -7,6 +7,26 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 /// Headers of a usual answer; more only costs one growth.
 const HEADER_COUNT: usize = 40;
 
+/// A header name that is checked by the compiler instead of with every answer.
+macro_rules! fixed_name {
+    ($name:expr) => {{
+        #[expect(clippy::declare_interior_mutable_const, reason = "a static text, never changed")]
+        const NAME: http::HeaderName = http::HeaderName::from_static($name);
+        NAME
+    }};
+}
+
+/// Sets a header of a fixed name and value, both checked by the compiler.
+macro_rules! fixed_header {
+    ($answer:expr, $name:expr, $value:expr) => {{
+        #[expect(clippy::declare_interior_mutable_const, reason = "a static text, never changed")]
+        const VALUE: http::HeaderValue = http::HeaderValue::from_static($value);
+        $answer.headers.insert($crate::answer::fixed_name!($name), VALUE);
+    }};
+}
+
+pub(crate) use {fixed_header, fixed_name};
+
 /// A response before it is given to the connection.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -23,7 +43,7 @@ impl Answer {
     /// An answer with a JSON body.
     pub(crate) fn json(status: StatusCode, body: Vec<u8>) -> Answer {
         let mut answer = Answer::empty(status);
-        answer.set_static(headers::CONTENT_TYPE, "application/json");
+        fixed_header!(answer, headers::CONTENT_TYPE, "application/json");
         answer.body = body.into();
         answer
     }
@@ -36,6 +56,7 @@ impl Answer {
         answer
     }
 
+    /// Sets a header whose value never changes. For paths that are not hot; see [`fixed_header`] for those that are.
     pub(crate) fn set_static(&mut self, name: &'static str, value: &'static str) {
         self.headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
@@ -45,28 +66,43 @@ impl Answer {
     }
 
     /// Sets a header; text that a header cannot hold is percent-encoded.
-    pub(crate) fn set_text(&mut self, name: &'static str, text: impl Into<Bytes>) {
-        let text: Bytes = text.into();
-        let value = HeaderValue::from_maybe_shared(text.clone()).ok().filter(|value| value.to_str().is_ok());
-        let value = value.unwrap_or_else(|| {
-            let text = String::from_utf8_lossy(&text);
-            let encoded = percent::encode_header_text(&text).into_owned();
-            HeaderValue::from_maybe_shared(Bytes::from(encoded)).unwrap_or(HeaderValue::from_static(""))
-        });
-        self.headers.insert(HeaderName::from_static(name), value);
+    pub(crate) fn set_text(&mut self, name: &'static str, text: impl AsRef<[u8]>) {
+        self.headers.insert(HeaderName::from_static(name), text_value(text.as_ref()));
     }
 
-    /// The request charge, as a decimal number.
+    /// The request charge, as a decimal number with at most two places.
     pub(crate) fn set_charge(&mut self, charge: f64) {
-        let text = format!("{charge:.2}");
-        let text = text.trim_end_matches('0').trim_end_matches('.').to_owned();
-        self.set_text(headers::REQUEST_CHARGE, text);
+        let hundredths = (charge * 100.0).round() as u64;
+        let mut text = itoa::Buffer::new().format(hundredths / 100).to_owned();
+        match hundredths % 100 {
+            0 => {}
+            tenths if tenths % 10 == 0 => text.extend(['.', digit(tenths / 10)]),
+            places => text.extend(['.', digit(places / 10), digit(places % 10)]),
+        }
+        self.headers.insert(fixed_name!(headers::REQUEST_CHARGE), text_value(text.as_bytes()));
     }
 
     /// The etag, quotes included.
     pub(crate) fn set_etag(&mut self, stamp: u64, timestamp: u64) {
         let mut text = Vec::with_capacity(38);
         crate::database::push_etag(stamp, timestamp, &mut text);
-        self.set_text(headers::ETAG, text);
+        self.headers.insert(http::header::ETAG, text_value(&text));
     }
+}
+
+/// A header's value; text that a header cannot hold is percent-encoded.
+pub(crate) fn text_value(text: &[u8]) -> HeaderValue {
+    if text.is_ascii()
+        && let Ok(value) = HeaderValue::from_bytes(text)
+    {
+        return value;
+    }
+    let text = String::from_utf8_lossy(text);
+    let encoded = percent::encode_header_text(&text);
+    HeaderValue::from_str(&encoded).unwrap_or(HeaderValue::from_static(""))
+}
+
+/// The digit of a number below ten.
+pub(crate) fn digit(number: u64) -> char {
+    char::from(b'0' + number as u8)
 }

@@ -44,7 +44,8 @@ pub(crate) fn check(
 }
 
 fn unsupported(substatus: u32) -> Failure {
-    let message = "This server knows account keys and resource tokens only. Use one of its keys as the credential.";
+    let message =
+        "This server knows account keys and resource tokens only. Use one of its keys as the credential.";
     Failure::new(401, message).with_substatus(substatus)
 }
 

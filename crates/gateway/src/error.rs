@@ -23,7 +23,14 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn new(status: u16, message: impl Into<String>) -> Failure {
-        Failure { status, substatus: 0, message: message.into(), retry_after_ms: None, is_json: false, place: None }
+        Failure {
+            status,
+            substatus: 0,
+            message: message.into(),
+            retry_after_ms: None,
+            is_json: false,
+            place: None,
+        }
     }
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Failure {

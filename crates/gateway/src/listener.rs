@@ -21,8 +21,6 @@ use tokio_rustls::TlsAcceptor;
 
 /// The first byte of a TLS handshake record.
 const TLS_HANDSHAKE: u8 = 0x16;
-/// Most headers of a request.
-const HEADER_COUNT_MAX: usize = 200;
 /// Most bytes of a request's headers: session tokens grow with the number of ranges.
 const HEADER_BYTES_MAX: usize = 256 << 10;
 
@@ -136,7 +134,6 @@ impl Connection {
             .http1()
             .timer(TokioTimer::new())
             .header_read_timeout(self.limits.idle_timeout)
-            .max_headers(HEADER_COUNT_MAX)
             .max_buf_size(HEADER_BYTES_MAX);
         builder
             .http2()

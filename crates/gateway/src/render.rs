@@ -1,6 +1,6 @@
 //! The JSON of resources as the wire shows them: the user's content with the system properties.
 
-use crate::database::{Body, Container, RecordKind, Resource, Rid};
+use crate::database::{Body, RecordKind, Resource, Rid};
 use crate::wire::address::ResourceKind;
 use serde_json::{Map, Value};
 
@@ -94,9 +94,4 @@ fn offer(resource: &Resource, content: Value) -> Map<String, Value> {
     json.insert("offerVersion".to_owned(), "V2".into());
     json.insert("content".to_owned(), content);
     json
-}
-
-/// The path by names of a container, without slashes at the ends.
-pub(crate) fn container_path(container: &Container) -> String {
-    format!("dbs/{}/colls/{}", container.database_id, container.resource.record.id)
 }

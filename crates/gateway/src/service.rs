@@ -1,6 +1,6 @@
 //! One request from its first header to its answer: address, signature, limits, route, common headers, counters.
 
-use crate::answer::Answer;
+use crate::answer::{Answer, digit, fixed_header, fixed_name, text_value};
 use crate::authenticate::{self, Access};
 use crate::database::{Account, Error, Link};
 use crate::error::Failure;
@@ -290,19 +290,20 @@ impl Gateway {
 
     /// The headers that every answer has.
     fn finish(&self, parts: &Parts, answer: &mut Answer, activity_id: &str, elapsed: Duration) {
-        answer.set_text(headers::ACTIVITY_ID, activity_id.to_owned());
-        if !answer.headers.contains_key(headers::REQUEST_CHARGE) {
-            answer.set_static(headers::REQUEST_CHARGE, "1");
-        }
-        answer.set_static(headers::CACHE_CONTROL, "no-store, no-cache");
-        answer.set_static(headers::PRAGMA, "no-cache");
-        answer.set_static(headers::SERVER, "Astrarium");
-        answer.set_static(headers::GATEWAY_VERSION, "version=2.14.0");
-        answer.set_static(headers::SERVICE_VERSION, "version=2.14.0.0");
-        let milliseconds = elapsed.as_micros() as f64 / 1000.0;
-        answer.set_text(headers::REQUEST_DURATION_MS, format!("{milliseconds:.3}"));
-        let last_change = http::HeaderName::from_static(headers::LAST_STATE_CHANGE_UTC);
-        answer.headers.insert(last_change, self.shared.started.clone());
+        answer.headers.insert(fixed_name!(headers::ACTIVITY_ID), text_value(activity_id.as_bytes()));
+        let charge = fixed_name!(headers::REQUEST_CHARGE);
+        answer.headers.entry(charge).or_insert(HeaderValue::from_static("1"));
+        fixed_header!(answer, headers::CACHE_CONTROL, "no-store, no-cache");
+        fixed_header!(answer, headers::PRAGMA, "no-cache");
+        fixed_header!(answer, headers::SERVER, "Astrarium");
+        fixed_header!(answer, headers::GATEWAY_VERSION, "version=2.14.0");
+        fixed_header!(answer, headers::SERVICE_VERSION, "version=2.14.0.0");
+        let micros = elapsed.as_micros() as u64;
+        let mut duration = itoa::Buffer::new().format(micros / 1000).to_owned();
+        let places = micros % 1000;
+        duration.extend(['.', digit(places / 100), digit(places / 10 % 10), digit(places % 10)]);
+        answer.headers.insert(fixed_name!(headers::REQUEST_DURATION_MS), text_value(duration.as_bytes()));
+        answer.headers.insert(fixed_name!(headers::LAST_STATE_CHANGE_UTC), self.shared.started.clone());
         if !self.shared.settings.cors_origins.is_empty() {
             cross_origin::allow(&self.shared.settings.cors_origins, &parts.headers, &mut answer.headers);
         }

@@ -237,7 +237,9 @@ impl Execution<'_> {
             for document in batch {
                 let number = document.number;
                 self.bind(document);
-                self.with_machine(|machine| collect_document(machine, self.plan, keys, number, &mut collector))?;
+                self.with_machine(|machine| {
+                    collect_document(machine, self.plan, keys, number, &mut collector)
+                })?;
             }
         }
         (self.page.documents, self.page.document_bytes) = (reader.documents, reader.bytes);
@@ -266,7 +268,8 @@ impl Execution<'_> {
         let to_skip = self.plan.offset - self.skipped.min(self.plan.offset);
         let page = self.budget.limits().row_count_max as u64;
         let wanted = self.plan.limit.map_or(page, |limit| page.min(limit - self.given.min(limit)));
-        let count_max = usize::try_from(to_skip.saturating_add(wanted).saturating_add(1)).unwrap_or(usize::MAX);
+        let count_max =
+            usize::try_from(to_skip.saturating_add(wanted).saturating_add(1)).unwrap_or(usize::MAX);
         Collector::new(descending, after, count_max, self.plan.distinct)
     }
 
@@ -371,7 +374,9 @@ impl Execution<'_> {
         }
         (self.page.documents, self.page.document_bytes) = (reader.documents, reader.bytes);
         let before = self.given + self.skipped;
-        for row in rank::order(components, rows).into_iter().skip(usize::try_from(before).unwrap_or(usize::MAX)) {
+        for row in
+            rank::order(components, rows).into_iter().skip(usize::try_from(before).unwrap_or(usize::MAX))
+        {
             match self.offer(row.json) {
                 Offer::Taken => {}
                 Offer::Full => {
@@ -409,8 +414,10 @@ fn collect_row(
     place: (u64, u32),
     collector: &mut Collector,
 ) -> Result<(), EvaluateError> {
-    let keys: Vec<Value> =
-        keys.iter().map(|key| evaluate(&key.key, row).map(std::borrow::Cow::into_owned)).collect::<Result<_, _>>()?;
+    let keys: Vec<Value> = keys
+        .iter()
+        .map(|key| evaluate(&key.key, row).map(std::borrow::Cow::into_owned))
+        .collect::<Result<_, _>>()?;
     if !collector.wants(&keys, place) {
         return Ok(());
     }

@@ -6,9 +6,9 @@ use crate::operators::groups::Groups;
 use crate::page::Runtime;
 use astrarium_sql_functions::Context;
 use astrarium_sql_plan::evaluate::{EvaluateError, Row, evaluate, is_true};
+use astrarium_sql_plan::expression::SubqueryForm;
 use astrarium_sql_plan::expression::{Expr, Slot, Step};
 use astrarium_sql_plan::plan::{Projection, QueryPlan, SourceKind};
-use astrarium_sql_plan::expression::SubqueryForm;
 use astrarium_value::{Object, Value};
 use std::ops::ControlFlow;
 
@@ -180,7 +180,8 @@ impl Row for CurrentRow<'_> {
                 let mut rows = machine.rows(plan)?;
                 if rows.len() > 1 {
                     return Err(EvaluateError::Query(
-                        "The cardinality of a scalar subquery result set cannot be greater than one.".to_owned(),
+                        "The cardinality of a scalar subquery result set cannot be greater than one."
+                            .to_owned(),
                     ));
                 }
                 rows.pop().unwrap_or_default()

@@ -55,7 +55,9 @@ impl Resume {
                 bytes.extend(index.to_be_bytes());
                 match position {
                     None => {}
-                    Some(FeedPosition::Number { range_id, number } | FeedPosition::Within { range_id, number }) => {
+                    Some(
+                        FeedPosition::Number { range_id, number } | FeedPosition::Within { range_id, number },
+                    ) => {
                         bytes.extend(range_id.to_be_bytes());
                         bytes.extend(number.to_be_bytes());
                     }

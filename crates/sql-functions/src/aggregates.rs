@@ -53,9 +53,7 @@ impl AggregateFunction {
 
     /// The aggregate of that name in query text, in any case.
     pub fn find(name: &str) -> Option<AggregateFunction> {
-        AggregateFunction::ALL
-            .into_iter()
-            .find(|function| function.name().eq_ignore_ascii_case(name))
+        AggregateFunction::ALL.into_iter().find(|function| function.name().eq_ignore_ascii_case(name))
     }
 
     /// The name in query text.
@@ -220,7 +218,9 @@ impl Accumulator {
                 *bytes += other_bytes;
             }
             (set @ Accumulator::MakeSet { .. }, Accumulator::MakeSet { values: other, .. }) => {
-                other.iter().for_each(|value| set.add(value));
+                for value in &other {
+                    set.add(value);
+                }
             }
             (own, other) => panic!("cannot merge {other:?} into {own:?}"),
         }
@@ -235,7 +235,9 @@ impl Accumulator {
             Accumulator::Average { count, sum } => {
                 sum.map(|sum| Value::Number(sum / count as f64)).unwrap_or_default()
             }
-            Accumulator::Minimum(Extreme::Value(value)) | Accumulator::Maximum(Extreme::Value(value)) => value,
+            Accumulator::Minimum(Extreme::Value(value)) | Accumulator::Maximum(Extreme::Value(value)) => {
+                value
+            }
             Accumulator::Minimum(_) | Accumulator::Maximum(_) => Value::Undefined,
             Accumulator::MakeList { values, .. } => Value::Array(values),
             Accumulator::MakeSet { values, .. } => Value::Array(values.into_iter().collect()),

@@ -152,9 +152,9 @@ fn contains(arguments: &[Value]) -> Option<Value> {
         return None;
     }
     let found = match (at(arguments, 2), needle) {
-        (Value::Bool(true), Value::Object(wanted)) => values
-            .iter()
-            .any(|value| matches!(value, Value::Object(object) if has_members(object, wanted))),
+        (Value::Bool(true), Value::Object(wanted)) => {
+            values.iter().any(|value| matches!(value, Value::Object(object) if has_members(object, wanted)))
+        }
         _ => has(values, needle),
     };
     Some(Value::Bool(found))

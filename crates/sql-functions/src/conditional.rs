@@ -51,6 +51,10 @@ mod tests {
             ("IIF", "[undefined, 123, null]", "null"),
             ("IIF", "[true, undefined, 456]", "undefined"),
         ]);
-        check_wrong_types("CHOOSE", "[?, 1, 2]", &["undefined", "null", "true", "\"1\"", "1.5", "[1]", "{}", "NaN"]);
+        check_wrong_types(
+            "CHOOSE",
+            "[?, 1, 2]",
+            &["undefined", "null", "true", "\"1\"", "1.5", "[1]", "{}", "NaN"],
+        );
     }
 }

@@ -76,7 +76,8 @@ fn contains(context: &Context<'_>, arguments: &[Value], any: bool) -> Option<Val
     let text = text(arguments, 0)?;
     let terms = SearchTerm::parse_all(arguments.get(1..)?, context.full_text_language)?;
     let (found, _) = occurrences(text, &terms, context.full_text_language);
-    let result = if any { found.iter().any(|count| *count > 0) } else { found.iter().all(|count| *count > 0) };
+    let result =
+        if any { found.iter().any(|count| *count > 0) } else { found.iter().all(|count| *count > 0) };
     Some(Value::Bool(result))
 }
 
@@ -88,10 +89,7 @@ fn score(context: &Context<'_>, arguments: &[Value]) -> Option<Value> {
         return None;
     };
     let terms = SearchTerm::parse_all(terms, context.full_text_language)?;
-    let statistics = Statistics {
-        document_count: number(arguments, 2)?,
-        word_count: number(arguments, 3)?,
-    };
+    let statistics = Statistics { document_count: number(arguments, 2)?, word_count: number(arguments, 3)? };
     if hit_counts.len() != terms.len() {
         return None;
     }

@@ -35,14 +35,18 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         name: "INTDIV",
         arguments: 2..=2,
         summary: "The quotient of two integers without its fraction.",
-        evaluate: |_, arguments| of_two(arguments, |a, b| (b != 0).then(|| a.wrapping_div(b))).unwrap_or_default(),
+        evaluate: |_, arguments| {
+            of_two(arguments, |a, b| (b != 0).then(|| a.wrapping_div(b))).unwrap_or_default()
+        },
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "INTMOD",
         arguments: 2..=2,
         summary: "What remains of a division of two integers, with the sign of the first.",
-        evaluate: |_, arguments| of_two(arguments, |a, b| (b != 0).then(|| a.wrapping_rem(b))).unwrap_or_default(),
+        evaluate: |_, arguments| {
+            of_two(arguments, |a, b| (b != 0).then(|| a.wrapping_rem(b))).unwrap_or_default()
+        },
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {

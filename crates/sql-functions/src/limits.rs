@@ -29,7 +29,9 @@ pub fn approximate_bytes(value: &Value) -> usize {
             Value::Array(values) => values.iter().map(approximate_bytes).sum(),
             Value::Object(object) => object
                 .iter()
-                .map(|(name, value)| size_of::<usize>() * 2 + SHARED_HEADER + name.len() + approximate_bytes(value))
+                .map(|(name, value)| {
+                    size_of::<usize>() * 2 + SHARED_HEADER + name.len() + approximate_bytes(value)
+                })
                 .sum(),
             _ => 0,
         }

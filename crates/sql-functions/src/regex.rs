@@ -29,6 +29,8 @@ const COMPILED_BYTES_MAX: usize = 512 << 10;
 /// bounds its time.
 const BACKTRACK_MAX: usize = 100_000;
 const BACKTRACK_TEXT_BYTES_MAX: usize = 32 << 10;
+/// Matches that such a pattern may give, each of which takes its own steps.
+const BACKTRACK_MATCHES_MAX: usize = 256;
 /// Compiled patterns kept per thread.
 const CACHE_PATTERNS_MAX: usize = 16;
 
@@ -67,13 +69,13 @@ fn matches(arguments: &[Value]) -> Option<Value> {
 
 fn extract(arguments: &[Value]) -> Option<Value> {
     let (pattern, text) = pattern_and_text(arguments)?;
-    let (start, end) = pattern.find(text)??;
+    let (start, end) = *pattern.find(text, 1)?.first()?;
     Some(string(&text[start..end]))
 }
 
 fn extract_all(arguments: &[Value]) -> Option<Value> {
     let (pattern, text) = pattern_and_text(arguments)?;
-    let found = pattern.find_all(text)?;
+    let found = pattern.find(text, usize::MAX)?;
     Some(Value::Array(found.into_iter().map(|(start, end)| string(&text[start..end])).collect()))
 }
 
@@ -132,27 +134,21 @@ impl Pattern {
         }
     }
 
-    fn find(&self, text: &str) -> Option<Option<(usize, usize)>> {
-        match self {
-            Pattern::Linear(regex) => Some(regex.find(text).map(|found| (found.start(), found.end()))),
-            Pattern::Backtracking(_) if text.len() > BACKTRACK_TEXT_BYTES_MAX => None,
-            Pattern::Backtracking(regex) => {
-                let found = regex.find(text).ok()?;
-                Some(found.map(|found| (found.start(), found.end())))
-            }
-        }
-    }
-
-    fn find_all(&self, text: &str) -> Option<Vec<(usize, usize)>> {
+    /// The first matches, at most so many; none when it would take too long to say.
+    fn find(&self, text: &str, count_max: usize) -> Option<Vec<(usize, usize)>> {
         match self {
             Pattern::Linear(regex) => {
-                Some(regex.find_iter(text).map(|found| (found.start(), found.end())).collect())
+                let found = regex.find_iter(text).take(count_max);
+                Some(found.map(|found| (found.start(), found.end())).collect())
             }
             Pattern::Backtracking(_) if text.len() > BACKTRACK_TEXT_BYTES_MAX => None,
-            Pattern::Backtracking(regex) => regex
-                .find_iter(text)
-                .map(|found| found.ok().map(|found| (found.start(), found.end())))
-                .collect(),
+            Pattern::Backtracking(regex) => {
+                let found = regex.find_iter(text).take(count_max.min(BACKTRACK_MATCHES_MAX + 1));
+                let found: Vec<_> = found
+                    .map(|found| found.ok().map(|found| (found.start(), found.end())))
+                    .collect::<Option<_>>()?;
+                (found.len() <= BACKTRACK_MATCHES_MAX).then_some(found)
+            }
         }
     }
 }
@@ -170,9 +166,8 @@ thread_local! {
 
 fn cached(pattern: &str, modifiers: &str) -> Option<Rc<Pattern>> {
     CACHE.with_borrow_mut(|cache| {
-        let known = cache
-            .iter()
-            .position(|entry| *entry.pattern == *pattern && *entry.modifiers == *modifiers);
+        let known =
+            cache.iter().position(|entry| *entry.pattern == *pattern && *entry.modifiers == *modifiers);
         if let Some(place) = known {
             cache[..=place].rotate_right(1);
         } else {

@@ -9,7 +9,8 @@ use std::sync::LazyLock;
 
 use crate::ScalarFunction;
 use crate::{
-    array, conditional, date_time, full_text, integer, item, math, object, regex, spatial, string, type_check, vector,
+    array, conditional, date_time, full_text, integer, item, math, object, regex, spatial, string,
+    type_check, vector,
 };
 
 /// The tables of the groups.
@@ -48,9 +49,7 @@ static BY_NAME: LazyLock<Vec<(&'static str, &'static ScalarFunction)>> = LazyLoc
 
 /// The function of that name, written in any case.
 pub fn find(name: &str) -> Option<&'static ScalarFunction> {
-    let place = BY_NAME
-        .binary_search_by(|(own, _)| compare_ignoring_case(own, name))
-        .ok()?;
+    let place = BY_NAME.binary_search_by(|(own, _)| compare_ignoring_case(own, name)).ok()?;
     Some(BY_NAME[place].1)
 }
 
@@ -61,9 +60,7 @@ pub fn all() -> impl Iterator<Item = &'static ScalarFunction> {
 
 /// Whether the name, in any case, is one of the scoring functions that only ORDER BY RANK takes.
 pub fn is_rank_function(name: &str) -> bool {
-    RANK_FUNCTIONS
-        .iter()
-        .any(|own| own.eq_ignore_ascii_case(name))
+    RANK_FUNCTIONS.iter().any(|own| own.eq_ignore_ascii_case(name))
 }
 
 fn compare_ignoring_case(upper: &str, name: &str) -> Ordering {

@@ -17,9 +17,7 @@ use crate::{ANY_COUNT, IndexUse, ScalarFunction, utf16};
 
 pub(crate) use case::{fold, lower};
 
-const fn contains_use(first: usize) -> Option<IndexUse> {
-    Some(IndexUse::Contains { text: 0, first })
-}
+const CONTAINS: Option<IndexUse> = Some(IndexUse::Contains { text: 0, first: 1 });
 
 pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction {
@@ -34,7 +32,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         arguments: 2..=3,
         summary: "True when the first text contains the second; the third argument makes it ignore case.",
         evaluate: |_, arguments| search::test(arguments, search::contains).unwrap_or_default(),
-        index_use: contains_use(1),
+        index_use: CONTAINS,
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
@@ -42,7 +40,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         arguments: 2..=ANY_COUNT,
         summary: "True when the first text contains all the others, ignoring case.",
         evaluate: |_, arguments| search::contains_many(arguments, true, false),
-        index_use: contains_use(1),
+        index_use: CONTAINS,
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
@@ -50,7 +48,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         arguments: 2..=ANY_COUNT,
         summary: "True when the first text contains all the others.",
         evaluate: |_, arguments| search::contains_many(arguments, false, false),
-        index_use: contains_use(1),
+        index_use: CONTAINS,
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
@@ -58,7 +56,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         arguments: 2..=ANY_COUNT,
         summary: "True when the first text contains one of the others, ignoring case.",
         evaluate: |_, arguments| search::contains_many(arguments, true, true),
-        index_use: contains_use(1),
+        index_use: CONTAINS,
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
@@ -66,7 +64,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         arguments: 2..=ANY_COUNT,
         summary: "True when the first text contains one of the others.",
         evaluate: |_, arguments| search::contains_many(arguments, false, true),
-        index_use: contains_use(1),
+        index_use: CONTAINS,
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
@@ -135,28 +133,36 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         name: "SUBSTRINGAFTER",
         arguments: 2..=2,
         summary: "What follows the first occurrence of the second text in the first.",
-        evaluate: |_, arguments| cut::around(arguments, |text, mark| Some(text.split_once(mark)?.1)).unwrap_or_default(),
+        evaluate: |_, arguments| {
+            cut::around(arguments, |text, mark| Some(text.split_once(mark)?.1)).unwrap_or_default()
+        },
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "SUBSTRINGBEFORE",
         arguments: 2..=2,
         summary: "What precedes the first occurrence of the second text in the first.",
-        evaluate: |_, arguments| cut::around(arguments, |text, mark| Some(text.split_once(mark)?.0)).unwrap_or_default(),
+        evaluate: |_, arguments| {
+            cut::around(arguments, |text, mark| Some(text.split_once(mark)?.0)).unwrap_or_default()
+        },
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "LASTSUBSTRINGAFTER",
         arguments: 2..=2,
         summary: "What follows the last occurrence of the second text in the first.",
-        evaluate: |_, arguments| cut::around(arguments, |text, mark| Some(text.rsplit_once(mark)?.1)).unwrap_or_default(),
+        evaluate: |_, arguments| {
+            cut::around(arguments, |text, mark| Some(text.rsplit_once(mark)?.1)).unwrap_or_default()
+        },
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "LASTSUBSTRINGBEFORE",
         arguments: 2..=2,
         summary: "What precedes the last occurrence of the second text in the first.",
-        evaluate: |_, arguments| cut::around(arguments, |text, mark| Some(text.rsplit_once(mark)?.0)).unwrap_or_default(),
+        evaluate: |_, arguments| {
+            cut::around(arguments, |text, mark| Some(text.rsplit_once(mark)?.0)).unwrap_or_default()
+        },
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
@@ -220,7 +226,9 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         arguments: 1..=1,
         summary: "The characters of the text from last to first.",
         // By characters, not units: reversed halves of a pair would be no text.
-        evaluate: |_, arguments| text(arguments, 0).map_or(Value::Undefined, |text| string(text.chars().rev().collect::<String>())),
+        evaluate: |_, arguments| {
+            text(arguments, 0).map_or(Value::Undefined, |text| string(text.chars().rev().collect::<String>()))
+        },
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
@@ -248,35 +256,45 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         name: "STRINGTOARRAY",
         arguments: 1..=1,
         summary: "The array that the text is in JSON.",
-        evaluate: |_, arguments| convert::parse(arguments, |value| matches!(value, Value::Array(_))).unwrap_or_default(),
+        evaluate: |_, arguments| {
+            convert::parse(arguments, |value| matches!(value, Value::Array(_))).unwrap_or_default()
+        },
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "STRINGTOBOOLEAN",
         arguments: 1..=1,
         summary: "The boolean that the text is in JSON.",
-        evaluate: |_, arguments| convert::parse(arguments, |value| matches!(value, Value::Bool(_))).unwrap_or_default(),
+        evaluate: |_, arguments| {
+            convert::parse(arguments, |value| matches!(value, Value::Bool(_))).unwrap_or_default()
+        },
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "STRINGTONULL",
         arguments: 1..=1,
         summary: "Null when the text is null in JSON.",
-        evaluate: |_, arguments| convert::parse(arguments, |value| matches!(value, Value::Null)).unwrap_or_default(),
+        evaluate: |_, arguments| {
+            convert::parse(arguments, |value| matches!(value, Value::Null)).unwrap_or_default()
+        },
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "STRINGTONUMBER",
         arguments: 1..=1,
         summary: "The number that the text is in JSON.",
-        evaluate: |_, arguments| convert::parse(arguments, |value| matches!(value, Value::Number(_))).unwrap_or_default(),
+        evaluate: |_, arguments| {
+            convert::parse(arguments, |value| matches!(value, Value::Number(_))).unwrap_or_default()
+        },
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "STRINGTOOBJECT",
         arguments: 1..=1,
         summary: "The object that the text is in JSON.",
-        evaluate: |_, arguments| convert::parse(arguments, |value| matches!(value, Value::Object(_))).unwrap_or_default(),
+        evaluate: |_, arguments| {
+            convert::parse(arguments, |value| matches!(value, Value::Object(_))).unwrap_or_default()
+        },
         ..ScalarFunction::PLAIN
     },
 ];

@@ -96,9 +96,7 @@ fn unmark(value: Value) -> Value {
         },
         Value::Array(values) => Value::Array(values.into_iter().map(unmark).collect()),
         Value::Object(object) => Value::Object(Object::from_members(
-            object
-                .iter()
-                .map(|(name, value)| (Arc::from(name), unmark(value.clone()))),
+            object.iter().map(|(name, value)| (Arc::from(name), unmark(value.clone()))),
         )),
         other => other,
     }
@@ -120,13 +118,52 @@ pub(crate) fn print(value: &Value) -> String {
 /// Any value, small, from pools that make equal parts and corner cases likely.
 pub(crate) fn any_value() -> impl Strategy<Value = Value> {
     let text = proptest::sample::select(vec![
-        "", "a", "A", "ab", "abc", "😀", "a😀b", "é", "%", "_", "[a-c]", "(a+)+$", "yyyy", "day", "hh", "ns",
-        "2024-02-29T12:00:00.1234567Z", "9999-12-31T23:59:59.9999999Z", "0001-01-01", "true", " null ", "[1,2]",
-        "{\"a\":1}", "1e3", "i", "the running dogs", "cosine", "Point", "Polygon",
+        "",
+        "a",
+        "A",
+        "ab",
+        "abc",
+        "😀",
+        "a😀b",
+        "é",
+        "%",
+        "_",
+        "[a-c]",
+        "(a+)+$",
+        "yyyy",
+        "day",
+        "hh",
+        "ns",
+        "2024-02-29T12:00:00.1234567Z",
+        "9999-12-31T23:59:59.9999999Z",
+        "0001-01-01",
+        "true",
+        " null ",
+        "[1,2]",
+        "{\"a\":1}",
+        "1e3",
+        "i",
+        "the running dogs",
+        "cosine",
+        "Point",
+        "Polygon",
     ]);
     let number = prop_oneof![
         proptest::sample::select(vec![
-            0.0, -0.0, 1.0, -1.0, 2.0, 0.5, 1e9, -1e9, 1e18, 9.3e18, -9.3e18, 1e300, f64::NAN, f64::INFINITY,
+            0.0,
+            -0.0,
+            1.0,
+            -1.0,
+            2.0,
+            0.5,
+            1e9,
+            -1e9,
+            1e18,
+            9.3e18,
+            -9.3e18,
+            1e300,
+            f64::NAN,
+            f64::INFINITY,
             f64::NEG_INFINITY,
         ]),
         any::<f64>(),
@@ -139,7 +176,8 @@ pub(crate) fn any_value() -> impl Strategy<Value = Value> {
         number.prop_map(Value::Number),
         text.clone().prop_map(Value::from),
     ];
-    let name = proptest::sample::select(vec!["a", "b", "type", "coordinates", "term", "distance"]).prop_map(Arc::from);
+    let name = proptest::sample::select(vec!["a", "b", "type", "coordinates", "term", "distance"])
+        .prop_map(Arc::from);
     leaf.prop_recursive(3, 24, 4, move |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::Array),

@@ -167,7 +167,11 @@ mod tests {
             ("VECTORDISTANCE", "[[1,2],[3,4], false]", "0.9838699100999074"),
             ("VECTORDISTANCE", "[[1,2],[3,4], true, {}]", "0.9838699100999074"),
             ("VECTORDISTANCE", r#"[[1,2],[3,4], false, {"distanceFunction": "dotproduct"}]"#, "11"),
-            ("VECTORDISTANCE", r#"[[1,2],[4,6], false, {"distanceFunction": "Euclidean", "dataType": "Float32"}]"#, "5"),
+            (
+                "VECTORDISTANCE",
+                r#"[[1,2],[4,6], false, {"distanceFunction": "Euclidean", "dataType": "Float32"}]"#,
+                "5",
+            ),
             ("_VECTORSCORE", "[[1,0],[-3,0]]", "-1"),
             ("_VECTORSCORE", r#"[[1,2],[4,6], false, {"distanceFunction": "euclidean"}]"#, "-5"),
             ("VECTORDISTANCE", "[[],[]]", "undefined"),
@@ -178,10 +182,16 @@ mod tests {
             ("VECTORDISTANCE", r#"[[1],[1], false, {"distanceFunction": 1}]"#, "undefined"),
             ("VECTORDISTANCE", r#"[[1],[1], false, {"dataType": "float64"}]"#, "undefined"),
         ]);
-        let vector = VectorDefaults { distance_function: DistanceFunction::DotProduct, data_type: DataType::Int8 };
+        let vector =
+            VectorDefaults { distance_function: DistanceFunction::DotProduct, data_type: DataType::Int8 };
         let context = Context { vector, ..Context::default() };
         check_in(&context, "VECTORDISTANCE", "[[1,2],[3,4]]", "11");
-        check_in(&context, "VECTORDISTANCE", r#"[[1,2],[4,6], false, {"distanceFunction": "euclidean"}]"#, "5");
+        check_in(
+            &context,
+            "VECTORDISTANCE",
+            r#"[[1,2],[4,6], false, {"distanceFunction": "euclidean"}]"#,
+            "5",
+        );
     }
 
     #[test]

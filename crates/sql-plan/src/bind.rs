@@ -9,10 +9,10 @@ mod ordering;
 mod settings;
 mod sources;
 
+use crate::Parameters;
 use crate::error::PlanError;
 use crate::expression::{Expr, Slot};
 use crate::plan::{Grouping, Order, Projection, QueryPlan};
-use crate::Parameters;
 use astrarium_catalog::definition::container::ContainerDefinition;
 use astrarium_sql_syntax::Span;
 use astrarium_sql_syntax::ast::{self, Count, Query};
@@ -93,7 +93,17 @@ impl Binder<'_> {
         });
         let (offset, limit) = self.limits(query)?;
         let distinct = query.select.distinct;
-        Ok(QueryPlan { sources, filters, grouping, projection, distinct, order, offset, limit, slot_count: 0 })
+        Ok(QueryPlan {
+            sources,
+            filters,
+            grouping,
+            projection,
+            distinct,
+            order,
+            offset,
+            limit,
+            slot_count: 0,
+        })
     }
 
     fn filter(&mut self, filter: &ast::Expression) -> Result<Expr, PlanError> {
@@ -104,7 +114,11 @@ impl Binder<'_> {
         self.expression(filter)
     }
 
-    fn projection(&mut self, query: &Query, mut grouped: Option<&mut Grouped>) -> Result<Projection, PlanError> {
+    fn projection(
+        &mut self,
+        query: &Query,
+        mut grouped: Option<&mut Grouped>,
+    ) -> Result<Projection, PlanError> {
         match &query.select.projection {
             ast::Projection::Star => {
                 let span = query.select.span;
@@ -119,7 +133,9 @@ impl Binder<'_> {
                 for item in items {
                     let name = output_name(item, &mut unnamed);
                     if members.iter().any(|(own, _)| **own == *name) {
-                        let message = format!("Cannot assign two or more property values to the same property '{name}'.");
+                        let message = format!(
+                            "Cannot assign two or more property values to the same property '{name}'."
+                        );
                         return Err(PlanError::new(item.span, "SC2051", message));
                     }
                     members.push((name.into(), self.projected(&item.expression, &mut grouped)?));
@@ -155,11 +171,15 @@ impl Binder<'_> {
             Count::Literal { value, .. } => Ok(u64::from(*value)),
             Count::Parameter { name, span } => {
                 let wrong = || {
-                    let message = format!("The value of {name} for {clause} must be a whole number from 0 to 2147483647.");
+                    let message = format!(
+                        "The value of {name} for {clause} must be a whole number from 0 to 2147483647."
+                    );
                     PlanError::new(*span, code, message)
                 };
                 match self.parameters.get(name) {
-                    Some(Value::Number(number)) if number.fract() == 0.0 && (0.0..=2_147_483_647.0).contains(number) => {
+                    Some(Value::Number(number))
+                        if number.fract() == 0.0 && (0.0..=2_147_483_647.0).contains(number) =>
+                    {
                         Ok(*number as u64)
                     }
                     _ => Err(wrong()),

@@ -143,7 +143,7 @@ pub fn client_plan(
     let counted = rewrite::distinct_count(query);
     let bound = bind(counted.map_or(query, |counted| counted.rows), catalog, parameters)?;
     let asked = Asked { query, bound: &bound, parameters, supported: &supported };
-    let (ranges, single_key) = ranges::of(&bound, catalog);
+    let (ranges, single_key) = ranges::of(&bound, catalog.container);
     let plan = match (&query.order_by, counted) {
         (_, Some(counted)) => ClientQuery::Plain(rewrite::counted(&asked, counted)),
         (Some(OrderBy::Rank { score, .. }), _) => ClientQuery::Hybrid(hybrid::rewrite(&asked, score)?),

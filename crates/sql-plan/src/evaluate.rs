@@ -48,7 +48,9 @@ pub fn evaluate<'a>(expression: &'a Expr, row: &dyn Row) -> Result<Cow<'a, Value
         Expr::Access(base, step) => step_into(&*evaluate(base, row)?, step),
         Expr::Index(base, index) => operators::index(&*evaluate(base, row)?, &*evaluate(index, row)?),
         Expr::Unary(operator, operand) => unary(*operator, &*evaluate(operand, row)?),
-        Expr::Binary(operator, left, right) => binary(*operator, &*evaluate(left, row)?, &*evaluate(right, row)?),
+        Expr::Binary(operator, left, right) => {
+            binary(*operator, &*evaluate(left, row)?, &*evaluate(right, row)?)
+        }
         Expr::And(operands) => chain(operands, row, false)?,
         Expr::Or(operands) => chain(operands, row, true)?,
         Expr::Conditional(condition, then, otherwise) => {

@@ -55,7 +55,8 @@ fn write_plan(plan: &QueryPlan, depth: usize, text: &mut String) {
         Projection::Star(slot) => line(format!("give #{slot}")),
         Projection::Value(value) => line(format!("give {}", shown(value))),
         Projection::Members(members) => {
-            let members: Vec<String> = members.iter().map(|(name, value)| format!("{name}: {}", shown(value))).collect();
+            let members: Vec<String> =
+                members.iter().map(|(name, value)| format!("{name}: {}", shown(value))).collect();
             line(format!("give {{{}}}", members.join(", ")));
         }
     }
@@ -73,14 +74,20 @@ fn shown(expression: &Expr) -> String {
         Expr::Constant(value) => {
             let mut text = Vec::new();
             value.write_json(&mut text);
-            if value.is_undefined() { "undefined".to_owned() } else { String::from_utf8_lossy(&text).into_owned() }
+            if value.is_undefined() {
+                "undefined".to_owned()
+            } else {
+                String::from_utf8_lossy(&text).into_owned()
+            }
         }
         Expr::Path(slot, steps) => {
             let steps: String = steps.iter().map(shown_step).collect();
             format!("#{slot}{steps}")
         }
         Expr::Access(base, step) => format!("{}{}", shown(base), shown_step(step)),
-        Expr::Binary(operator, left, right) => format!("({} {} {})", shown(left), operator.symbol(), shown(right)),
+        Expr::Binary(operator, left, right) => {
+            format!("({} {} {})", shown(left), operator.symbol(), shown(right))
+        }
         Expr::And(all) => format!("({})", all.iter().map(shown).collect::<Vec<_>>().join(" and ")),
         Expr::Or(all) => format!("({})", all.iter().map(shown).collect::<Vec<_>>().join(" or ")),
         Expr::GroupKey(index) => format!("key {index}"),

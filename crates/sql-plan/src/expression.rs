@@ -1,8 +1,8 @@
 //! Expressions ready to be evaluated: slots instead of aliases, function pointers instead of names.
 
 use crate::plan::QueryPlan;
-use astrarium_sql_functions::operators::LikePattern;
 use astrarium_sql_functions::ScalarFunction;
+use astrarium_sql_functions::operators::LikePattern;
 pub use astrarium_sql_syntax::ast::SubqueryForm;
 use astrarium_sql_syntax::ast::{BinaryOperator, UnaryOperator};
 use astrarium_value::Value;
@@ -80,8 +80,8 @@ impl PartialEq for Expr {
     /// Equal trees; calls by the identity of their function. Subqueries are never equal: nothing needs it.
     fn eq(&self, other: &Expr) -> bool {
         use Expr::{
-            Access, Aggregate, And, Array, Between, Binary, Call, Coalesce, Conditional, Constant, GroupKey, In,
-            Index, Like, LikeComputed, Object, Or, Path, Unary, UserDefined,
+            Access, Aggregate, And, Array, Between, Binary, Call, Coalesce, Conditional, Constant, GroupKey,
+            In, Index, Like, LikeComputed, Object, Or, Path, Unary, UserDefined,
         };
         match (self, other) {
             (Constant(left), Constant(right)) => left == right,
@@ -98,7 +98,9 @@ impl PartialEq for Expr {
             (In(value, list), In(other, others)) => value == other && list == others,
             (Like(value, pattern), Like(other, others)) => value == other && Arc::ptr_eq(pattern, others),
             (LikeComputed(a, b, escape), LikeComputed(c, d, other)) => a == c && b == d && escape == other,
-            (Call(function, left, _), Call(other, right, _)) => std::ptr::eq(*function, *other) && left == right,
+            (Call(function, left, _), Call(other, right, _)) => {
+                std::ptr::eq(*function, *other) && left == right
+            }
             (UserDefined(name, left), UserDefined(other, right)) => name == other && left == right,
             (Object(left), Object(right)) => left == right,
             (GroupKey(left), GroupKey(right)) | (Aggregate(left), Aggregate(right)) => left == right,

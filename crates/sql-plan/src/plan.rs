@@ -181,6 +181,17 @@ impl QueryPlan {
         }
     }
 
+    /// Whether the query can give more than one row for a row of the query around it.
+    pub fn may_have_many_rows(&self) -> bool {
+        let grouped_to_one = self.grouping.as_ref().is_some_and(|grouping| grouping.keys.is_empty());
+        let several = |source: &Source| match &source.kind {
+            SourceKind::Documents | SourceKind::Value(_) => false,
+            SourceKind::Elements(_) | SourceKind::ElementsOfRows(_) => true,
+            SourceKind::Rows(plan) => plan.may_have_many_rows(),
+        };
+        !grouped_to_one && self.sources.iter().any(several)
+    }
+
     /// Whether the query reads documents at all.
     pub fn reads_documents(&self) -> bool {
         self.sources.first().is_some_and(|source| matches!(source.kind, SourceKind::Documents))

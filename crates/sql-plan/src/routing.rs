@@ -24,7 +24,8 @@ const KEY_COUNT_MAX: usize = 1_000;
 
 /// Finds the keys of a plan.
 pub fn route(plan: &QueryPlan, definition: &PartitionKeyDefinition) -> Route {
-    let Some(source) = plan.sources.first().filter(|source| matches!(source.kind, SourceKind::Documents)) else {
+    let Some(source) = plan.sources.first().filter(|source| matches!(source.kind, SourceKind::Documents))
+    else {
         return Route::Everything;
     };
     let conditions = plan.filters.iter().flatten();
@@ -42,7 +43,9 @@ pub fn route(plan: &QueryPlan, definition: &PartitionKeyDefinition) -> Route {
         let components: Vec<Component> = values.iter().map(component).collect();
         keys = keys
             .iter()
-            .flat_map(|key| components.iter().map(move |component| [key.as_slice(), &[component.clone()]].concat()))
+            .flat_map(|key| {
+                components.iter().map(move |component| [key.as_slice(), &[component.clone()]].concat())
+            })
             .collect();
         if keys.len() > KEY_COUNT_MAX {
             return Route::Everything;
@@ -96,7 +99,10 @@ fn is_path(expression: &Expr, slot: usize, segments: &[Box<str>]) -> bool {
     let Expr::Path(own, steps) = expression else { return false };
     *own == slot
         && steps.len() == segments.len()
-        && steps.iter().zip(segments).all(|(step, segment)| matches!(step, Step::Name(name) if **name == **segment))
+        && steps
+            .iter()
+            .zip(segments)
+            .all(|(step, segment)| matches!(step, Step::Name(name) if **name == **segment))
 }
 
 /// A value as a component; what is no scalar stands where documents without a scalar key are.

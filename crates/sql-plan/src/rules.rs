@@ -8,10 +8,8 @@ use crate::plan::QueryPlan;
 /// A rule: its name for explanations, and what it does.
 type Rule = (&'static str, fn(QueryPlan) -> QueryPlan);
 
-const RULES: &[Rule] = &[
-    ("fold constants", fold_constants::apply),
-    ("push filters into joins", push_filters_into_joins::apply),
-];
+const RULES: &[Rule] =
+    &[("fold constants", fold_constants::apply), ("push filters into joins", push_filters_into_joins::apply)];
 
 pub(crate) fn apply(plan: QueryPlan) -> QueryPlan {
     RULES.iter().fold(plan, |plan, (_, rule)| rule(plan))

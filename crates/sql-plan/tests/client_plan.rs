@@ -62,7 +62,7 @@ fn ask(
     let plan = client_plan(&tree, query, &catalog, &parameters, features)
         .map_err(|error| (error.code, error.message))?
         .to_json();
-    texts(&plan, &mut |text| runs(text, &catalog, &parameters));
+    texts(&plan, &mut |text| runs(text, catalog, &parameters));
     Ok(plan)
 }
 
@@ -79,7 +79,7 @@ fn texts(plan: &Value, visit: &mut dyn FnMut(&str)) {
 }
 
 /// Asserts that a text is a query that this server runs, once its placeholders are filled.
-fn runs(text: &str, catalog: &Catalog<'_>, parameters: &Parameters) {
+fn runs(text: &str, catalog: Catalog<'_>, parameters: &Parameters) {
     if text.is_empty() {
         return;
     }
@@ -96,7 +96,7 @@ fn runs(text: &str, catalog: &Catalog<'_>, parameters: &Parameters) {
     }
     let tree = parse(&filled).unwrap_or_else(|error| panic!("{}", error.render(&filled)));
     assert_eq!(check(&tree, &filled), [], "{filled}");
-    plan(&tree, catalog, parameters).unwrap_or_else(|error| panic!("{filled}: {error}"));
+    plan(&tree, &catalog, parameters).unwrap_or_else(|error| panic!("{filled}: {error}"));
 }
 
 /// The members of a query info, of which the expected ones name those that are not as usual.

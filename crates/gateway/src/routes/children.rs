@@ -148,11 +148,7 @@ async fn single(
     Ok(answer)
 }
 
-async fn list(
-    shared: &Shared,
-    request: &Request<'_>,
-    kind: ChildKind<'_>,
-) -> Result<Answer, Failure> {
+async fn list(shared: &Shared, request: &Request<'_>, kind: ChildKind<'_>) -> Result<Answer, Failure> {
     let count_max = request.page_limit()?.count_max;
     // The owner's rid is part of the token, so it is looked up before the token is read.
     let (owner, _) = shared.account.list_children(kind, u64::MAX - 1, 1).await?;

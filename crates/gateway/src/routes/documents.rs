@@ -2,7 +2,7 @@
 
 use super::containers::owner_missing;
 use super::query;
-use crate::answer::Answer;
+use crate::answer::{Answer, fixed_header, fixed_name};
 use crate::database::partition::PartitionKey;
 use crate::database::{Container, Error, FeedScope, Outcome, WriteMode, WriteOptions, push_document};
 use crate::error::Failure;
@@ -13,7 +13,7 @@ use crate::request::Request;
 use crate::service::Shared;
 use crate::wire::address::ResourceKind;
 use crate::wire::{binary_json, header_values, headers};
-use http::{Method, StatusCode};
+use http::{HeaderValue, Method, StatusCode};
 use std::sync::Arc;
 
 pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
@@ -166,9 +166,10 @@ fn item(status: StatusCode, outcome: Outcome, with_body: bool) -> Answer {
     };
     answer.set_etag(body.header.etag, body.header.timestamp);
     answer.set_charge(charge);
-    answer.set_number(headers::ITEM_LSN, body.header.lsn);
-    answer.set_number(headers::ITEM_LOCAL_LSN, body.header.lsn);
-    answer.set_static(headers::RESOURCE_QUOTA, ITEM_QUOTA);
+    let item_lsn = HeaderValue::from(body.header.lsn);
+    answer.headers.insert(fixed_name!(headers::ITEM_LSN), item_lsn.clone());
+    answer.headers.insert(fixed_name!(headers::ITEM_LOCAL_LSN), item_lsn);
+    fixed_header!(answer, headers::RESOURCE_QUOTA, ITEM_QUOTA);
     Place { container, range_id, lsn }.set_headers(&mut answer);
     answer
 }

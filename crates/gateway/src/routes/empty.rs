@@ -27,7 +27,7 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
     }
     let mut answer = Answer::json(StatusCode::OK, render::feed(owner, kind, &[]));
     answer.set_static(headers::ITEM_COUNT, "0");
-    answer.set_text(headers::ALT_CONTENT_PATH, render::container_path(&container));
+    answer.set_text(headers::ALT_CONTENT_PATH, container.path());
     answer.set_text(headers::CONTENT_PATH, container.rid().to_string());
     Ok(answer)
 }

@@ -65,7 +65,8 @@ pub(super) async fn documents(
     let binding = binding(request);
     let resume = resume(shared, request, feed, binding)?;
     let page = shared.account.query_documents(container, &query, &scope, resume, limits(request)?).await?;
-    let token = page.resume.as_ref().map(|resume| paging::query_token(shared, feed, binding, &resume.encode()));
+    let token =
+        page.resume.as_ref().map(|resume| paging::query_token(shared, feed, binding, &resume.encode()));
     let mut answer = rows(feed, &page);
     if let Some(token) = token {
         let token = if scoped { token } else { continuation::wrap(&token, "", "FF") };
@@ -74,7 +75,10 @@ pub(super) async fn documents(
     if request.flag(headers::POPULATE_QUERY_METRICS) {
         answer.set_text(headers::QUERY_METRICS, metrics(&page));
     }
-    answer.set_static(headers::QUERY_EXECUTION_INFO, "{\"reverseRidEnabled\":false,\"reverseIndexScan\":false}");
+    answer.set_static(
+        headers::QUERY_EXECUTION_INFO,
+        "{\"reverseRidEnabled\":false,\"reverseIndexScan\":false}",
+    );
     let place = Place { container: container.clone(), range_id: page.range_id, lsn: page.lsn };
     place.set_headers(&mut answer);
     Ok(answer)
@@ -91,7 +95,8 @@ pub(super) async fn resources(
     resources: Vec<serde_json::Value>,
 ) -> Result<Answer, Failure> {
     let query = parse(request)?;
-    let values = resources.iter().map(|resource| json::seek::value(resource.to_string().as_bytes())).collect();
+    let values =
+        resources.iter().map(|resource| json::seek::value(resource.to_string().as_bytes())).collect();
     let binding = binding(request);
     let resume = resume(shared, request, feed, binding)?;
     let page = shared.account.query_values(values, &query, resume, limits(request)?).await?;
@@ -156,7 +161,12 @@ fn binding(request: &Request<'_>) -> u64 {
     hasher.finish()
 }
 
-fn resume(shared: &Shared, request: &Request<'_>, feed: Feed, binding: u64) -> Result<Option<Resume>, Failure> {
+fn resume(
+    shared: &Shared,
+    request: &Request<'_>,
+    feed: Feed,
+    binding: u64,
+) -> Result<Option<Resume>, Failure> {
     let Some(bytes) = paging::query_position(shared, request, feed, binding)? else { return Ok(None) };
     Resume::decode(&bytes).map(Some).ok_or_else(paging::invalid)
 }

@@ -35,7 +35,7 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
         let range = range.ok_or(Error::NotFound)?;
         Answer::json(StatusCode::OK, range_json(shared, &container, range).await?.to_string().into_bytes())
     };
-    answer.set_text(headers::ALT_CONTENT_PATH, render::container_path(&container));
+    answer.set_text(headers::ALT_CONTENT_PATH, container.path());
     answer.set_text(headers::CONTENT_PATH, container.rid().to_string());
     Ok(answer)
 }

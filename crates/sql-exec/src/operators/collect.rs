@@ -66,13 +66,20 @@ impl Collector {
         if self.distinct.is_some() {
             return true;
         }
-        let worst = self.rows.get(self.count_max.saturating_sub(1)).filter(|_| self.rows.len() <= self.count_max);
+        let worst =
+            self.rows.get(self.count_max.saturating_sub(1)).filter(|_| self.rows.len() <= self.count_max);
         self.is_after(keys, place)
-            && worst.is_none_or(|worst| self.order((keys, place), (&worst.keys, worst.place)) == Ordering::Less)
+            && worst
+                .is_none_or(|worst| self.order((keys, place), (&worst.keys, worst.place)) == Ordering::Less)
     }
 
     /// Takes a row.
-    pub(crate) fn add(&mut self, row: SortedRow, value: Option<Value>, budget: &Budget<'_>) -> Result<(), EvaluateError> {
+    pub(crate) fn add(
+        &mut self,
+        row: SortedRow,
+        value: Option<Value>,
+        budget: &Budget<'_>,
+    ) -> Result<(), EvaluateError> {
         let bytes = row.json.len() + 100 + row.keys.iter().map(approximate_bytes).sum::<usize>();
         if let (Some(distinct), Some(value)) = (&mut self.distinct, value) {
             if let Some(&known) = distinct.get(&value) {

@@ -38,8 +38,7 @@ const GROUP_BYTES: usize = 200;
 
 impl<'a> Groups<'a> {
     pub(crate) fn new(grouping: &'a Grouping) -> Groups<'a> {
-        let mut groups =
-            Groups { grouping, by_keys: HashMap::default(), groups: Vec::new(), bytes: 0 };
+        let mut groups = Groups { grouping, by_keys: HashMap::default(), groups: Vec::new(), bytes: 0 };
         if grouping.keys.is_empty() {
             // Without GROUP BY there is one group, rows or not.
             groups.group(Vec::new(), (0, 0));
@@ -67,7 +66,8 @@ impl<'a> Groups<'a> {
         if let Some(index) = self.by_keys.get(&keys) {
             return *index;
         }
-        let accumulators = self.grouping.aggregates.iter().map(|aggregate| aggregate.function.start()).collect();
+        let accumulators =
+            self.grouping.aggregates.iter().map(|aggregate| aggregate.function.start()).collect();
         self.bytes += GROUP_BYTES + keys.iter().map(approximate_bytes).sum::<usize>() * 2;
         self.by_keys.insert(keys.clone(), self.groups.len());
         self.groups.push(Group { keys, accumulators, first });

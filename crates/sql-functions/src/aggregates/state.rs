@@ -38,16 +38,22 @@ impl Accumulator {
         Some(match (function, state) {
             (AggregateFunction::Count, count) => Accumulator::Count(read_count(count)?),
             (AggregateFunction::CountIf, count) => Accumulator::CountIf(read_count(count)?),
-            (AggregateFunction::Sum, sum) => Accumulator::Sum(read_sum(sum)?),
+            (AggregateFunction::Sum, Value::Null) => Accumulator::Sum(None),
+            (AggregateFunction::Sum, sum) => Accumulator::Sum(Some(read_number(sum)?)),
             (AggregateFunction::Average, Value::Array(parts)) => match parts.as_slice() {
-                [count, sum] => Accumulator::Average { count: read_count(count)?, sum: read_sum(sum)? },
+                [count, Value::Null] => Accumulator::Average { count: read_count(count)?, sum: None },
+                [count, sum] => {
+                    Accumulator::Average { count: read_count(count)?, sum: Some(read_number(sum)?) }
+                }
                 _ => return None,
             },
             (AggregateFunction::Minimum, extreme) => Accumulator::Minimum(read_extreme(extreme)?),
             (AggregateFunction::Maximum, extreme) => Accumulator::Maximum(read_extreme(extreme)?),
             (AggregateFunction::MakeList | AggregateFunction::MakeSet, Value::Array(values)) => {
                 let mut accumulator = function.start();
-                values.iter().for_each(|value| accumulator.add(value));
+                for value in values {
+                    accumulator.add(value);
+                }
                 accumulator
             }
             _ => return None,
@@ -64,14 +70,6 @@ fn read_number(value: &Value) -> Option<f64> {
         Value::Number(number) => Some(*number),
         Value::String(word) if matches!(&**word, "NaN" | "inf" | "-inf") => word.parse().ok(),
         _ => None,
-    }
-}
-
-/// None when it is no sum at all; `Some(None)` for a sum that does not exist.
-fn read_sum(value: &Value) -> Option<Option<f64>> {
-    match value {
-        Value::Null => Some(None),
-        number => read_number(number).map(Some),
     }
 }
 

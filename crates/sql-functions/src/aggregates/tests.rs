@@ -6,7 +6,9 @@ use proptest::prelude::*;
 
 fn accumulate(function: AggregateFunction, rows: &[Value]) -> Accumulator {
     let mut accumulator = function.start();
-    rows.iter().for_each(|row| accumulator.add(row));
+    for row in rows {
+        accumulator.add(row);
+    }
     accumulator
 }
 
@@ -23,20 +25,37 @@ fn check(rows: &str, expected: [&str; 8]) {
 fn results() {
     check("[]", ["0", "0", "0", "undefined", "undefined", "undefined", "[]", "[]"]);
     check("[undefined]", ["0", "0", "0", "undefined", "undefined", "undefined", "[]", "[]"]);
-    check("[20.28,5.11,62.21]", [
-        "3", "0", "87.6", "29.2", "5.11", "62.21", "[20.28,5.11,62.21]", "[5.11,20.28,62.21]",
-    ]);
+    check(
+        "[20.28,5.11,62.21]",
+        ["3", "0", "87.6", "29.2", "5.11", "62.21", "[20.28,5.11,62.21]", "[5.11,20.28,62.21]"],
+    );
     check("[1,undefined,1]", ["2", "0", "2", "1", "1", "1", "[1,1]", "[1]"]);
     check("[null]", ["1", "0", "undefined", "undefined", "null", "null", "[null]", "[null]"]);
-    check("[true,false,1]", [
-        "3", "1", "undefined", "undefined", "false", "1", "[true,false,1]", "[false,true,1]",
-    ]);
-    check(r#"["b","a",2]"#, ["3", "0", "undefined", "undefined", "2", "\"b\"", r#"["b","a",2]"#, r#"[2,"a","b"]"#]);
-    check("[1,[2],0]", ["3", "0", "undefined", "undefined", "undefined", "undefined", "[1,[2],0]", "[0,1,[2]]"]);
-    check(r#"[{"a":1,"b":2},{"b":2,"a":1}]"#, [
-        "2", "0", "undefined", "undefined", "undefined", "undefined", r#"[{"a":1,"b":2},{"b":2,"a":1}]"#,
-        r#"[{"a":1,"b":2}]"#,
-    ]);
+    check(
+        "[true,false,1]",
+        ["3", "1", "undefined", "undefined", "false", "1", "[true,false,1]", "[false,true,1]"],
+    );
+    check(
+        r#"["b","a",2]"#,
+        ["3", "0", "undefined", "undefined", "2", "\"b\"", r#"["b","a",2]"#, r#"[2,"a","b"]"#],
+    );
+    check(
+        "[1,[2],0]",
+        ["3", "0", "undefined", "undefined", "undefined", "undefined", "[1,[2],0]", "[0,1,[2]]"],
+    );
+    check(
+        r#"[{"a":1,"b":2},{"b":2,"a":1}]"#,
+        [
+            "2",
+            "0",
+            "undefined",
+            "undefined",
+            "undefined",
+            "undefined",
+            r#"[{"a":1,"b":2},{"b":2,"a":1}]"#,
+            r#"[{"a":1,"b":2}]"#,
+        ],
+    );
 }
 
 #[test]

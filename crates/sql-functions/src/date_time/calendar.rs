@@ -83,9 +83,13 @@ mod tests {
 
     #[test]
     fn known_days() {
-        for (year, month, day, number) in
-            [(1970, 1, 1, 0), (1969, 12, 31, -1), (2000, 3, 1, 11_017), (1601, 1, 1, -134_774), (1, 1, 1, -719_162)]
-        {
+        for (year, month, day, number) in [
+            (1970, 1, 1, 0),
+            (1969, 12, 31, -1),
+            (2000, 3, 1, 11_017),
+            (1601, 1, 1, -134_774),
+            (1, 1, 1, -719_162),
+        ] {
             assert_eq!(Date::new(year, month, day).unwrap().day_number(), number);
         }
         assert!(Date::new(1900, 2, 29).is_none() && Date::new(2000, 2, 29).is_some());

@@ -11,7 +11,17 @@ use std::fmt::Write as _;
 use super::instant::Instant;
 
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
     "December",
 ];
 
@@ -49,16 +59,9 @@ pub(super) fn format(instant: Instant, pattern: &str) -> String {
 
 /// Copies up to the closing quote, or all when there is none; answers how much was read.
 fn quoted(out: &mut String, rest: &str, quote: char) -> usize {
-    match rest.find(quote) {
-        Some(end) => {
-            out.push_str(&rest[..end]);
-            end + 1
-        }
-        None => {
-            out.push_str(rest);
-            rest.len()
-        }
-    }
+    let end = rest.find(quote);
+    out.push_str(&rest[..end.unwrap_or(rest.len())]);
+    end.map_or(rest.len(), |end| end + 1)
 }
 
 fn field(out: &mut String, instant: Instant, letter: char, run: usize) {

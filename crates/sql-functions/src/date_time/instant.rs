@@ -35,7 +35,9 @@ impl Instant {
     }
 
     /// From year, month, day, hour, minute, second and ticks of the second, each in its range.
-    pub(super) fn from_parts([year, month, day, hour, minute, second, fraction]: [i64; 7]) -> Option<Instant> {
+    pub(super) fn from_parts(
+        [year, month, day, hour, minute, second, fraction]: [i64; 7],
+    ) -> Option<Instant> {
         let date = Date::new(year, month, day)?;
         let valid = (0..24).contains(&hour)
             && (0..60).contains(&minute)

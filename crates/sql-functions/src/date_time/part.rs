@@ -1,6 +1,5 @@
 //! The parts of a time: their names, and arithmetic in units of them.
 
-use super::calendar::Date;
 use super::instant::{
     Instant, TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MILLISECOND, TICKS_PER_MINUTE, TICKS_PER_SECOND,
 };
@@ -56,17 +55,13 @@ impl Part {
     /// The instant so many parts later. Years and months keep the day where the month has it; nanoseconds are taken
     /// in whole ticks.
     pub(super) fn add(self, instant: Instant, amount: i64) -> Option<Instant> {
-        match self.nanoseconds() {
-            Some(each) => {
-                let ticks = each * i128::from(amount) / NANOSECONDS_PER_TICK;
-                Instant::from_ticks(i64::try_from(i128::from(instant.ticks()) + ticks).ok()?)
-            }
-            None => {
-                let months = if self == Part::Year { amount.checked_mul(12)? } else { amount };
-                let date: Date = instant.date().add_months(months)?;
-                Some(Instant::on(date, instant.time()))
-            }
+        if let Some(each) = self.nanoseconds() {
+            let ticks = each * i128::from(amount) / NANOSECONDS_PER_TICK;
+            return Instant::from_ticks(i64::try_from(i128::from(instant.ticks()) + ticks).ok()?);
         }
+        let months = if self == Part::Year { amount.checked_mul(12)? } else { amount };
+        let date = instant.date().add_months(months)?;
+        Some(Instant::on(date, instant.time()))
     }
 
     /// How many boundaries of this part lie before the instant, counted from a fixed one.

@@ -86,9 +86,15 @@ fn addition() {
 #[test]
 fn differences() {
     let (past, future) = ("2018-03-05T05:00:00.0000000", "2019-02-04T16:00:00.0000000");
-    for (part, expected) in
-        [("yyyy", 1_i64), ("mm", 11), ("dd", 336), ("hh", 8075), ("mi", 484_500), ("ss", 29_070_000), ("ms", 29_070_000_000)]
-    {
+    for (part, expected) in [
+        ("yyyy", 1_i64),
+        ("mm", 11),
+        ("dd", 336),
+        ("hh", 8075),
+        ("mi", 484_500),
+        ("ss", 29_070_000),
+        ("ms", 29_070_000_000),
+    ] {
         check("DATETIMEDIFF", &format!("[\"{part}\", \"{past}\", \"{future}\"]"), &expected.to_string());
         check("DATETIMEDIFF", &format!("[\"{part}\", \"{future}\", \"{past}\"]"), &(-expected).to_string());
     }
@@ -137,7 +143,8 @@ fn parts() {
 #[test]
 fn bins() {
     let case = |rest: &str, expected: &str| {
-        let expected = if expected.is_empty() { "undefined".to_owned() } else { format!("\"{expected}.0000000Z\"") };
+        let expected =
+            if expected.is_empty() { "undefined".to_owned() } else { format!("\"{expected}.0000000Z\"") };
         check("DATETIMEBIN", &format!("[\"2021-01-08T18:35:00.0000000\", {rest}]"), &expected);
     };
     case("\"dd\"", "2021-01-08T00:00:00");

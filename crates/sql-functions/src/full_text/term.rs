@@ -34,7 +34,9 @@ impl SearchTerm {
             Value::Object(object) => {
                 let distance = match object.get("distance") {
                     None => 0,
-                    Some(Value::Number(number)) => whole(*number).filter(|number| (0..=DISTANCE_MAX).contains(number))?,
+                    Some(Value::Number(number)) => {
+                        whole(*number).filter(|number| (0..=DISTANCE_MAX).contains(number))?
+                    }
                     Some(_) => return None,
                 };
                 (as_text(object.get("term")?)?, distance as usize)
@@ -44,7 +46,9 @@ impl SearchTerm {
         let mut words: Vec<(String, usize)> = Vec::new();
         for_each_word(text, language, |stem, place| words.push((stem.to_owned(), place)));
         let first = words.first().map_or(0, |(_, place)| *place);
-        words.iter_mut().for_each(|(_, place)| *place -= first);
+        for (_, place) in &mut words {
+            *place -= first;
+        }
         Some(SearchTerm { words, distance })
     }
 
@@ -110,7 +114,8 @@ struct Search<'a> {
 
 impl<'a> Search<'a> {
     fn new(terms: &'a [SearchTerm]) -> Self {
-        let mut search = Search { terms: Vec::new(), exact: HashMap::new(), fuzzy: Vec::new(), met: Vec::new() };
+        let mut search =
+            Search { terms: Vec::new(), exact: HashMap::new(), fuzzy: Vec::new(), met: Vec::new() };
         for term in terms {
             let words = term.words.iter().map(|(stem, place)| (search.wanted(stem, term.distance), *place));
             let words = words.collect();
@@ -146,7 +151,8 @@ impl<'a> Search<'a> {
         if term.is_empty() {
             return 0;
         }
-        let stands_at = |start: &usize| term.iter().all(|(wanted, place)| self.is_met(*wanted, start + place));
+        let stands_at =
+            |start: &usize| term.iter().all(|(wanted, place)| self.is_met(*wanted, start + place));
         (0..self.met.len()).filter(stands_at).count()
     }
 

@@ -16,8 +16,16 @@ fn words() {
     use Language::{English, French, German, Spanish};
     for (language, text, expected) in [
         (English, "The running Dogs, and cats!", &["1:run", "2:dog", "4:cat"][..]),
-        (English, "Population was 1,977 (1963-69) at 3.5%.", &["0:popul", "2:1,977", "3:1963", "4:69", "6:3.5"]),
-        (English, "don't O\u{2019}Hare 'quoted' thirty-page", &["0:don't", "1:o\u{2019}har", "2:quot", "3:thirti", "4:page"]),
+        (
+            English,
+            "Population was 1,977 (1963-69) at 3.5%.",
+            &["0:popul", "2:1,977", "3:1963", "4:69", "6:3.5"],
+        ),
+        (
+            English,
+            "don't O\u{2019}Hare 'quoted' thirty-page",
+            &["0:don't", "1:o\u{2019}har", "2:quot", "3:thirti", "4:page"],
+        ),
         (English, "the of a", &[]),
         (English, "", &[]),
         (English, "日本語 text", &["0:日", "1:本", "2:語", "3:text"]),
@@ -98,10 +106,18 @@ fn wrong_types() {
     }
     check_wrong_types("_FULLTEXTWORDCOUNT", "[?]", &wrong);
     check_wrong_types("_FULLTEXTSCORE", "[?, [\"a\"], 1, 1, [1]]", &wrong);
-    check_wrong_types("_FULLTEXTSCORE", "[\"a\", ?, 1, 1, [1]]", &["undefined", "null", "\"a\"", "[1]", "[]"]);
+    check_wrong_types(
+        "_FULLTEXTSCORE",
+        "[\"a\", ?, 1, 1, [1]]",
+        &["undefined", "null", "\"a\"", "[1]", "[]"],
+    );
     check_wrong_types("_FULLTEXTSCORE", "[\"a\", [\"a\"], ?, 1, [1]]", &["undefined", "null", "\"a\""]);
     check_wrong_types("_FULLTEXTSCORE", "[\"a\", [\"a\"], 1, ?, [1]]", &["undefined", "null", "\"a\""]);
-    check_wrong_types("_FULLTEXTSCORE", "[\"a\", [\"a\"], 1, 1, ?]", &["undefined", "1", "[]", "[1,2]", "[\"1\"]"]);
+    check_wrong_types(
+        "_FULLTEXTSCORE",
+        "[\"a\", [\"a\"], 1, 1, ?]",
+        &["undefined", "1", "[]", "[1,2]", "[\"1\"]"],
+    );
 }
 
 #[test]

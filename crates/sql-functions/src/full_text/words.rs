@@ -28,9 +28,7 @@ pub fn for_each_word(text: &str, language: Language, mut visit: impl FnMut(&str,
 
 /// How many words the text has, the most common ones left out.
 pub fn word_count(text: &str, language: Language) -> usize {
-    words(text)
-        .filter(|word| !language.is_stop_word(&lower(word)))
-        .count()
+    words(text).filter(|word| !language.is_stop_word(&lower(word))).count()
 }
 
 /// The words of a text as they stand.
@@ -67,7 +65,9 @@ fn word_end(text: &str) -> usize {
         let belongs = is_part(character)
             || match character {
                 '.' | ',' => previous.is_some_and(is_digit) && next.is_some_and(is_digit),
-                '\'' | '\u{2019}' => previous.is_some_and(char::is_alphabetic) && next.is_some_and(char::is_alphabetic),
+                '\'' | '\u{2019}' => {
+                    previous.is_some_and(char::is_alphabetic) && next.is_some_and(char::is_alphabetic)
+                }
                 _ => false,
             };
         if !belongs {

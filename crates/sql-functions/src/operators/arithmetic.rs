@@ -113,7 +113,7 @@ fn to_int32(number: f64) -> i32 {
     if !number.is_finite() {
         return 0;
     }
-    number.trunc().rem_euclid(MODULUS) as u32 as i32
+    (number.trunc().rem_euclid(MODULUS) as u32).cast_signed()
 }
 
 #[cfg(test)]
@@ -129,7 +129,16 @@ mod tests {
     #[test]
     fn numbers_only() {
         let operators = [
-            add, subtract, multiply, divide, remainder, bit_and, bit_or, bit_exclusive_or, shift_left, shift_right,
+            add,
+            subtract,
+            multiply,
+            divide,
+            remainder,
+            bit_and,
+            bit_or,
+            bit_exclusive_or,
+            shift_left,
+            shift_right,
             shift_right_unsigned,
         ];
         for operator in operators {

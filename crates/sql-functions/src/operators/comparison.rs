@@ -15,7 +15,7 @@ use super::logic::{all_true, truth_value};
 pub fn equals(a: &Value, b: &Value) -> Option<bool> {
     match (a, b) {
         (Value::Undefined, _) | (_, Value::Undefined) => None,
-        (Value::Number(a), Value::Number(b)) => Some(a == b),
+        (Value::Number(a), Value::Number(b)) => Some(a.partial_cmp(b).is_some_and(Ordering::is_eq)),
         (a, b) => Some(a == b),
     }
 }
@@ -66,18 +66,12 @@ pub fn in_list<'a>(value: &Value, list: impl IntoIterator<Item = &'a Value>) -> 
     if value.is_undefined() {
         return Value::Undefined;
     }
-    Value::Bool(
-        list.into_iter()
-            .any(|candidate| equals(value, candidate) == Some(true)),
-    )
+    Value::Bool(list.into_iter().any(|candidate| equals(value, candidate) == Some(true)))
 }
 
 /// `value BETWEEN low AND high`, which is `value >= low AND value <= high`.
 pub fn between(value: &Value, low: &Value, high: &Value) -> Value {
-    truth_value(all_true([
-        order(value, low).map(Ordering::is_ge),
-        order(value, high).map(Ordering::is_le),
-    ]))
+    truth_value(all_true([order(value, low).map(Ordering::is_ge), order(value, high).map(Ordering::is_le)]))
 }
 
 fn ordered(a: &Value, b: &Value, holds: fn(Ordering) -> bool) -> Value {
@@ -124,7 +118,9 @@ mod tests {
 
     #[test]
     fn order_is_inside_a_primitive_type() {
-        for (a, b) in [("1", "2"), ("false", "true"), ("\"A\"", "\"a\""), ("\"\"", "\"a\""), ("\"😀\"", "\"\u{ffff}\"")] {
+        for (a, b) in
+            [("1", "2"), ("false", "true"), ("\"A\"", "\"a\""), ("\"\"", "\"a\""), ("\"😀\"", "\"\u{ffff}\"")]
+        {
             check(less, a, b, "true");
             check(less_or_equal, a, b, "true");
             check(less, a, a, "false");
@@ -157,7 +153,8 @@ mod tests {
         assert_eq!(is_in("\"1\"", "[1]"), "false");
         assert_eq!(is_in("null", "[null]"), "true");
         assert_eq!(is_in("undefined", "[1]"), "undefined");
-        let is_between = |v: &str, low: &str, high: &str| print(&between(&value(v), &value(low), &value(high)));
+        let is_between =
+            |v: &str, low: &str, high: &str| print(&between(&value(v), &value(low), &value(high)));
         assert_eq!(is_between("42", "15", "1337"), "true");
         assert_eq!(is_between("15", "15", "15"), "true");
         assert_eq!(is_between("14", "15", "1337"), "false");

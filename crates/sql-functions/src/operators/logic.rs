@@ -84,7 +84,8 @@ mod tests {
             check(and, a, b, both);
             check(or, a, b, either);
         }
-        for (a, expected) in [("true", "false"), ("false", "true"), ("null", "undefined"), ("0", "undefined")] {
+        for (a, expected) in [("true", "false"), ("false", "true"), ("null", "undefined"), ("0", "undefined")]
+        {
             assert_eq!(print(&not(&value(a))), expected);
         }
         assert_eq!((all_true([]), any_true([])), (Some(true), Some(false)));

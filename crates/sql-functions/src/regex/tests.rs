@@ -96,6 +96,9 @@ fn parts() {
         ("REGEXEXTRACTALL", r#"["a1b2", "[a-z](?=[0-9])"]"#, r#"["a","b"]"#),
     ]);
     check("REGEXMATCH", r#"["abcd", "bc"]"#, "true");
+    let many = string("a".repeat(BACKTRACK_MATCHES_MAX + 2));
+    assert!(extract_all(&[many.clone(), string("a(?=a)")]).is_none());
+    assert!(extract(&[many, string("a(?=a)")]).is_some());
 }
 
 #[test]
@@ -113,7 +116,8 @@ fn the_cache_keeps_the_most_recent() {
 #[test]
 fn plain_text_in_disguise() {
     use TextTestKind::{Contains, EndsWith, Equals, StartsWith};
-    let found = |pattern, modifiers| reduce(pattern, modifiers).map(|test| (test.kind, test.text, test.ignore_case));
+    let found =
+        |pattern, modifiers| reduce(pattern, modifiers).map(|test| (test.kind, test.text, test.ignore_case));
     for (pattern, modifiers, kind, text) in [
         ("abc", "", Contains, "abc"),
         ("^abc", "", StartsWith, "abc"),
@@ -126,7 +130,9 @@ fn plain_text_in_disguise() {
         assert_eq!(found(pattern, modifiers), Some((kind, text.to_owned(), false)), "{pattern}");
     }
     assert_eq!(found("^a", "i"), Some((StartsWith, "a".to_owned(), true)));
-    for (pattern, modifiers) in [("a.c", ""), ("a|b", ""), ("\\d", ""), ("^a", "m"), ("a b", "x"), ("a^", ""), ("a", "q")] {
+    for (pattern, modifiers) in
+        [("a.c", ""), ("a|b", ""), ("\\d", ""), ("^a", "m"), ("a b", "x"), ("a^", ""), ("a", "q")]
+    {
         assert_eq!(found(pattern, modifiers), None, "{pattern}");
     }
 }

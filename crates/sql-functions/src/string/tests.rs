@@ -9,15 +9,30 @@ const WRONG_NUMBER: [&str; 6] = ["undefined", "null", "true", "\"1\"", "[]", "0.
 
 #[test]
 fn wrong_types() {
-    for name in ["LENGTH", "LOWER", "UPPER", "LTRIM", "RTRIM", "TRIM", "REVERSE", "STRINGTOARRAY", "STRINGTOBOOLEAN"] {
+    for name in
+        ["LENGTH", "LOWER", "UPPER", "LTRIM", "RTRIM", "TRIM", "REVERSE", "STRINGTOARRAY", "STRINGTOBOOLEAN"]
+    {
         check_wrong_types(name, "[?]", &WRONG);
     }
     for name in ["STRINGTONULL", "STRINGTONUMBER", "STRINGTOOBJECT"] {
         check_wrong_types(name, "[?]", &WRONG);
     }
     for name in [
-        "CONCAT", "CONTAINS", "STARTSWITH", "ENDSWITH", "STRINGEQUALS", "INDEX_OF", "LASTINDEXOF", "LTRIM", "RTRIM", "TRIM",
-        "STRINGSPLIT", "SUBSTRINGAFTER", "SUBSTRINGBEFORE", "LASTSUBSTRINGAFTER", "LASTSUBSTRINGBEFORE",
+        "CONCAT",
+        "CONTAINS",
+        "STARTSWITH",
+        "ENDSWITH",
+        "STRINGEQUALS",
+        "INDEX_OF",
+        "LASTINDEXOF",
+        "LTRIM",
+        "RTRIM",
+        "TRIM",
+        "STRINGSPLIT",
+        "SUBSTRINGAFTER",
+        "SUBSTRINGBEFORE",
+        "LASTSUBSTRINGAFTER",
+        "LASTSUBSTRINGBEFORE",
     ] {
         check_wrong_types(name, "[?, \"a\"]", &WRONG);
         check_wrong_types(name, "[\"a\", ?]", &WRONG);
@@ -39,7 +54,11 @@ fn wrong_types() {
     check_wrong_types("SUBSTRING", "[\"a\", ?, 1]", &WRONG_NUMBER);
     check_wrong_types("SUBSTRING", "[\"a\", 0, ?]", &WRONG_NUMBER);
     check_wrong_types("REPLICATE", "[?, 1]", &WRONG);
-    check_wrong_types("REPLICATE", "[\"a\", ?]", &["undefined", "null", "true", "\"1\"", "[]", "NaN", "Infinity"]);
+    check_wrong_types(
+        "REPLICATE",
+        "[\"a\", ?]",
+        &["undefined", "null", "true", "\"1\"", "[]", "NaN", "Infinity"],
+    );
     check_wrong_types("STRINGJOIN", "[?, \"a\"]", &["undefined", "null", "true", "1", "\"a\"", "{}"]);
     check_wrong_types("STRINGJOIN", "[[\"a\"], ?]", &WRONG);
     check_wrong_types("STRINGJOIN", "[[\"a\", ?], \"\"]", &WRONG);
@@ -221,7 +240,11 @@ fn conversions() {
         ("STRINGTONUMBER", r#"["NaN"]"#, "undefined"),
         ("STRINGTONUMBER", r#"["1 2"]"#, "undefined"),
         ("STRINGTONUMBER", r#"[""]"#, "undefined"),
-        ("STRINGTOOBJECT", r#"["{\"division\": {\"name\": \"Sales\"}}"]"#, r#"{"division":{"name":"Sales"}}"#),
+        (
+            "STRINGTOOBJECT",
+            r#"["{\"division\": {\"name\": \"Sales\"}}"]"#,
+            r#"{"division":{"name":"Sales"}}"#,
+        ),
         ("STRINGTOOBJECT", r#"["{'price': 27.55}"]"#, "undefined"),
     ]);
     let deep = format!("\"{}\"", "[".repeat(100_000));

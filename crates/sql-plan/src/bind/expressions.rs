@@ -7,7 +7,7 @@ use crate::error::PlanError;
 use crate::expression::{Expr, Slot, Step};
 use astrarium_sql_functions::operators::LikePattern;
 use astrarium_sql_syntax::Span;
-use astrarium_sql_syntax::ast::{self, ExpressionKind, LogicalOperator, UnaryOperator};
+use astrarium_sql_syntax::ast::{self, ExpressionKind, LogicalOperator, SubqueryForm, UnaryOperator};
 use astrarium_value::Value;
 use std::sync::Arc;
 
@@ -60,10 +60,16 @@ impl Binder<'_> {
             }
             ExpressionKind::Subquery { form, query } => {
                 if grouped.is_some() {
-                    let message = "A subquery may not appear beside aggregates or in a grouped query's SELECT clause.";
+                    let message =
+                        "A subquery may not appear beside aggregates or in a grouped query's SELECT clause.";
                     return Err(PlanError::new(span, "SC2104", message));
                 }
                 let plan = self.query(query)?;
+                if *form == SubqueryForm::Scalar && plan.may_have_many_rows() {
+                    let message =
+                        "The cardinality of a scalar subquery result set cannot be greater than one.";
+                    return Err(PlanError::new(span, "SC2107", message));
+                }
                 Ok(Expr::Subquery(*form, Box::new(plan)))
             }
             ExpressionKind::Raw(_) => Err(PlanError::new(span, "SC1001", "Syntax error, incorrect syntax.")),
@@ -90,9 +96,11 @@ impl Binder<'_> {
                     LogicalOperator::Or => Expr::Or(operands),
                 }
             }
-            ExpressionKind::Conditional { condition, then, otherwise } => {
-                Expr::Conditional(Box::new(part(condition)?), Box::new(part(then)?), Box::new(part(otherwise)?))
-            }
+            ExpressionKind::Conditional { condition, then, otherwise } => Expr::Conditional(
+                Box::new(part(condition)?),
+                Box::new(part(then)?),
+                Box::new(part(otherwise)?),
+            ),
             ExpressionKind::Coalesce { left, right } => {
                 Expr::Coalesce(Box::new(part(left)?), Box::new(part(right)?))
             }
@@ -101,7 +109,8 @@ impl Binder<'_> {
                 negated_if(*negated, Expr::In(Box::new(part(value)?), list))
             }
             ExpressionKind::Between { value, low, high, negated } => {
-                let between = Expr::Between(Box::new(part(value)?), Box::new(part(low)?), Box::new(part(high)?));
+                let between =
+                    Expr::Between(Box::new(part(value)?), Box::new(part(low)?), Box::new(part(high)?));
                 negated_if(*negated, between)
             }
             ExpressionKind::Like { value, pattern, escape, negated } => {
@@ -110,7 +119,8 @@ impl Binder<'_> {
             }
             ExpressionKind::Array(items) => Expr::Array(items.iter().map(part).collect::<Result<_, _>>()?),
             ExpressionKind::Object(members) => {
-                let member = |member: &ast::ObjectMember| Ok((member.name.as_str().into(), part(&member.value)?));
+                let member =
+                    |member: &ast::ObjectMember| Ok((member.name.as_str().into(), part(&member.value)?));
                 Expr::Object(members.iter().map(member).collect::<Result<_, PlanError>>()?)
             }
             _ => Expr::Constant(Value::Undefined),
@@ -139,16 +149,19 @@ impl Binder<'_> {
     ) -> Result<Option<Expr>, PlanError> {
         let ExpressionKind::Identifier(alias) = &base.kind else { return Ok(None) };
         let slot = self.lookup(alias).filter(|slot| Some(*slot) == self.root);
-        let (Some(slot), Some(container), true) = (slot, self.catalog.container, self.computed_allowed) else {
+        let (Some(slot), Some(container), true) = (slot, self.catalog.container, self.computed_allowed)
+        else {
             return Ok(None);
         };
-        let Some(property) = container.computed_properties.iter().find(|property| property.name == name) else {
+        let Some(property) = container.computed_properties.iter().find(|property| property.name == name)
+        else {
             return Ok(None);
         };
         if grouped {
             return Err(grouping::ungrouped(name, base.span));
         }
-        let broken = |_| PlanError::new(base.span, "", format!("The computed property '{name}' cannot be evaluated."));
+        let broken =
+            |_| PlanError::new(base.span, "", format!("The computed property '{name}' cannot be evaluated."));
         let query = astrarium_sql_syntax::parse(&property.query).map_err(broken)?;
         self.computed_allowed = false;
         let bound = self.computed_query(&query, slot);
@@ -158,7 +171,8 @@ impl Binder<'_> {
 
     /// `SELECT VALUE e FROM alias` over the document of a slot, as the expression `e`.
     fn computed_query(&mut self, query: &ast::Query, slot: Slot) -> Result<Expr, PlanError> {
-        let unusable = || PlanError::new(query.span, "", "A computed property must be SELECT VALUE of one expression.");
+        let unusable =
+            || PlanError::new(query.span, "", "A computed property must be SELECT VALUE of one expression.");
         let ast::Projection::Value(value) = &query.select.projection else { return Err(unusable()) };
         let alias = match query.from.as_ref().map(|from| &from.first.kind) {
             Some(ast::SourceKind::Path { path, alias }) => match (&path.kind, alias) {
@@ -242,7 +256,9 @@ fn like(value: Box<Expr>, pattern: Expr, escape: Option<char>) -> Expr {
 pub(super) fn index_into(base: Expr, index: Expr) -> Expr {
     match &index {
         Expr::Constant(Value::String(name)) => step_into(base, Step::Name(name.clone())),
-        Expr::Constant(Value::Number(number)) if number.fract() == 0.0 && (0.0..=4_294_967_295.0).contains(number) => {
+        Expr::Constant(Value::Number(number))
+            if number.fract() == 0.0 && (0.0..=4_294_967_295.0).contains(number) =>
+        {
             step_into(base, Step::Position(*number as usize))
         }
         _ => Expr::Index(Box::new(base), Box::new(index)),

@@ -39,7 +39,9 @@ pub(super) fn has_aggregate(query: &Query) -> bool {
         Projection::List(items) => items.iter().any(|item| find_aggregate(&item.expression).is_some()),
     };
     let in_order = match &query.order_by {
-        Some(OrderBy::Items { items, .. }) => items.iter().any(|item| find_aggregate(&item.expression).is_some()),
+        Some(OrderBy::Items { items, .. }) => {
+            items.iter().any(|item| find_aggregate(&item.expression).is_some())
+        }
         _ => false,
     };
     in_projection || in_order
@@ -47,9 +49,10 @@ pub(super) fn has_aggregate(query: &Query) -> bool {
 
 /// The first aggregate of an expression outside of subqueries.
 pub(super) fn find_aggregate(expression: &ast::Expression) -> Option<Span> {
-    find(expression, &|expression| {
-        matches!(&expression.kind, ExpressionKind::Call { name, user_defined: false, .. } if aggregate_named(name).is_some())
-    })
+    find(
+        expression,
+        &|expression| matches!(&expression.kind, ExpressionKind::Call { name, user_defined: false, .. } if aggregate_named(name).is_some()),
+    )
 }
 
 fn find(expression: &ast::Expression, wanted: &dyn Fn(&ast::Expression) -> bool) -> Option<Span> {
@@ -98,7 +101,8 @@ impl Binder<'_> {
         grouped: &mut Grouped,
     ) -> Result<Expr, PlanError> {
         let [argument] = arguments else { return Err(argument_count(name, 1..=1, span)) };
-        let subquery = find(argument, &|expression| matches!(expression.kind, ExpressionKind::Subquery { .. }));
+        let subquery =
+            find(argument, &|expression| matches!(expression.kind, ExpressionKind::Subquery { .. }));
         if find_aggregate(argument).or(subquery).is_some() {
             let message = "Cannot perform an aggregate function on an expression containing an aggregate or a subquery.";
             return Err(PlanError::new(span, "SC2101", message));

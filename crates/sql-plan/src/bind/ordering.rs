@@ -58,7 +58,8 @@ impl Binder<'_> {
                     let message = "Specifying a sorting order (ASC or DESC) with VectorDistance function is not supported.";
                     return Err(PlanError::new(item.expression.span, "SC2221", message));
                 }
-                let distance = explicit_distance(arguments).or(settings.vector.map(|vector| vector.distance_function));
+                let distance =
+                    explicit_distance(arguments).or(settings.vector.map(|vector| vector.distance_function));
                 let descending = distance.unwrap_or_default() != DistanceFunction::Euclidean;
                 Ok(OrderKey { key, descending })
             }
@@ -93,7 +94,8 @@ impl Binder<'_> {
 
     fn rank(&mut self, score: &ast::Expression) -> Result<Order, PlanError> {
         let wrong = |span| {
-            let message = "ORDER BY RANK takes one scoring function: FullTextScore, VectorDistance or RRF of those.";
+            let message =
+                "ORDER BY RANK takes one scoring function: FullTextScore, VectorDistance or RRF of those.";
             PlanError::new(span, "SC2223", message)
         };
         let ExpressionKind::Call { name, arguments, user_defined: false } = &score.kind else {
@@ -128,18 +130,26 @@ impl Binder<'_> {
         let wrong = || PlanError::new(list.span, "SC2229", message);
         let bound = self.expression(list)?;
         let numbers: Vec<Value> = match bound {
-            Expr::Array(items) => {
-                items.into_iter().map(|item| item.as_constant().cloned()).collect::<Option<_>>().ok_or_else(wrong)?
-            }
+            Expr::Array(items) => items
+                .into_iter()
+                .map(|item| item.as_constant().cloned())
+                .collect::<Option<_>>()
+                .ok_or_else(wrong)?,
             Expr::Constant(Value::Array(items)) => items,
             _ => return Err(wrong()),
         };
-        numbers.iter().map(|number| if let Value::Number(number) = number { Ok(*number) } else { Err(wrong()) }).collect()
+        numbers
+            .iter()
+            .map(|number| if let Value::Number(number) = number { Ok(*number) } else { Err(wrong()) })
+            .collect()
     }
 
     fn score(&mut self, score: &ast::Expression) -> Result<Score, PlanError> {
-        let wrong = || PlanError::new(score.span, "SC2224", "Only FullTextScore and VectorDistance can be ranked.");
-        let ExpressionKind::Call { name, arguments, user_defined: false } = &score.kind else { return Err(wrong()) };
+        let wrong =
+            || PlanError::new(score.span, "SC2224", "Only FullTextScore and VectorDistance can be ranked.");
+        let ExpressionKind::Call { name, arguments, user_defined: false } = &score.kind else {
+            return Err(wrong());
+        };
         if name.eq_ignore_ascii_case("VECTORDISTANCE") {
             let Expr::Call(_, arguments, settings) = self.expression(score)? else { return Err(wrong()) };
             let function = astrarium_sql_functions::find("_VECTORSCORE").ok_or_else(wrong)?;

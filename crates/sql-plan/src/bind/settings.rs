@@ -2,8 +2,8 @@
 
 use super::Binder;
 use crate::expression::{CallSettings, Expr, Step};
-use astrarium_catalog::definition::container as policy;
 use astrarium_catalog::definition::Named as _;
+use astrarium_catalog::definition::container as policy;
 use astrarium_sql_functions::VectorDefaults;
 use astrarium_sql_functions::full_text::Language;
 use astrarium_sql_functions::vector::{DataType, DistanceFunction};
@@ -12,8 +12,14 @@ impl Binder<'_> {
     pub(super) fn call_settings(&self, name: &str, arguments: &[Expr]) -> CallSettings {
         let upper = name.to_ascii_uppercase();
         CallSettings {
-            language: upper.contains("FULLTEXT").then(|| arguments.first().map(|text| self.language_of(text))).flatten(),
-            vector: upper.contains("VECTOR").then(|| arguments.iter().find_map(|one| self.vector_of(one))).flatten(),
+            language: upper
+                .contains("FULLTEXT")
+                .then(|| arguments.first().map(|text| self.language_of(text)))
+                .flatten(),
+            vector: upper
+                .contains("VECTOR")
+                .then(|| arguments.iter().find_map(|one| self.vector_of(one)))
+                .flatten(),
         }
     }
 
@@ -44,6 +50,9 @@ impl Binder<'_> {
         let Expr::Path(slot, steps) = expression else { return false };
         Some(*slot) == self.root
             && steps.len() == segments.len()
-            && steps.iter().zip(segments).all(|(step, segment)| matches!(step, Step::Name(name) if **name == **segment))
+            && steps
+                .iter()
+                .zip(segments)
+                .all(|(step, segment)| matches!(step, Step::Name(name) if **name == **segment))
     }
 }

@@ -18,14 +18,21 @@ impl Binder<'_> {
         Ok(sources)
     }
 
-    fn source(&mut self, source: &ast::Source, first: bool, sources: &mut Vec<Source>) -> Result<(), PlanError> {
+    fn source(
+        &mut self,
+        source: &ast::Source,
+        first: bool,
+        sources: &mut Vec<Source>,
+    ) -> Result<(), PlanError> {
         match &source.kind {
             ast::SourceKind::Path { path, alias } => {
                 let name = alias.as_ref().map(|alias| alias.text.clone()).or_else(|| last_name(path));
                 let base = self.source_path(path, first, sources)?;
                 match base {
                     // The container itself, or an outer row as it is: its slot gets the name.
-                    Expr::Path(slot, steps) if steps.is_empty() && first => self.name(name, slot, source.span),
+                    Expr::Path(slot, steps) if steps.is_empty() && first => {
+                        self.name(name, slot, source.span)
+                    }
                     value => {
                         let slot = self.new_slot();
                         sources.push(Source { slot, kind: SourceKind::Value(value) });

@@ -10,8 +10,8 @@
 use super::features::SKIP_ORDER_REWRITE;
 use super::rewrite::{defined_value, document_of, payload, resumable_filter};
 use super::tree::{
-    NamedDocument, and, array, base_name, call, coalesce, count, identifier, item, literal, member, object, raw,
-    select_list, selected,
+    NamedDocument, and, array, base_name, call, coalesce, count, identifier, item, literal, member, object,
+    raw, select_list, selected,
 };
 use super::{Asked, ClientOrder, HybridSearchInfo, QueryInfo};
 use crate::error::PlanError;
@@ -23,6 +23,8 @@ use astrarium_sql_syntax::ast::{
 use astrarium_sql_syntax::{Number, Span, print, print_expression};
 use astrarium_value::Value;
 
+/// Scores that are fused at most. Every component sends all scores, so texts grow with the square of their number.
+const COMPONENT_COUNT_MAX: usize = 32;
 /// Rows that a component sends for each wanted one.
 const ROWS_PER_TAKEN: u64 = 2;
 /// Rows that a component sends at least.
@@ -44,6 +46,11 @@ pub(super) fn rewrite(asked: &Asked<'_>, score: &Expression) -> Result<HybridSea
     }
     let named = document_of(query)?;
     let (components, weighted) = components(asked, score);
+    if components.len() > COMPONENT_COUNT_MAX {
+        let message =
+            format!("ORDER BY RANK can fuse at most {COMPONENT_COUNT_MAX} scores across partitions.");
+        return Err(PlanError::new(score.span, "", message));
+    }
     let statistics = statistics_query(query, &named, &components);
     let (skip, take) = match asked.offset_limit() {
         Some((skip, limit)) => (Some(skip), Some(limit)),
@@ -87,7 +94,9 @@ struct FullText {
 /// The scores of the clause, and whether they have weights.
 fn components(asked: &Asked<'_>, score: &Expression) -> (Vec<Component>, bool) {
     let arguments = match &score.kind {
-        ExpressionKind::Call { name, arguments, .. } if name.eq_ignore_ascii_case("RRF") => arguments.as_slice(),
+        ExpressionKind::Call { name, arguments, .. } if name.eq_ignore_ascii_case("RRF") => {
+            arguments.as_slice()
+        }
         _ => std::slice::from_ref(score),
     };
     let Order::Rank(ranked) = &asked.bound.order else { return (Vec::new(), false) };
@@ -234,7 +243,12 @@ impl Search<'_> {
         payload(&self.query.select.projection, &self.named.row)
     }
 
-    fn info(&self, component: &Component, mut list: Vec<SelectItem>, filter: Option<Expression>) -> QueryInfo {
+    fn info(
+        &self,
+        component: &Component,
+        mut list: Vec<SelectItem>,
+        filter: Option<Expression>,
+    ) -> QueryInfo {
         let expression = member(identifier(&self.named.document), "_rid");
         list.insert(0, SelectItem { expression, alias: None, span: Span::default() });
         let (top, limit) = if self.skips { (None, self.rows) } else { (self.rows, None) };
@@ -262,7 +276,8 @@ impl Search<'_> {
 /// What one partition counts: its documents, and for each full-text score the words and the documents with each term.
 /// The user's filter has no part in it, because scores are about the whole container.
 fn statistics_query(query: &Query, named: &NamedDocument, components: &[Component]) -> Query {
-    let searched: Vec<&FullText> = components.iter().filter_map(|component| component.full_text.as_ref()).collect();
+    let searched: Vec<&FullText> =
+        components.iter().filter_map(|component| component.full_text.as_ref()).collect();
     let statistics = searched.iter().map(|full_text| {
         let hits = full_text.terms.iter().map(|term| {
             let hit = call("FullTextContains", vec![full_text.text.clone(), term.clone()]);

@@ -6,21 +6,23 @@
 //! - `ARRAY_CONTAINS([..], key)`, `IS_NULL(key)`, `IS_BOOL(key)` and `ABS(key) = n` allow few values, like IN.
 
 use super::ClientRange;
-use crate::bind::Catalog;
 use crate::expression::Expr;
 use crate::plan::QueryPlan;
 use crate::routing::{Route, route};
 use crate::rules;
-use astrarium_partition::{EffectiveKey, EffectiveRange, PartitionKey, PartitionKeyDefinition, PartitionKind};
+use astrarium_catalog::definition::container::ContainerDefinition;
+use astrarium_partition::{
+    EffectiveKey, EffectiveRange, PartitionKey, PartitionKeyDefinition, PartitionKind,
+};
 use astrarium_sql_syntax::ast::BinaryOperator;
 use astrarium_value::Value;
 
 /// The ranges of a plan, and whether they are one partition key.
-pub(super) fn of(plan: &QueryPlan, catalog: &Catalog<'_>) -> (Vec<ClientRange>, bool) {
+pub(super) fn of(plan: &QueryPlan, container: Option<&ContainerDefinition>) -> (Vec<ClientRange>, bool) {
     if !plan.reads_documents() {
         return (vec![point(EffectiveKey::MIN)], false);
     }
-    let Some(container) = catalog.container else { return (vec![everything()], false) };
+    let Some(container) = container else { return (vec![everything()], false) };
     let definition = &container.partition_key;
     let mut plan = plan.clone();
     each_filter(&mut plan, hide_geometry);

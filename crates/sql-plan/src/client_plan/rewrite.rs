@@ -5,12 +5,13 @@
 //! - Aggregates and groups: whatever cuts rows (TOP, OFFSET, LIMIT, DISTINCT) leaves the text and is the client's work.
 //! - Order: the filter gets a placeholder, which the client replaces by the condition from which it resumes.
 //! - OFFSET becomes part of LIMIT, since nobody knows which partition the skipped rows are on.
+//! - A query without FROM has one row and is sent as it is.
 //!
 //! Not here: ORDER BY RANK (`hybrid`), and whether the client can do all that (`features`).
 
 use super::tree::{
-    NamedDocument, and, array, as_aggregate, call, count, has_aggregate, identifier, item, member, name_document,
-    object, raw, select_list, selected,
+    NamedDocument, and, array, as_aggregate, call, count, has_aggregate, identifier, item, member,
+    name_document, object, raw, select_list, selected,
 };
 use super::{Asked, ClientOrder, DistinctType, QueryInfo};
 use crate::bind::output_name;
@@ -83,11 +84,16 @@ pub(super) fn counted(asked: &Asked<'_>, counted: DistinctCount<'_>) -> QueryInf
 /// The plan of a query without ORDER BY RANK. `single_key`: all rows are in one logical partition.
 pub(super) fn rewrite(asked: &Asked<'_>, single_key: bool) -> Result<QueryInfo, PlanError> {
     let query = asked.query;
+    let select_value = is_value(&query.select);
+    if query.from.is_none() {
+        // One row of one partition: there is nothing to merge.
+        return Ok(QueryInfo { select_value, ..QueryInfo::default() });
+    }
     let info = QueryInfo {
         top: asked.top(),
         offset: asked.offset_limit().map(|(offset, _)| offset),
         limit: asked.offset_limit().map(|(_, limit)| limit),
-        select_value: is_value(&query.select),
+        select_value,
         ..QueryInfo::default()
     };
     if !query.group_by.is_empty() || projects_aggregate(query) {
@@ -123,7 +129,7 @@ fn ordered(asked: &Asked<'_>, items: &[OrderItem], mut info: QueryInfo) -> Resul
     let named = document_of(query)?;
     info.order_by = client_order(asked, items);
     info.non_streaming_order = items.iter().any(|item| is_non_streaming(&item.expression));
-    let keys = items.iter().map(|key| super::tree::item(key.expression.clone())).collect();
+    let keys = items.iter().map(|key| item(key.expression.clone())).collect();
     let mut top = info.top;
     let mut offset_limit = first_rows(&info);
     if query.select.distinct {
@@ -196,7 +202,7 @@ fn aggregated(query: &Query, mut info: QueryInfo) -> Result<QueryInfo, PlanError
     info.group_by = query.group_by.iter().map(print_expression).collect();
     let aggregates = info.aggregate.is_some() || info.members.iter().any(|(_, function)| function.is_some());
     // Clients remove duplicates before they merge groups, and two partitions may well send equal counts.
-    if query.select.distinct && !(aggregates && !query.group_by.is_empty()) {
+    if query.select.distinct && (query.group_by.is_empty() || !aggregates) {
         info.distinct = DistinctType::Unordered;
     }
     let projection = if !query.group_by.is_empty() {

@@ -2,8 +2,8 @@
 
 use astrarium_sql_functions::aggregates::AggregateFunction;
 use astrarium_sql_syntax::ast::{
-    Collection, Count, Expression, ExpressionKind, FromClause, LogicalOperator, Name, ObjectMember, Projection,
-    Query, Select, SelectItem, Source, SourceKind,
+    Collection, Count, Expression, ExpressionKind, FromClause, LogicalOperator, Name, ObjectMember,
+    Projection, Query, Select, SelectItem, Source, SourceKind,
 };
 use astrarium_sql_syntax::visit::Part;
 use astrarium_sql_syntax::{Number, Span};
@@ -72,7 +72,12 @@ pub(super) fn selected(expression: Expression, alias: &str) -> SelectItem {
 
 /// A SELECT clause of a list.
 pub(super) fn select_list(top: Option<u64>, items: Vec<SelectItem>) -> Select {
-    Select { distinct: false, top: top.map(count), projection: Projection::List(items), span: Span::default() }
+    Select {
+        distinct: false,
+        top: top.map(count),
+        projection: Projection::List(items),
+        span: Span::default(),
+    }
 }
 
 /// A value as a literal.
@@ -82,7 +87,7 @@ pub(super) fn literal(value: &Value) -> Expression {
         Value::Null => ExpressionKind::Null,
         Value::Bool(value) => ExpressionKind::Boolean(*value),
         Value::Number(number) => ExpressionKind::Number(Number::double(*number)),
-        Value::String(text) => ExpressionKind::String((&**text).to_owned()),
+        Value::String(text) => ExpressionKind::String(text.to_string()),
         Value::Array(items) => return array(items.iter().map(literal).collect()),
         Value::Object(members) => {
             return object(members.iter().map(|(name, value)| (name.to_owned(), literal(value))));

@@ -31,6 +31,7 @@ fn split(condition: Expr) -> Vec<Expr> {
 fn first_place(plan: &QueryPlan, condition: &Expr) -> usize {
     let mut slots = Vec::new();
     condition.slots(&mut slots);
-    let needs = |slot| plan.sources.iter().position(|source| source.slot == slot).map_or(0, |index| index + 1);
+    let needs =
+        |slot| plan.sources.iter().position(|source| source.slot == slot).map_or(0, |index| index + 1);
     slots.into_iter().map(needs).max().unwrap_or(0)
 }

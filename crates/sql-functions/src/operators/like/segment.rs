@@ -64,10 +64,7 @@ impl Set {
     }
 
     fn accepts(&self, character: char) -> bool {
-        let among = self
-            .ranges
-            .iter()
-            .any(|(low, high)| (*low..=*high).contains(&character));
+        let among = self.ranges.iter().any(|(low, high)| (*low..=*high).contains(&character));
         among != self.negated
     }
 }
@@ -89,7 +86,7 @@ pub(super) fn part_count(elements: &[Element]) -> usize {
 /// A segment, ready to be matched.
 #[derive(Debug)]
 pub(super) enum Segment {
-    Plain(Finder<'static>),
+    Plain(Box<Finder<'static>>),
     Mixed(Mixed),
 }
 
@@ -97,7 +94,7 @@ impl Segment {
     pub(super) fn new(elements: Vec<Element>) -> Segment {
         if is_plain(&elements) {
             let text: String = elements.iter().filter_map(Element::as_literal).collect();
-            Segment::Plain(Finder::new(&text).into_owned())
+            Segment::Plain(Box::new(Finder::new(&text).into_owned()))
         } else {
             Segment::Mixed(Mixed::new(elements))
         }
@@ -138,12 +135,10 @@ impl Segment {
             }
             Segment::Mixed(mixed) => {
                 let mut characters = text.chars();
-                let accepted = mixed
-                    .elements
-                    .iter()
-                    .rev()
-                    .all(|element| characters.next_back().is_some_and(|character| element.accepts(character)));
-                accepted.then(|| characters.as_str().len())
+                let accepted = mixed.elements.iter().rev().all(|element| {
+                    characters.next_back().is_some_and(|character| element.accepts(character))
+                });
+                accepted.then_some(characters.as_str().len())
             }
         }
     }
