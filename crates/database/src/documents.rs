@@ -10,7 +10,7 @@ use astrarium_keys::{Rid, document, number};
 use astrarium_kv::{self as kv, Snapshot, Space};
 use astrarium_partition::{PartitionKey, PartitionKeyDefinition};
 use astrarium_store::sweep::sweep_partition;
-use astrarium_store::{BYTE_TALLY, DOCUMENT_TALLY, Expiry, Incoming, Location, Transaction};
+use astrarium_store::{BYTE_TALLY, DOCUMENT_TALLY, Expiry, FeedScope, Incoming, Location, Transaction};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -221,7 +221,8 @@ impl Account {
         Ok(Outcome { container: container.clone(), range_id, lsn, body, created: false, charge })
     }
 
-    /// Removes all documents of a logical partition; gives the range's id, its LSN and the charge.
+    /// Removes all documents of a logical partition, or of all that a prefix of a hierarchical key covers; gives the
+    /// last range's id, its LSN and the charge.
     pub async fn delete_partition(
         &self,
         container: &Arc<Container>,
@@ -230,22 +231,28 @@ impl Account {
         let mut container = container.clone();
         let mut charge = 0.0;
         let mut lost = 0;
+        let mut index = 0;
         while lost < ATTEMPTS_MAX {
-            let partition = checked_key(&container.definition.partition_key, partition_key)?;
-            let effective = container.definition.partition_key.effective(&partition);
-            let range = container.range_of(&effective);
-            let step =
-                sweep_partition(self.engine(), self.env(), &container, range, &effective, &partition).await;
+            let scope = self.partition_scope(&container, partition_key)?;
+            let ranges: Vec<&Range> =
+                container.ranges.iter().filter(|range| touches(&container, range, &scope)).collect();
+            let range = *ranges.get(index).ok_or(Error::KeyRangeGone)?;
+            let step = sweep_partition(self.engine(), self.env(), &container, range, &scope).await;
             match step.map_err(Failure::from) {
                 Ok(step) => {
                     charge += write_charge(step.bytes);
-                    if !step.more {
+                    index += usize::from(!step.more);
+                    if index == ranges.len() {
                         let state = self.engine().shard(range.shard).await?;
                         return Ok((range.id, state.version, charge));
                     }
                 }
                 Err(Failure::Lost) => lost += 1,
-                Err(Failure::Fenced) => container = self.reload(&container).await?,
+                Err(Failure::Fenced) => {
+                    // The ranges may be others now; what is removed stays removed.
+                    container = self.reload(&container).await?;
+                    index = 0;
+                }
                 Err(Failure::Refused(error)) => return Err(error),
             }
         }
@@ -396,6 +403,15 @@ async fn locate_by_rid<'a>(
         }
     }
     Err(Error::NotFound)
+}
+
+/// Whether a range holds keys of a scope.
+fn touches(container: &Container, range: &Range, scope: &FeedScope) -> bool {
+    match scope {
+        FeedScope::Partition(key) => range.keys.contains(&container.definition.partition_key.effective(key)),
+        FeedScope::Slice(slice) => range.keys.overlaps(slice),
+        FeedScope::All | FeedScope::Range(_) => true,
+    }
 }
 
 fn required(partition_key: Option<&PartitionKey>) -> Result<&PartitionKey, Error> {

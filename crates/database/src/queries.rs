@@ -7,14 +7,16 @@ use astrarium_catalog::container::Container;
 use astrarium_catalog::definition::container::Geospatial;
 use astrarium_kv::Snapshot;
 use astrarium_partition::EffectiveRange;
-use astrarium_sql_exec::{ExecuteError, Input, Limits, Resume, Runtime, UserFunctions};
+use astrarium_sql_exec::{ExecuteError, Input, Limits, Page, Resume, Runtime, UserFunctions};
 use astrarium_sql_functions::SpatialMode;
+use astrarium_sql_plan::client_plan::client_plan;
 use astrarium_sql_plan::evaluate::EvaluateError;
 use astrarium_sql_plan::routing::{Route, route};
 use astrarium_sql_plan::{Catalog, Parameters, PlanError, QueryPlan};
 use astrarium_sql_syntax::{SyntaxError, ast};
 use astrarium_store::{FeedReader, FeedScope};
 use astrarium_value::Value;
+use astrarium_value::json::seek;
 
 /// A query as a client sends it.
 #[derive(Debug, Clone)]
@@ -78,6 +80,9 @@ impl Query {
     }
 
     fn refusal(&self, error: PlanError) -> Error {
+        if error.code.is_empty() {
+            return Error::Invalid(error.message);
+        }
         let place = error.span.utf16_range(&self.text);
         Error::Query(vec![QueryFault {
             code: error.code,
@@ -115,7 +120,7 @@ impl Account {
         let plan = query.plan(&Catalog { container: Some(&container.definition) })?;
         let first = resume.is_none();
         let snapshot = self.engine().snapshot();
-        let input = self.input(container, &plan, scope, &*snapshot)?;
+        let input = self.input(container, innermost(&plan), scope, &*snapshot)?;
         let range = match &input {
             Input::Container(_, FeedScope::Partition(key)) => {
                 container.range_of(&container.definition.partition_key.effective(key))
@@ -132,7 +137,7 @@ impl Account {
             Geospatial::Geometry => SpatialMode::Geometry,
         };
         let runtime = Runtime { env: self.env(), user_functions: &NoScripts, spatial_mode };
-        let page = astrarium_sql_exec::run(&runtime, &plan, &input, resume, limits).await?;
+        let page = run(&runtime, &plan, input, resume, limits).await?;
         let output = page.rows.iter().map(Vec::len).sum();
         let charge = query_charge(first, page.documents, page.document_bytes, output);
         Ok(QueryPage {
@@ -145,6 +150,20 @@ impl Account {
             document_bytes: page.document_bytes,
             micros: self.env().now_micros().saturating_sub(began),
         })
+    }
+
+    /// The plan that SDKs ask for before they run a query over several ranges themselves.
+    pub fn client_plan(
+        &self,
+        container: &Container,
+        query: &Query,
+        supported_features: Option<&str>,
+    ) -> Result<serde_json::Value, Error> {
+        let catalog = Catalog { container: Some(&container.definition) };
+        let (tree, text) = (&query.tree, query.text.as_str());
+        client_plan(tree, text, &catalog, &query.parameters, supported_features)
+            .map(|plan| plan.to_json())
+            .map_err(|error| query.refusal(error))
     }
 
     /// Prints how a query would run.
@@ -162,10 +181,10 @@ impl Account {
         limits: Limits,
     ) -> Result<QueryPage, Error> {
         let plan = query.plan(&Catalog::default())?;
-        let input = if plan.reads_documents() { Input::Values(values) } else { Input::Nothing };
+        let input = if innermost(&plan).reads_documents() { Input::Values(values) } else { Input::Nothing };
         let runtime =
             Runtime { env: self.env(), user_functions: &NoScripts, spatial_mode: SpatialMode::Geography };
-        let page = astrarium_sql_exec::run(&runtime, &plan, &input, resume, limits).await?;
+        let page = run(&runtime, &plan, input, resume, limits).await?;
         Ok(QueryPage { rows: page.rows, resume: page.resume, charge: 1.0, ..QueryPage::default() })
     }
 
@@ -202,6 +221,58 @@ impl Account {
         let reader = FeedReader { snapshot, container, expiry: self.expiry(container) };
         Ok(Input::Container(reader, scope))
     }
+}
+
+/// The plan that reads documents: the query itself, or the one that its rows come from.
+fn innermost(plan: &QueryPlan) -> &QueryPlan {
+    let mut plan = plan;
+    while let Some(input) = &plan.input {
+        plan = input;
+    }
+    plan
+}
+
+/// Runs a page of a query; the queries that its rows come from are run whole first.
+async fn run(
+    runtime: &Runtime<'_>,
+    plan: &QueryPlan,
+    mut input: Input<'_>,
+    resume: Option<Resume>,
+    limits: Limits,
+) -> Result<Page, Error> {
+    let mut inner = Vec::new();
+    let mut next = plan;
+    while let Some(plan) = &next.input {
+        inner.push(&**plan);
+        next = plan;
+    }
+    let (mut documents, mut document_bytes) = (0, 0);
+    for plan in inner.into_iter().rev() {
+        let mut rows = Vec::new();
+        let (mut bytes, mut position) = (0, None);
+        loop {
+            let limits = Limits { row_count_max: 10_000, byte_count_max: 16 << 20, ..limits };
+            let page = astrarium_sql_exec::run(runtime, plan, &input, position, limits).await?;
+            documents += page.documents;
+            document_bytes += page.document_bytes;
+            bytes += page.rows.iter().map(Vec::len).sum::<usize>();
+            rows.extend(page.rows.iter().map(|row| seek::value(row)));
+            position = page.resume;
+            if bytes > limits.memory_bytes_max {
+                return Err(Error::Timeout(
+                    "The subquery in FROM gives more rows than fit into memory.".to_owned(),
+                ));
+            }
+            if position.is_none() {
+                break;
+            }
+        }
+        input = Input::Values(rows);
+    }
+    let mut page = astrarium_sql_exec::run(runtime, plan, &input, resume, limits).await?;
+    page.documents += documents;
+    page.document_bytes += document_bytes;
+    Ok(page)
 }
 
 fn cross_partition_disabled() -> Error {

@@ -18,6 +18,7 @@ use astrarium_sql_syntax::Span;
 use astrarium_sql_syntax::ast::{self, Count, Query};
 use astrarium_value::Value;
 use grouping::Grouped;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What a query can refer to besides its own text.
@@ -36,9 +37,11 @@ pub fn bind(query: &Query, catalog: &Catalog<'_>, parameters: &Parameters) -> Re
         slot_count: 0,
         root: None,
         computed_allowed: true,
+        input: None,
     };
     let mut plan = binder.query(query)?;
     plan.slot_count = binder.slot_count;
+    plan.input = binder.input.map(Box::new);
     Ok(plan)
 }
 
@@ -52,6 +55,8 @@ struct Binder<'a> {
     root: Option<Slot>,
     /// Off while a computed property is resolved: they may not use each other.
     computed_allowed: bool,
+    /// The subquery that a whole query reads instead of the container.
+    input: Option<QueryPlan>,
 }
 
 impl Binder<'_> {
@@ -103,6 +108,7 @@ impl Binder<'_> {
             offset,
             limit,
             slot_count: 0,
+            input: None,
         })
     }
 
@@ -129,16 +135,17 @@ impl Binder<'_> {
             ast::Projection::Value(value) => Ok(Projection::Value(self.projected(value, &mut grouped)?)),
             ast::Projection::List(items) => {
                 let mut unnamed = 0;
+                let mut names = BTreeSet::new();
                 let mut members: Vec<(Arc<str>, Expr)> = Vec::with_capacity(items.len());
                 for item in items {
-                    let name = output_name(item, &mut unnamed);
-                    if members.iter().any(|(own, _)| **own == *name) {
+                    let name: Arc<str> = output_name(item, &mut unnamed).into();
+                    if !names.insert(name.clone()) {
                         let message = format!(
                             "Cannot assign two or more property values to the same property '{name}'."
                         );
-                        return Err(PlanError::new(item.span, "SC2051", message));
+                        return Err(PlanError::new(item.span, "SC2022", message));
                     }
-                    members.push((name.into(), self.projected(&item.expression, &mut grouped)?));
+                    members.push((name, self.projected(&item.expression, &mut grouped)?));
                 }
                 Ok(Projection::Members(members))
             }

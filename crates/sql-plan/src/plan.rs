@@ -25,6 +25,8 @@ pub struct QueryPlan {
     pub limit: Option<u64>,
     /// Slots that a frame needs for this query and all inside it.
     pub slot_count: usize,
+    /// The query whose rows are this one's documents: `FROM (SELECT ..)` of a whole query.
+    pub input: Option<Box<QueryPlan>>,
 }
 
 /// A source of rows, bound to a slot.
@@ -138,6 +140,7 @@ impl QueryPlan {
             offset: 0,
             limit: None,
             slot_count: 0,
+            input: None,
         }
     }
 

@@ -40,6 +40,9 @@ pub fn route(plan: &QueryPlan, definition: &PartitionKeyDefinition) -> Route {
     }
     let mut keys = vec![Vec::new()];
     for values in levels.into_iter().map_while(|level| level) {
+        if keys.len().saturating_mul(values.len()) > KEY_COUNT_MAX {
+            return Route::Everything;
+        }
         let components: Vec<Component> = values.iter().map(component).collect();
         keys = keys
             .iter()
@@ -47,9 +50,6 @@ pub fn route(plan: &QueryPlan, definition: &PartitionKeyDefinition) -> Route {
                 components.iter().map(move |component| [key.as_slice(), &[component.clone()]].concat())
             })
             .collect();
-        if keys.len() > KEY_COUNT_MAX {
-            return Route::Everything;
-        }
     }
     match keys.first() {
         Some(first) if first.is_empty() => Route::Everything,
@@ -85,14 +85,14 @@ fn allowed(condition: &Expr, is_key: &dyn Fn(&Expr) -> bool) -> Option<Vec<Value
     }
 }
 
-fn intersect(left: Option<Vec<Value>>, right: Vec<Value>) -> Vec<Value> {
-    let mut both: Vec<Value> = match left {
-        None => right,
-        Some(left) => right.into_iter().filter(|value| left.contains(value)).collect(),
-    };
-    both.sort();
-    both.dedup();
-    both
+/// Values in both lists, sorted and each once.
+fn intersect(left: Option<Vec<Value>>, mut right: Vec<Value>) -> Vec<Value> {
+    right.sort();
+    right.dedup();
+    let Some(left) = left else { return right };
+    // The left list is the result of an earlier call, so it is sorted.
+    right.retain(|value| left.binary_search(value).is_ok());
+    right
 }
 
 fn is_path(expression: &Expr, slot: usize, segments: &[Box<str>]) -> bool {

@@ -11,6 +11,7 @@ type Rule = (&'static str, fn(QueryPlan) -> QueryPlan);
 const RULES: &[Rule] =
     &[("fold constants", fold_constants::apply), ("push filters into joins", push_filters_into_joins::apply)];
 
-pub(crate) fn apply(plan: QueryPlan) -> QueryPlan {
+pub(crate) fn apply(mut plan: QueryPlan) -> QueryPlan {
+    plan.input = plan.input.map(|input| Box::new(apply(*input)));
     RULES.iter().fold(plan, |plan, (_, rule)| rule(plan))
 }

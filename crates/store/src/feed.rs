@@ -47,7 +47,7 @@ pub(crate) enum Scope<'a> {
 }
 
 impl Scope<'_> {
-    fn key_range(&self, range: &Range) -> KeyRange {
+    pub(crate) fn key_range(&self, range: &Range) -> KeyRange {
         let shard = range.shard.0;
         match self {
             Scope::Partition(partition, effective) => {

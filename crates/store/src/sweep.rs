@@ -2,13 +2,13 @@
 //!
 //! A step is one batch; after a kill the next start simply goes on.
 
-use crate::feed::just_after;
-use crate::{Error, Transaction};
+use crate::feed::{Scope, just_after};
+use crate::{Error, FeedScope, Transaction};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_env::Env;
 use astrarium_keys::{document, feed, number};
 use astrarium_kv::{Direction, Engine, KeyRange, ScanLimit, ShardId, Snapshot, Space, WriteBatch};
-use astrarium_partition::{EffectiveKey, PartitionKey};
+use astrarium_partition::EffectiveRange;
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -52,18 +52,23 @@ pub struct PartitionStep {
     pub lsn: Option<u64>,
 }
 
-/// Removes some documents of a logical partition in one transaction.
+/// Removes some documents of a logical partition, or of a slice of the key space, in one transaction.
 pub async fn sweep_partition(
     engine: &dyn Engine,
     env: &Env,
     container: &Container,
     range: &Range,
-    effective: &EffectiveKey,
-    partition: &PartitionKey,
+    scope: &FeedScope,
 ) -> Result<PartitionStep, Error> {
     let snapshot = engine.snapshot();
-    let prefix = document::partition_prefix(range.shard.0, effective, partition);
-    let found = snapshot.scan(Space::Body, &KeyRange::prefix(&prefix), Direction::Forward, STEP).await?;
+    let keys = match scope {
+        FeedScope::Partition(key) => {
+            Scope::Partition(key, container.definition.partition_key.effective(key)).key_range(range)
+        }
+        FeedScope::Slice(slice) => Scope::Slice(slice.clone()).key_range(range),
+        FeedScope::All | FeedScope::Range(_) => Scope::Slice(EffectiveRange::full()).key_range(range),
+    };
+    let found = snapshot.scan(Space::Body, &keys, Direction::Forward, STEP).await?;
     let mut step = PartitionStep { more: found.more, ..PartitionStep::default() };
     let mut transaction = Transaction::begin(env, range, container.definition.default_ttl, snapshot);
     for (key, _) in &found.entries {

@@ -3,6 +3,7 @@
 //! [`server`] runs the real gateway over a chosen engine with a clock that tests set. [`http`] and [`request`] are a
 //! blocking client over a plain socket: it signs as SDKs do, and sends whatever bytes a test wants to see refused.
 //! [`case_file`], [`pattern`], [`case_runner`] and [`rewrite`] read, judge, run and update `tests/rest/**/*.case`.
+//! [`sql`] does the same for `tests/sql/**/*.case`, against the library rather than a server.
 //! Invariants
 //! - The client shares no code with the gateway but the hash of a signature and the form of a date, so that a mistake
 //!   in reading addresses cannot hide behind the same mistake in writing them.
@@ -19,6 +20,7 @@ pub mod pattern;
 pub mod request;
 pub mod rewrite;
 pub mod server;
+pub mod sql;
 
 pub use client::Client;
 pub use request::{Credential, Key, Request};

@@ -71,18 +71,12 @@ async fn run_query(
     key: Option<&PartitionKey>,
 ) -> Result<Answer, Failure> {
     if request.flag(headers::IS_QUERY_PLAN_REQUEST) {
-        query::parse(request)?;
-        return Ok(Answer::json(StatusCode::OK, EMPTY_PLAN.as_bytes().to_vec()));
+        let features = request.header(headers::SUPPORTED_QUERY_FEATURES);
+        let plan = shared.account.client_plan(container, &query::parse(request)?, features)?;
+        return Ok(Answer::json(StatusCode::OK, plan.to_string().into_bytes()));
     }
     query::documents(shared, request, container, key).await
 }
-
-/// The plan of a query that each range answers for itself.
-const EMPTY_PLAN: &str = "{\"partitionedQueryExecutionInfoVersion\":2,\"queryInfo\":{\"distinctType\":\"None\",\
-    \"top\":null,\"offset\":null,\"limit\":null,\"orderBy\":[],\"orderByExpressions\":[],\"groupByExpressions\":[],\
-    \"groupByAliases\":[],\"aggregates\":[],\"groupByAliasToAggregateType\":{},\"rewrittenQuery\":\"\",\
-    \"hasSelectValue\":false,\"dCountInfo\":null,\"hasNonStreamingOrderBy\":false},\
-    \"queryRanges\":[{\"min\":\"\",\"max\":\"FF\",\"isMinInclusive\":true,\"isMaxInclusive\":false}]}";
 
 fn not_yet(what: &str) -> Failure {
     Failure::bad_request(format!("{what}: this version of the server does not support it yet."))

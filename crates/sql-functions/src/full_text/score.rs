@@ -1,4 +1,6 @@
 //! BM25: how well a text fits a term, by how often it has the term, how long it is, and how rare the term is.
+//!
+//! The two constants are the usual ones; the service documents none, and the recorded rankings do not tell (unsure).
 
 /// How soon further occurrences of a term stop counting.
 const SATURATION: f64 = 1.2;

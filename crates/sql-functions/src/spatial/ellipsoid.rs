@@ -2,8 +2,8 @@
 //!
 //! A distance is the length of the great elliptic arc: the plane through both points and the centre cuts the ellipsoid
 //! in an ellipse, and the arc of it between them is measured. This fits the service's one long recorded distance to
-//! 2e-11, where the shortest line on the ellipsoid is off by 8 cm. The recorded area fits great circles on the
-//! equal-area sphere to 1e-10.
+//! 2e-11, where the shortest line on the ellipsoid is off by 8 cm. The one recorded area fits great circles on the
+//! equal-area sphere to 1e-10; spheres with geodetic, geocentric or reduced latitudes fit with no usual radius.
 
 use std::f64::consts::PI;
 

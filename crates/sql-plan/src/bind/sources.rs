@@ -1,6 +1,6 @@
 //! FROM and JOIN: which slot each alias is, and what fills it.
 
-use super::{Binder, unresolved};
+use super::{Binder, bind, unresolved};
 use crate::error::PlanError;
 use crate::expression::{Expr, Slot, Step};
 use crate::plan::{Source, SourceKind};
@@ -50,10 +50,11 @@ impl Binder<'_> {
                 self.name(Some(alias.text.clone()), slot, alias.span)
             }
             ast::SourceKind::Subquery { query, alias } => {
-                let nested = self.scopes.len() > 1;
-                if first && !nested && self.root.is_none() {
-                    // A subquery as the only source of a whole query reads the container by itself.
-                    self.documents(sources);
+                if first && self.scopes.len() == 1 {
+                    // The only source of a whole query: its rows stand where documents would.
+                    self.input = Some(bind(query, &self.catalog, self.parameters)?);
+                    let slot = self.documents(sources);
+                    return self.name(alias.as_ref().map(|alias| alias.text.clone()), slot, source.span);
                 }
                 let plan = self.query(query)?;
                 let slot = self.new_slot();
