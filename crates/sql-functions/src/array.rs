@@ -34,6 +34,14 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
+        name: "_TRY_ARRAY_CONTAINS",
+        arguments: 2..=3,
+        summary: "As ARRAY_CONTAINS; the name that the service's own planner uses.",
+        evaluate: |_, arguments| contains(arguments).unwrap_or_default(),
+        index_use: CONTAINS,
+        ..ScalarFunction::PLAIN
+    },
+    ScalarFunction {
         name: "ARRAY_CONTAINS_ALL",
         arguments: 2..=ANY_COUNT,
         summary: "True when the array has all the values.",

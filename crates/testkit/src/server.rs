@@ -180,7 +180,7 @@ impl Drop for Server {
     }
 }
 
-fn runtime() -> &'static Runtime {
+pub(crate) fn runtime() -> &'static Runtime {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
     RUNTIME.get_or_init(|| {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
@@ -188,7 +188,7 @@ fn runtime() -> &'static Runtime {
     })
 }
 
-fn open_engine(kind: EngineKind) -> (Arc<dyn Engine>, Option<TempDir>) {
+pub(crate) fn open_engine(kind: EngineKind) -> (Arc<dyn Engine>, Option<TempDir>) {
     match kind {
         EngineKind::Memory => (Arc::new(MemoryEngine::default()), None),
         EngineKind::Fjall => {

@@ -1,0 +1,201 @@
+//! Containers on an engine, and queries over them, page by page.
+//!
+//! In: the definition and documents of a case file, queries. Out: all rows of a query in one [`Answer`].
+//! Each container is made twice: as defined, and with all documents in one logical partition, so that the same query can
+//! be asked with and without a partition key.
+//! Invariants
+//! - Every position between two pages goes through the bytes of a token and back.
+//! - A query that does not come to an end fails; it does not hang.
+//!
+//! Not here: what the rows should be (`answer`).
+
+use super::answer::Answer;
+use super::case_file::Setting;
+use crate::json::Json;
+use crate::server::{EngineKind, START_SECONDS, open_engine, runtime};
+use astrarium_database::definition::container::ContainerDefinition;
+use astrarium_database::definition::database::DatabaseDefinition;
+use astrarium_database::partition::{EffectiveRange, PartitionKey};
+use astrarium_database::value::{Value, json};
+use astrarium_database::{
+    Account, Conditions, Container, Env, Error, FeedScope, Limits, Link, NewContainer, Query, QueryScope, Resume,
+    WriteMode, WriteOptions,
+};
+use astrarium_env::{ManualClock, Random};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tempfile::TempDir;
+
+/// Pages that a query may take at most.
+const PAGE_COUNT_MAX: usize = 10_000;
+/// Rows of a page that should hold everything.
+pub const ONE_PAGE: usize = 100_000;
+/// The path of a property that no document has.
+const NOWHERE: &str = "{\"paths\":[\"/no/where\"],\"kind\":\"Hash\",\"version\":2}";
+
+/// An account of a test.
+pub struct Stage {
+    account: Account,
+    container_count: usize,
+    /// Removed when the stage is gone.
+    _folder: Option<TempDir>,
+}
+
+/// The containers of one definition.
+#[derive(Debug)]
+pub struct Set {
+    /// As defined.
+    pub spread: Arc<Container>,
+    /// With all documents in one logical partition; absent where ids would clash or the definition forbids it.
+    pub together: Option<Arc<Container>>,
+    /// How many documents each has.
+    pub document_count: usize,
+}
+
+/// A way to ask a query.
+#[derive(Debug, Clone)]
+pub struct Way {
+    /// What it is called in reports.
+    pub name: &'static str,
+    /// Where it looks.
+    pub container: Arc<Container>,
+    /// Which part of that.
+    pub scope: QueryScope,
+    /// Rows of a page.
+    pub page_size: usize,
+}
+
+impl Stage {
+    /// An empty account with one database.
+    pub fn new(engine: EngineKind) -> Stage {
+        let clock = ManualClock::at_seconds(START_SECONDS);
+        let env = Env::new(Box::new(clock), Random::from_seed(1));
+        let (engine, folder) = open_engine(engine);
+        let account = runtime().block_on(async {
+            let account = Account::open(engine, env).await.expect("open an empty account");
+            let database = serde_json::json!({"id": "d"});
+            let database = DatabaseDefinition::from_json(&database).expect("a definition of ours");
+            account.create_database(&database, None).await.expect("make a database");
+            account
+        });
+        Stage { account, container_count: 0, _folder: folder }
+    }
+
+    /// Makes the containers of a definition and fills them.
+    pub fn furnish(&mut self, definition: &Json, documents: &[String]) -> Result<Set, String> {
+        let spread = self.container(definition, documents)?;
+        let ids = documents.iter().map(|document| Json::parse(document)?.get("id").map(Json::to_string).ok_or("no id".to_owned()));
+        let ids: BTreeSet<String> = ids.collect::<Result<_, String>>()?;
+        let alone = ids.len() == documents.len() && definition.get("uniqueKeyPolicy").is_none();
+        let together = if alone { Some(self.container(&moved(definition), documents)?) } else { None };
+        Ok(Set { spread, together, document_count: documents.len() })
+    }
+
+    fn container(&mut self, definition: &Json, documents: &[String]) -> Result<Arc<Container>, String> {
+        self.container_count += 1;
+        let body = definition_body(definition, self.container_count)?;
+        let definition = ContainerDefinition::from_json(&body).map_err(|error| error.to_string())?;
+        let new = NewContainer { definition, throughput: None };
+        runtime().block_on(async {
+            let container = self.account.create_container(Link::Name("d"), &new).await;
+            let container = container.map_err(|error| error.to_string())?;
+            for document in documents {
+                self.write(&container, document).await.map_err(|error| format!("{document}: {error}"))?;
+            }
+            Ok(container)
+        })
+    }
+
+    async fn write(&self, container: &Arc<Container>, document: &str) -> Result<(), String> {
+        let text = json::Text::parse(document.as_bytes()).map_err(|error| error.to_string())?;
+        let key = container.definition.partition_key.extract(text.root());
+        let conditions = Conditions::default();
+        let options = WriteOptions { partition_key: Some(&key), conditions: &conditions, index_excluded: false };
+        let written = self.account.write_document(container, WriteMode::Upsert, document.as_bytes(), options).await;
+        written.map(drop).map_err(|error| error.to_string())
+    }
+
+    /// The ways in which a query must give the same.
+    pub fn ways(&self, set: &Set, setting: &Setting) -> Result<Vec<Way>, String> {
+        let way = |name, scope, page_size| Way { name, container: set.spread.clone(), scope, page_size };
+        if let Some(key) = &setting.key {
+            let key = PartitionKey::parse_header(key).map_err(|error| error.to_string())?;
+            let scope = self.account.partition_scope(&set.spread, &key).map_err(|error| error.to_string())?;
+            let scope = QueryScope::Given(scope);
+            return Ok(vec![way("key", scope.clone(), ONE_PAGE), way("key, pages of 1", scope.clone(), 1), way("key, pages of 3", scope, 3)]);
+        }
+        let open = QueryScope::Open { cross_partition: !setting.closed };
+        let mut ways = vec![way("open", open.clone(), ONE_PAGE), way("open, pages of 1", open.clone(), 1), way("open, pages of 3", open, 3)];
+        if !setting.closed {
+            let slice = QueryScope::Given(FeedScope::Slice(EffectiveRange::full()));
+            ways.push(way("slice, pages of 2", slice, 2));
+            ways.push(way("range", QueryScope::Given(FeedScope::Range(0)), ONE_PAGE));
+        }
+        if let Some(container) = set.together.clone().filter(|_| !setting.closed) {
+            let key = PartitionKey::default();
+            let scope = self.account.partition_scope(&container, &key).map_err(|error| error.to_string())?;
+            for (name, page_size) in [("one partition", ONE_PAGE), ("one partition, pages of 1", 1)] {
+                let scope = QueryScope::Given(scope.clone());
+                ways.push(Way { name, container: container.clone(), scope, page_size });
+            }
+        }
+        Ok(ways)
+    }
+
+    /// Asks a query to its end.
+    pub fn ask(&self, query: &Query, way: &Way) -> Answer {
+        let limits = Limits { row_count_max: way.page_size, ..Limits::default() };
+        let mut rows = Vec::new();
+        let mut resume: Option<Resume> = None;
+        for _ in 0..PAGE_COUNT_MAX {
+            let asked = self.account.query_documents(&way.container, query, &way.scope, resume.take(), limits);
+            let page = runtime().block_on(asked)?;
+            assert!(page.rows.len() <= way.page_size, "a page of {} rows instead of {}", page.rows.len(), way.page_size);
+            for row in &page.rows {
+                let text = std::str::from_utf8(row).map_err(|_| Error::Bug("a row is no UTF-8".to_owned()))?;
+                rows.push(Json::parse(text).map_err(|error| Error::Bug(format!("a row {text}: {error}")))?);
+            }
+            let Some(next) = page.resume else { return Ok(rows) };
+            let decoded = Resume::decode(&next.encode());
+            assert_eq!(decoded.as_ref(), Some(&next), "a position survives its token");
+            resume = decoded;
+        }
+        Err(Error::Bug(format!("a query without end: {} rows in {PAGE_COUNT_MAX} pages", rows.len())))
+    }
+
+    /// How a query would run.
+    pub fn explain(&self, query: &Query, set: &Set) -> Result<String, Error> {
+        self.account.explain_query(&set.spread, query)
+    }
+}
+
+/// Reads a query with its parameters.
+pub fn read_query(text: &str, parameters: &[(String, Json)]) -> Result<Query, Error> {
+    let value = |value: &Json| -> Value { json::seek::value(value.to_string().as_bytes()) };
+    let parameters = parameters.iter().map(|(name, own)| (name.clone(), value(own))).collect();
+    Query::parse(text, parameters)
+}
+
+/// The definition with a partition key that no document has.
+fn moved(definition: &Json) -> Json {
+    let Json::Object { members, open } = definition else { return definition.clone() };
+    let mut members: Vec<_> = members.iter().filter(|(name, _)| name != "partitionKey").cloned().collect();
+    members.push(("partitionKey".to_owned(), Json::parse(NOWHERE).expect("JSON of ours")));
+    Json::Object { members, open: *open }
+}
+
+/// The body of a request that makes a container, with the short forms of `partitionKey` written out.
+fn definition_body(definition: &Json, number: usize) -> Result<serde_json::Value, String> {
+    let mut body: serde_json::Value =
+        serde_json::from_str(&definition.to_string()).map_err(|error| error.to_string())?;
+    let members = body.as_object_mut().ok_or("a definition is an object")?;
+    members.insert("id".to_owned(), format!("c{number}").into());
+    let key = match members.get("partitionKey") {
+        None => serde_json::json!({"paths": ["/pk"], "kind": "Hash", "version": 2}),
+        Some(serde_json::Value::String(path)) => serde_json::json!({"paths": [path], "kind": "Hash", "version": 2}),
+        Some(serde_json::Value::Array(paths)) => serde_json::json!({"paths": paths, "kind": "MultiHash", "version": 2}),
+        Some(other) => other.clone(),
+    };
+    members.insert("partitionKey".to_owned(), key);
+    Ok(body)
+}
