@@ -75,8 +75,8 @@ impl Query {
         &self.text
     }
 
-    fn plan(&self, catalog: &Catalog<'_>) -> Result<QueryPlan, Error> {
-        astrarium_sql_plan::plan(&self.tree, catalog, &self.parameters).map_err(|error| self.refusal(error))
+    fn plan(&self, catalog: Catalog<'_>) -> Result<QueryPlan, Error> {
+        astrarium_sql_plan::plan(&self.tree, &catalog, &self.parameters).map_err(|error| self.refusal(error))
     }
 
     fn refusal(&self, error: PlanError) -> Error {
@@ -117,7 +117,7 @@ impl Account {
         limits: Limits,
     ) -> Result<QueryPage, Error> {
         let began = self.env().now_micros();
-        let plan = query.plan(&Catalog { container: Some(&container.definition) })?;
+        let plan = query.plan(Catalog { container: Some(&container.definition) })?;
         let first = resume.is_none();
         let snapshot = self.engine().snapshot();
         let input = self.input(container, innermost(&plan), scope, &*snapshot)?;
@@ -168,7 +168,7 @@ impl Account {
 
     /// Prints how a query would run.
     pub fn explain_query(&self, container: &Container, query: &Query) -> Result<String, Error> {
-        let plan = query.plan(&Catalog { container: Some(&container.definition) })?;
+        let plan = query.plan(Catalog { container: Some(&container.definition) })?;
         Ok(astrarium_sql_plan::explain::explain(&plan))
     }
 
@@ -180,7 +180,7 @@ impl Account {
         resume: Option<Resume>,
         limits: Limits,
     ) -> Result<QueryPage, Error> {
-        let plan = query.plan(&Catalog::default())?;
+        let plan = query.plan(Catalog::default())?;
         let input = if innermost(&plan).reads_documents() { Input::Values(values) } else { Input::Nothing };
         let runtime =
             Runtime { env: self.env(), user_functions: &NoScripts, spatial_mode: SpatialMode::Geography };

@@ -10,7 +10,6 @@ const HEADER_COUNT: usize = 40;
 /// A header name that is checked by the compiler instead of with every answer.
 macro_rules! fixed_name {
     ($name:expr) => {{
-        #[expect(clippy::declare_interior_mutable_const, reason = "a static text, never changed")]
         const NAME: http::HeaderName = http::HeaderName::from_static($name);
         NAME
     }};
@@ -19,7 +18,6 @@ macro_rules! fixed_name {
 /// Sets a header of a fixed name and value, both checked by the compiler.
 macro_rules! fixed_header {
     ($answer:expr, $name:expr, $value:expr) => {{
-        #[expect(clippy::declare_interior_mutable_const, reason = "a static text, never changed")]
         const VALUE: http::HeaderValue = http::HeaderValue::from_static($value);
         $answer.headers.insert($crate::answer::fixed_name!($name), VALUE);
     }};

@@ -12,7 +12,7 @@ pub(crate) fn preflight(allowed: &[String], headers: &HeaderMap) -> Answer {
     if allow(allowed, headers, &mut answer.headers) {
         let wanted = header(headers, "access-control-request-headers").unwrap_or("*");
         answer.set_static("access-control-allow-methods", METHODS);
-        answer.set_text("access-control-allow-headers", wanted.to_owned());
+        answer.set_text("access-control-allow-headers", wanted);
         answer.set_static("access-control-max-age", "86400");
     }
     answer

@@ -64,7 +64,7 @@ impl<'a> Budget<'a> {
     pub(crate) fn step(&self) -> Result<(), EvaluateError> {
         let steps = self.steps.get() + 1;
         self.steps.set(steps);
-        if steps % STEPS_PER_LOOK == 0 && self.elapsed() > self.limits.query_micros_max {
+        if steps.is_multiple_of(STEPS_PER_LOOK) && self.elapsed() > self.limits.query_micros_max {
             return Err(EvaluateError::Budget(format!(
                 "The query took longer than {} seconds. Narrow its filter, or ask for fewer joins.",
                 self.limits.query_micros_max / 1_000_000

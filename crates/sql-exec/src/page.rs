@@ -230,7 +230,7 @@ impl Execution<'_> {
     /// Sorted or distinct rows.
     async fn collect(&mut self, input: &Input<'_>, place: Option<Place>) -> Result<(), ExecuteError> {
         let keys: &[OrderKey] = if let Order::Keys(keys) = &self.plan.order { keys } else { &[] };
-        let after = self.resume_after(place)?;
+        let after = resume_after(place)?;
         let mut collector = self.collector(keys, after);
         let mut reader = Reader::new(input, false, None);
         while let Some(batch) = reader.next().await? {
@@ -247,23 +247,7 @@ impl Execution<'_> {
         Ok(())
     }
 
-    /// Where a sorted page goes on.
-    fn resume_after(&self, place: Option<Place>) -> Result<Option<(Vec<Value>, (u64, u32))>, ExecuteError> {
-        match place {
-            None => Ok(None),
-            Some(Place::Row(number, index)) => Ok(Some((Vec::new(), (number, index)))),
-            Some(Place::Key(Some(keys), number, index)) => Ok(Some((keys, (number, index)))),
-            Some(Place::Key(None, ..)) => Err(EvaluateError::Query(
-                "The sort key of the last row is too long for a continuation token. Ask for all rows in one page, or \
-                 order by a shorter property."
-                    .to_owned(),
-            )
-            .into()),
-            Some(_) => Err(ExecuteError::ForeignPosition),
-        }
-    }
-
-    fn collector(&self, keys: &[OrderKey], after: Option<(Vec<Value>, (u64, u32))>) -> Collector {
+    fn collector(&self, keys: &[OrderKey], after: Option<LastRow>) -> Collector {
         let descending = keys.iter().map(|key| key.descending).collect();
         let to_skip = self.plan.offset - self.skipped.min(self.plan.offset);
         let page = self.budget.limits().row_count_max as u64;
@@ -302,7 +286,7 @@ impl Execution<'_> {
         grouping: &Grouping,
         place: Option<Place>,
     ) -> Result<(), ExecuteError> {
-        let after = self.resume_after(place)?;
+        let after = resume_after(place)?;
         let mut groups = Groups::new(grouping);
         let mut reader = Reader::new(input, false, None);
         while let Some(batch) = reader.next().await? {
@@ -387,6 +371,25 @@ impl Execution<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// Sort keys and place of the last row of the page before.
+type LastRow = (Vec<Value>, (u64, u32));
+
+/// Where a sorted page goes on.
+fn resume_after(place: Option<Place>) -> Result<Option<LastRow>, ExecuteError> {
+    match place {
+        None => Ok(None),
+        Some(Place::Row(number, index)) => Ok(Some((Vec::new(), (number, index)))),
+        Some(Place::Key(Some(keys), number, index)) => Ok(Some((keys, (number, index)))),
+        Some(Place::Key(None, ..)) => Err(EvaluateError::Query(
+            "The sort key of the last row is too long for a continuation token. Ask for all rows in one page, or \
+             order by a shorter property."
+                .to_owned(),
+        )
+        .into()),
+        Some(_) => Err(ExecuteError::ForeignPosition),
     }
 }
 

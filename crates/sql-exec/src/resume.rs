@@ -87,7 +87,13 @@ impl Resume {
         let place = match kind {
             0..=3 => {
                 let (index, rest) = take_u32(rest)?;
-                Place::Stream(stream_position(kind, rest)?, index)
+                let position = if kind == 0 {
+                    rest.is_empty().then_some(())?;
+                    None
+                } else {
+                    Some(stream_position(kind, rest)?)
+                };
+                Place::Stream(position, index)
             }
             4 | 5 => {
                 let (number, rest) = take_u64(rest)?;
@@ -106,20 +112,17 @@ impl Resume {
     }
 }
 
-fn stream_position(kind: u8, rest: &[u8]) -> Option<Option<FeedPosition>> {
-    if kind == 0 {
-        return rest.is_empty().then_some(None);
-    }
+fn stream_position(kind: u8, rest: &[u8]) -> Option<FeedPosition> {
     let (range_id, rest) = take_u32(rest)?;
     if kind == 3 {
-        return Some(Some(FeedPosition::Key { range_id, suffix: Bytes::copy_from_slice(rest) }));
+        return Some(FeedPosition::Key { range_id, suffix: Bytes::copy_from_slice(rest) });
     }
     let (number, rest) = take_u64(rest)?;
     rest.is_empty().then_some(())?;
-    Some(Some(match kind {
+    Some(match kind {
         1 => FeedPosition::Number { range_id, number },
         _ => FeedPosition::Within { range_id, number },
-    }))
+    })
 }
 
 fn push_row(bytes: &mut Vec<u8>, number: u64, index: u32) {

@@ -31,8 +31,9 @@ pub(crate) struct Incoming {
 pub(crate) struct Reader<'a> {
     input: &'a Input<'a>,
     ordered: bool,
-    /// Where the next step starts; the outer `None` means the end.
-    position: Option<Option<FeedPosition>>,
+    /// Where the next step starts; the beginning if there is none.
+    position: Option<FeedPosition>,
+    at_end: bool,
     pub(crate) documents: u64,
     pub(crate) bytes: u64,
 }
@@ -40,22 +41,27 @@ pub(crate) struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Starts after a position. `ordered` asks for the order of insertion, otherwise the cheapest order will do.
     pub(crate) fn new(input: &'a Input<'a>, ordered: bool, position: Option<FeedPosition>) -> Reader<'a> {
-        Reader { input, ordered, position: Some(position), documents: 0, bytes: 0 }
+        Reader { input, ordered, position, at_end: false, documents: 0, bytes: 0 }
     }
 
     /// The next documents; none at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<Incoming>>, ExecuteError> {
-        let Some(position) = self.position.take() else { return Ok(None) };
+        if self.at_end {
+            return Ok(None);
+        }
+        let position = self.position.take();
+        self.at_end = true;
         match self.input {
             Input::Nothing => Ok(Some(vec![Incoming { datum: Datum::Empty, number: 0, after: None }])),
-            Input::Values(values) => Ok(Some(values_after(values, position))),
+            Input::Values(values) => Ok(Some(values_after(values, position.as_ref()))),
             Input::Container(reader, scope) => {
                 let page = if self.ordered {
                     reader.page(scope, position, STEP).await?
                 } else {
                     reader.page_any_order(scope, position, STEP).await?
                 };
-                self.position = page.resume.map(Some);
+                self.at_end = page.resume.is_none();
+                self.position = page.resume;
                 self.documents += page.documents.len() as u64;
                 let container = reader.container.rid();
                 let documents = page.documents.into_iter().map(|(after, body)| {
@@ -70,9 +76,9 @@ impl<'a> Reader<'a> {
 }
 
 /// Values are numbered from 1 in their order.
-fn values_after(values: &[Value], position: Option<FeedPosition>) -> Vec<Incoming> {
+fn values_after(values: &[Value], position: Option<&FeedPosition>) -> Vec<Incoming> {
     let after = match position {
-        Some(FeedPosition::Number { number, .. }) => number,
+        Some(FeedPosition::Number { number, .. }) => *number,
         _ => 0,
     };
     let numbered = values.iter().zip(1_u64..).filter(|(_, number)| *number > after);

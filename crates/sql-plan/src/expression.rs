@@ -91,8 +91,9 @@ impl PartialEq for Expr {
             (Unary(operator, left), Unary(other, right)) => operator == other && left == right,
             (Binary(operator, a, b), Binary(other, c, d)) => operator == other && a == c && b == d,
             (And(left), And(right)) | (Or(left), Or(right)) | (Array(left), Array(right)) => left == right,
-            (Conditional(a, b, c), Conditional(d, e, f)) | (Between(a, b, c), Between(d, e, f)) => {
-                a == d && b == e && c == f
+            (Conditional(one, two, three), Conditional(first, second, third))
+            | (Between(one, two, three), Between(first, second, third)) => {
+                one == first && two == second && three == third
             }
             (Coalesce(a, b), Coalesce(c, d)) => a == c && b == d,
             (In(value, list), In(other, others)) => value == other && list == others,

@@ -47,7 +47,9 @@ pub fn route(plan: &QueryPlan, definition: &PartitionKeyDefinition) -> Route {
         keys = keys
             .iter()
             .flat_map(|key| {
-                components.iter().map(move |component| [key.as_slice(), &[component.clone()]].concat())
+                components
+                    .iter()
+                    .map(move |component| [key.as_slice(), std::slice::from_ref(component)].concat())
             })
             .collect();
     }

@@ -182,6 +182,6 @@ fn stage(batch: &mut WriteBatch, entry: Entry) {
 fn tally(batch: &mut WriteBatch, document: Option<&Body>, sign: i64) {
     if let Some(body) = document {
         batch.tallies[DOCUMENT_TALLY] += sign;
-        batch.tallies[BYTE_TALLY] += sign * body.text().len() as i64;
+        batch.tallies[BYTE_TALLY] += sign * (body.text().len() as u64).cast_signed();
     }
 }

@@ -26,10 +26,38 @@ pub struct BinaryJsonError {
 
 /// Texts that have a marker of their own, from 20 on.
 const SYSTEM_TEXTS: [&str; 32] = [
-    "$s", "$t", "$v", "_attachments", "_etag", "_rid", "_self", "_ts", "attachments/", "coordinates", "geometry",
-    "GeometryCollection", "id", "url", "Value", "label", "LineString", "link", "MultiLineString", "MultiPoint",
-    "MultiPolygon", "name", "Name", "Type", "Point", "Polygon", "properties", "type", "value", "Feature",
-    "FeatureCollection", "_id",
+    "$s",
+    "$t",
+    "$v",
+    "_attachments",
+    "_etag",
+    "_rid",
+    "_self",
+    "_ts",
+    "attachments/",
+    "coordinates",
+    "geometry",
+    "GeometryCollection",
+    "id",
+    "url",
+    "Value",
+    "label",
+    "LineString",
+    "link",
+    "MultiLineString",
+    "MultiPoint",
+    "MultiPolygon",
+    "name",
+    "Name",
+    "Type",
+    "Point",
+    "Polygon",
+    "properties",
+    "type",
+    "value",
+    "Feature",
+    "FeatureCollection",
+    "_id",
 ];
 
 /// The JSON text of a body.
@@ -81,9 +109,7 @@ impl<'a> Reader<'a> {
         (depth <= DEPTH_MAX && self.text.len() <= OUTPUT_BYTES_MAX).then_some(())?;
         let marker = *self.body.get(self.offset)?;
         match marker {
-            0xD0 => self.literal(b"null"),
-            0xD1 => self.literal(b"false"),
-            0xD2 => self.literal(b"true"),
+            0xD0..=0xD2 => self.literal(),
             0x00..=0x1F | 0xC7..=0xCF | 0xD7..=0xDC => self.number(),
             0xE0..=0xE7 => self.list(depth),
             0xE8..=0xEF => self.object(depth),
@@ -96,8 +122,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn literal(&mut self, text: &[u8]) -> Option<()> {
-        self.offset += 1;
+    fn literal(&mut self) -> Option<()> {
+        let text: &[u8] = match self.byte()? {
+            0xD0 => b"null",
+            0xD1 => b"false",
+            0xD2 => b"true",
+            _ => return None,
+        };
         self.text.extend_from_slice(text);
         Some(())
     }
@@ -109,50 +140,26 @@ impl<'a> Reader<'a> {
 
     /// The number that a marker announces, without the marker.
     fn number_of(&mut self, marker: u8) -> Option<()> {
-        match marker {
-            0x00..=0x1F => self.integer(i128::from(marker)),
-            0xC8 | 0xD7 => {
-                let number = self.byte()?;
-                self.integer(number.into())
-            }
-            0xD8 => {
-                let number = i8::from_le_bytes(self.array()?);
-                self.integer(number.into())
-            }
-            0xC9 | 0xD9 => {
-                let number = i16::from_le_bytes(self.array()?);
-                self.integer(number.into())
-            }
-            0xCA | 0xDA => {
-                let number = i32::from_le_bytes(self.array()?);
-                self.integer(number.into())
-            }
-            0xCB | 0xDB => {
-                let number = i64::from_le_bytes(self.array()?);
-                self.integer(number.into())
-            }
-            0xC7 => {
-                let number = u64::from_le_bytes(self.array()?);
-                self.integer(number.into())
-            }
-            0xDC => {
-                let number = u32::from_le_bytes(self.array()?);
-                self.integer(number.into())
-            }
+        let integer: i128 = match marker {
+            0x00..=0x1F => marker.into(),
+            0xC8 | 0xD7 => self.byte()?.into(),
+            0xD8 => i8::from_le_bytes(self.array()?).into(),
+            0xC9 | 0xD9 => i16::from_le_bytes(self.array()?).into(),
+            0xCA | 0xDA => i32::from_le_bytes(self.array()?).into(),
+            0xCB | 0xDB => i64::from_le_bytes(self.array()?).into(),
+            0xC7 => u64::from_le_bytes(self.array()?).into(),
+            0xDC => u32::from_le_bytes(self.array()?).into(),
             0xCC | 0xCE => {
                 let number = f64::from_le_bytes(self.array()?);
-                self.double(number)
+                return self.double(number);
             }
             0xCD => {
                 let number = f32::from_le_bytes(self.array()?);
-                self.double(number.into())
+                return self.double(number.into());
             }
-            _ => None,
-        }
-    }
-
-    fn integer(&mut self, number: i128) -> Option<()> {
-        self.text.extend_from_slice(number.to_string().as_bytes());
+            _ => return None,
+        };
+        self.text.extend_from_slice(integer.to_string().as_bytes());
         Some(())
     }
 
@@ -349,16 +356,25 @@ mod tests {
         check(b"\x80\xF0\xD7\x03\x01\x02\x03", "[1,2,3]");
         check(b"\x80\xC8\xFF", "255");
         check(b"\x80\xC9\xFE\xFF", "-2");
-        check(b"\x80\x75\x21\x43\x65\x87\x09\xBA\xDC\xFE\x00\x11\x22\x33\x44\x55\x66\x77",
-            "\"12345678-90ab-cdef-0011-223344556677\"");
+        check(
+            b"\x80\x75\x21\x43\x65\x87\x09\xBA\xDC\xFE\x00\x11\x22\x33\x44\x55\x66\x77",
+            "\"12345678-90ab-cdef-0011-223344556677\"",
+        );
     }
 
     #[test]
     fn damaged_bodies_are_refused() {
         let deep = [&[0x80][..], &[0xE1; 200], &[0x01]].concat();
         let bodies: [&[u8]; 9] = [
-            b"", b"\x80", b"{}", b"\x80\xC0\x05ab", b"\x80\xE5\x09\x01\x01", b"\x80\x82ab\x01", b"\x80\x81\xFF",
-            b"\x80\xC3\x01", &deep,
+            b"",
+            b"\x80",
+            b"{}",
+            b"\x80\xC0\x05ab",
+            b"\x80\xE5\x09\x01\x01",
+            b"\x80\x82ab\x01",
+            b"\x80\x81\xFF",
+            b"\x80\xC3\x01",
+            &deep,
         ];
         for body in bodies {
             assert!(to_text(body).is_err(), "{body:02x?}");

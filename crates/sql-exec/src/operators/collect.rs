@@ -29,6 +29,8 @@ pub(crate) struct Collector {
     /// Rows kept at most; all if duplicates are removed.
     count_max: usize,
     rows: Vec<SortedRow>,
+    /// The last row of the page as far as is known: whatever comes after it is not needed.
+    worst: Option<(Vec<Value>, RowPlace)>,
     /// With DISTINCT: the row of each value.
     distinct: Option<HashMap<Value, usize, RandomState>>,
     bytes: usize,
@@ -42,7 +44,7 @@ impl Collector {
         distinct: bool,
     ) -> Collector {
         let distinct = distinct.then(HashMap::default);
-        Collector { descending, after, count_max, rows: Vec::new(), distinct, bytes: 0 }
+        Collector { descending, after, count_max, rows: Vec::new(), worst: None, distinct, bytes: 0 }
     }
 
     fn order(&self, left: (&[Value], RowPlace), right: (&[Value], RowPlace)) -> Ordering {
@@ -66,11 +68,11 @@ impl Collector {
         if self.distinct.is_some() {
             return true;
         }
-        let worst =
-            self.rows.get(self.count_max.saturating_sub(1)).filter(|_| self.rows.len() <= self.count_max);
         self.is_after(keys, place)
-            && worst
-                .is_none_or(|worst| self.order((keys, place), (&worst.keys, worst.place)) == Ordering::Less)
+            && self
+                .worst
+                .as_ref()
+                .is_none_or(|(worst, at)| self.order((keys, place), (worst, *at)) == Ordering::Less)
     }
 
     /// Takes a row.
@@ -109,6 +111,9 @@ impl Collector {
         let mut rows = std::mem::take(&mut self.rows);
         rows.sort_by(|left, right| self.order((&left.keys, left.place), (&right.keys, right.place)));
         rows.truncate(self.count_max);
+        if rows.len() == self.count_max {
+            self.worst = rows.last().map(|row| (row.keys.clone(), row.place));
+        }
         self.bytes = rows
             .iter()
             .map(|row| row.json.len() + 100 + row.keys.iter().map(approximate_bytes).sum::<usize>())

@@ -16,7 +16,7 @@ pub(crate) type RowPlace = (u64, u32);
 pub(crate) struct Groups<'a> {
     grouping: &'a Grouping,
     by_keys: HashMap<Vec<Value>, usize, RandomState>,
-    groups: Vec<Group>,
+    found: Vec<Group>,
     bytes: usize,
 }
 
@@ -38,7 +38,7 @@ const GROUP_BYTES: usize = 200;
 
 impl<'a> Groups<'a> {
     pub(crate) fn new(grouping: &'a Grouping) -> Groups<'a> {
-        let mut groups = Groups { grouping, by_keys: HashMap::default(), groups: Vec::new(), bytes: 0 };
+        let mut groups = Groups { grouping, by_keys: HashMap::default(), found: Vec::new(), bytes: 0 };
         if grouping.keys.is_empty() {
             // Without GROUP BY there is one group, rows or not.
             groups.group(Vec::new(), (0, 0));
@@ -53,12 +53,12 @@ impl<'a> Groups<'a> {
         let index = self.group(keys, place);
         for (position, aggregate) in self.grouping.aggregates.iter().enumerate() {
             let value = machine.evaluate(&aggregate.argument)?;
-            let accumulator = &mut self.groups[index].accumulators[position];
+            let accumulator = &mut self.found[index].accumulators[position];
             let before = accumulator.bytes();
             accumulator.add(&value);
-            self.bytes += accumulator.bytes() - before;
+            self.bytes = (self.bytes + accumulator.bytes()).saturating_sub(before);
         }
-        self.groups[index].first = self.groups[index].first.min(place);
+        self.found[index].first = self.found[index].first.min(place);
         machine.budget.check_memory(self.bytes)
     }
 
@@ -69,13 +69,13 @@ impl<'a> Groups<'a> {
         let accumulators =
             self.grouping.aggregates.iter().map(|aggregate| aggregate.function.start()).collect();
         self.bytes += GROUP_BYTES + keys.iter().map(approximate_bytes).sum::<usize>() * 2;
-        self.by_keys.insert(keys.clone(), self.groups.len());
-        self.groups.push(Group { keys, accumulators, first });
-        self.groups.len() - 1
+        self.by_keys.insert(keys.clone(), self.found.len());
+        self.found.push(Group { keys, accumulators, first });
+        self.found.len() - 1
     }
 
     pub(crate) fn finish(self) -> impl Iterator<Item = FinishedGroup> {
-        self.groups.into_iter().map(|group| FinishedGroup {
+        self.found.into_iter().map(|group| FinishedGroup {
             results: group.accumulators.into_iter().map(Accumulator::finish).collect(),
             keys: group.keys,
             first: group.first,

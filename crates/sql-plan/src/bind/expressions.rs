@@ -197,13 +197,11 @@ impl Binder<'_> {
         grouped: &mut Option<&mut Grouped>,
     ) -> Result<Expr, PlanError> {
         if !user_defined && let Some(function) = grouping::aggregate_named(name) {
-            return match grouped {
-                Some(grouped) => self.aggregate(function, name, arguments, span, grouped),
-                None => {
-                    let message = format!("The aggregate function '{name}' may not appear here.");
-                    Err(PlanError::new(span, "SC2103", message))
-                }
-            };
+            if let Some(grouped) = grouped {
+                return self.aggregate(function, name, arguments, span, grouped);
+            }
+            let message = format!("The aggregate function '{name}' may not appear here.");
+            return Err(PlanError::new(span, "SC2103", message));
         }
         let bound: Vec<Expr> =
             arguments.iter().map(|argument| self.bound(argument, grouped)).collect::<Result<_, _>>()?;
