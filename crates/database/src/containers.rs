@@ -9,7 +9,7 @@ use astrarium_catalog::records::{self, Listing, Resource};
 use astrarium_keys::Rid;
 use astrarium_keys::record::{KeyRangeRow, Record, RecordKind};
 use astrarium_kv::{self as kv, Snapshot, WriteBatch};
-use astrarium_partition::EffectiveKey;
+use astrarium_partition::EffectiveRange;
 use std::sync::Arc;
 
 /// A container to be made.
@@ -33,26 +33,37 @@ impl Account {
         check_encryption_keys(&*snapshot, database.rid, &new.definition).await?;
         let definition = definition_text(&new.definition);
         let resource = self.new_resource(RecordKind::Container, database.rid, &new.definition.id, definition);
-        let shard = self.next_catalog_number();
-        let row = KeyRangeRow {
-            id: 0,
-            shard,
-            min: EffectiveKey::MIN.as_bytes().to_vec(),
-            max: EffectiveKey::max().as_bytes().to_vec(),
-            parents: Vec::new(),
-        };
+        let shared = self.find_offer(&*snapshot, database.rid).await?.is_some();
+        let throughput = new.throughput.or((!shared).then_some(Throughput::DEFAULT));
+        let rows = self.new_ranges(&new.definition, throughput);
         let mut batch = records::batch();
         records::stage_create(&mut batch, &resource);
         records::expect_present(&mut batch, &database);
-        records::stage_ranges(&mut batch, resource.rid, &[row]);
-        batch.high_water = batch.high_water.max(shard);
-        let shared = self.find_offer(&*snapshot, database.rid).await?.is_some();
-        let throughput = new.throughput.or((!shared).then_some(Throughput::DEFAULT));
+        records::stage_ranges(&mut batch, resource.rid, &rows);
+        batch.high_water = rows.iter().map(|row| row.shard).fold(batch.high_water, u64::max);
         if let Some(throughput) = throughput {
             records::stage_create(&mut batch, &self.new_offer(&resource, throughput));
         }
         self.commit_create(batch).await?;
         self.container(Link::Rid(database.rid), Link::Rid(resource.rid)).await
+    }
+
+    /// The key ranges of a new container, each with a shard of its own.
+    fn new_ranges(
+        &self,
+        definition: &ContainerDefinition,
+        throughput: Option<Throughput>,
+    ) -> Vec<KeyRangeRow> {
+        let count = range_count(throughput.map_or(0, Throughput::highest));
+        let slices = EffectiveRange::equal_slices(count, &definition.partition_key);
+        let row = |(id, slice): (u32, EffectiveRange)| KeyRangeRow {
+            id,
+            shard: self.next_catalog_number(),
+            min: slice.min.as_bytes().to_vec(),
+            max: slice.max.as_bytes().to_vec(),
+            parents: Vec::new(),
+        };
+        (0..).zip(slices).map(row).collect()
     }
 
     /// A container ready for use.
@@ -194,6 +205,11 @@ impl Account {
             definition,
         }
     }
+}
+
+/// How many ranges a container of this throughput starts with, as the service gives it.
+fn range_count(throughput: u32) -> u32 {
+    if throughput <= 10_000 { 1 } else { throughput.div_ceil(6_000) }
 }
 
 /// An encryption policy may name only keys that the database has.

@@ -14,6 +14,14 @@ pub enum Error {
     /// The query breaks a rule of the language. The client's to correct.
     #[error("{}", .0.first().map_or("The query is invalid.", |fault| &fault.message))]
     Query(Vec<QueryFault>),
+    /// The query needs rows of several ranges to be merged, which is the client's part: it asks for the plan and does so.
+    #[error(
+        "The provided cross partition query can not be directly served by the gateway. This is a first chance \
+         (internal) exception that all newer clients will know how to handle gracefully. This exception is traced, but \
+         unless you see it bubble up as an exception (which only happens on older SDK clients), then you can safely \
+         ignore this message."
+    )]
+    NeedsClientPlan(String),
     /// The query needs more time than there is. The client's to narrow.
     #[error("{0}")]
     Timeout(String),
@@ -98,6 +106,7 @@ impl Error {
             Error::Invalid(_)
             | Error::Query(_)
             | Error::Timeout(_)
+            | Error::NeedsClientPlan(_)
             | Error::PartitionKeyMismatch
             | Error::ContainerRecreated
             | Error::NotFound

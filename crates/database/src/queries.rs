@@ -35,6 +35,8 @@ pub enum QueryScope {
     Open {
         /// Whether the client allows to look at more than one partition.
         cross_partition: bool,
+        /// Whether rows of several ranges are merged here instead of by the client.
+        whole: bool,
     },
 }
 
@@ -121,6 +123,19 @@ impl Account {
         let first = resume.is_none();
         let snapshot = self.engine().snapshot();
         let input = self.input(container, innermost(&plan), scope, &*snapshot)?;
+        if let (
+            QueryScope::Open { whole: false, .. },
+            Input::Container(_, FeedScope::All | FeedScope::Slice(_)),
+        ) = (scope, &input)
+            && container.ranges.len() > 1
+            && !plan.is_plain()
+        {
+            let catalog = Catalog { container: Some(&container.definition) };
+            let features = Some(ALL_FEATURES);
+            let plan = client_plan(&query.tree, &query.text, &catalog, &query.parameters, features);
+            let plan = plan.map_err(|error| query.refusal(error))?;
+            return Err(Error::NeedsClientPlan(plan.to_json().to_string()));
+        }
         let range = match &input {
             Input::Container(_, FeedScope::Partition(key)) => {
                 container.range_of(&container.definition.partition_key.effective(key))
@@ -202,7 +217,7 @@ impl Account {
         let definition = &container.definition.partition_key;
         let scope = match scope {
             QueryScope::Given(scope) => scope.clone(),
-            QueryScope::Open { cross_partition } => match route(plan, definition) {
+            QueryScope::Open { cross_partition, .. } => match route(plan, definition) {
                 Route::Keys(keys) => match keys.as_slice() {
                     [] => return Ok(Input::Values(Vec::new())),
                     [key] if key.components().len() == definition.paths.len() => {
@@ -281,6 +296,11 @@ fn cross_partition_disabled() -> Error {
          specify x-ms-documentdb-partitionkey, or revise your query to avoid this exception.",
     )
 }
+
+/// Everything a client could merge; what it really can it says when it asks for the plan.
+const ALL_FEATURES: &str = "Aggregate,CompositeAggregate,Distinct,GroupBy,MultipleAggregates,MultipleOrderBy,\
+    OffsetAndLimit,OrderBy,Top,NonValueAggregate,DCount,NonStreamingOrderBy,ListAndSetAggregate,CountIf,HybridSearch,\
+    WeightedRankFusion,HybridSearchSkipOrderByRewrite";
 
 /// Scripts do not run yet.
 struct NoScripts;

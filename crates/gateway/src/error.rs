@@ -17,6 +17,8 @@ pub(crate) struct Failure {
     pub(crate) retry_after_ms: Option<u64>,
     /// Whether the message is JSON already, as for the mistakes of a query.
     pub(crate) is_json: bool,
+    /// What the body says beside the message.
+    pub(crate) additional: Option<String>,
     /// Where the failure happened, for the session headers of answers about items.
     pub(crate) place: Option<Place>,
 }
@@ -29,6 +31,7 @@ impl Failure {
             message: message.into(),
             retry_after_ms: None,
             is_json: false,
+            additional: None,
             place: None,
         }
     }
@@ -56,6 +59,7 @@ impl Failure {
         let detail = match self.status {
             _ if self.is_json => Detail::Json(&self.message),
             401 | 403 => Detail::Plain(&self.message),
+            _ if self.additional.is_some() => Detail::Plain(&self.message),
             _ => Detail::Errors(&self.message),
         };
         let body = ErrorBody {
@@ -63,7 +67,7 @@ impl Failure {
             detail,
             activity_id,
             request_uri: None,
-            additional_error_info: None,
+            additional_error_info: self.additional.as_deref(),
         };
         let body = body.to_json();
         let mut answer = Answer::json(code, body);
@@ -88,6 +92,9 @@ impl From<database::Error> for Failure {
             Error::Invalid(_) => Failure::new(400, message),
             Error::Query(faults) => Failure { is_json: true, ..Failure::new(400, faults_json(&faults)) },
             Error::Timeout(_) => Failure::new(408, message),
+            Error::NeedsClientPlan(plan) => {
+                Failure { additional: Some(plan), ..Failure::new(400, message).with_substatus(1004) }
+            }
             Error::PartitionKeyMismatch => Failure::new(400, message).with_substatus(1001),
             Error::ContainerRecreated => Failure::new(400, message).with_substatus(1024),
             Error::NotFound => Failure::new(404, message),

@@ -39,6 +39,8 @@ pub struct Settings {
     pub cors_origins: Vec<String>,
     /// The account's consistency level.
     pub consistency: ConsistencyLevel,
+    /// Whether queries over several ranges are merged here, also for clients that could do it themselves.
+    pub whole_queries: bool,
     /// Largest request body.
     pub body_bytes_max: usize,
     /// Longest time for a request's body to arrive.

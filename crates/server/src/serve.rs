@@ -53,6 +53,7 @@ async fn serve(settings: &ServeSettings, keys: AccountKeys, engine: Arc<dyn Engi
             trust_forwarded: settings.trust_forwarded,
             cors_origins: settings.cors_origin.clone(),
             consistency: settings.consistency.level(),
+            whole_queries: settings.whole_queries,
             body_bytes_max: BODY_BYTES_MAX,
             body_timeout: Duration::from_secs(60),
             log_requests: settings.log_requests,

@@ -89,6 +89,10 @@ pub(crate) struct ServeSettings {
     #[arg(long, env = "ASTRARIUM_CONSISTENCY", default_value = "session", value_name = "LEVEL")]
     pub(crate) consistency: Consistency,
 
+    /// Answer queries over several key ranges whole, instead of leaving the merging to the SDK as the service does.
+    #[arg(long, env = "ASTRARIUM_WHOLE_QUERIES")]
+    pub(crate) whole_queries: bool,
+
     /// Memory for stored blocks that were read, in megabytes. The default is a quarter of the machine's, at most 1024.
     #[arg(long, env = "ASTRARIUM_CACHE_MB", value_name = "MB")]
     pub(crate) cache_mb: Option<u64>,

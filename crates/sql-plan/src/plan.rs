@@ -184,6 +184,16 @@ impl QueryPlan {
         }
     }
 
+    /// Whether rows of several ranges can be given one after another: nothing has to be merged.
+    pub fn is_plain(&self) -> bool {
+        self.grouping.is_none()
+            && !self.distinct
+            && matches!(self.order, Order::None)
+            && self.offset == 0
+            && self.limit.is_none()
+            && self.input.is_none()
+    }
+
     /// Whether the query can give more than one row for a row of the query around it.
     pub fn may_have_many_rows(&self) -> bool {
         let grouped_to_one = self.grouping.as_ref().is_some_and(|grouping| grouping.keys.is_empty());

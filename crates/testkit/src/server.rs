@@ -214,6 +214,7 @@ fn settings(options: Options, address: SocketAddr, authority_pem: Option<String>
         trust_forwarded: options.trust_forwarded,
         cors_origins: options.cors_origins,
         consistency: ConsistencyLevel::Session,
+        whole_queries: false,
         body_bytes_max: 4 << 20,
         body_timeout: options.body_timeout,
         log_requests: false,

@@ -133,7 +133,8 @@ fn scope(
         (None, None, Some(id)) => FeedScope::Range(id),
         (None, None, None) => {
             let cross_partition = request.flag(headers::QUERY_ENABLE_CROSS_PARTITION);
-            return Ok((QueryScope::Open { cross_partition }, false));
+            let whole = shared.settings.whole_queries;
+            return Ok((QueryScope::Open { cross_partition, whole }, false));
         }
     };
     Ok((QueryScope::Given(given), true))

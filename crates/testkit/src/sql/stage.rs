@@ -124,7 +124,7 @@ impl Stage {
             let scope = QueryScope::Given(scope);
             return Ok(vec![way("key", scope.clone(), ONE_PAGE), way("key, pages of 1", scope.clone(), 1), way("key, pages of 3", scope, 3)]);
         }
-        let open = QueryScope::Open { cross_partition: !setting.closed };
+        let open = QueryScope::Open { cross_partition: !setting.closed, whole: true };
         let mut ways = vec![way("open", open.clone(), ONE_PAGE), way("open, pages of 1", open.clone(), 1), way("open, pages of 3", open, 3)];
         if !setting.closed {
             let slice = QueryScope::Given(FeedScope::Slice(EffectiveRange::full()));

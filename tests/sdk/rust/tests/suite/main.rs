@@ -5,6 +5,7 @@ mod databases;
 mod durability;
 mod items;
 mod partition_keys;
+mod queries;
 mod throughput;
 mod transport;
 
@@ -52,6 +53,13 @@ const TESTS: &[Test] = table![
     partition_keys::scalars,
     partition_keys::nested,
     partition_keys::hierarchical,
+    queries::answers,
+    queries::tokens,
+    queries::refusals,
+    queries::scopes,
+    queries::metrics,
+    queries::charges,
+    queries::other_resources,
     durability::kill_and_restart,
     durability::kill_under_writes,
     transport::protocol,
