@@ -318,7 +318,18 @@ impl Account {
                 let key = checked_key(definition, required(partition_key)?)?;
                 Ok(Location::of(container, &key, id))
             }
-            Link::Rid(rid) => locate_by_rid(snapshot, container, rid).await,
+            Link::Rid(rid) => {
+                let key = partition_key.map(|key| checked_key(definition, key)).transpose()?;
+                let location = locate_by_rid(snapshot, container, rid).await?;
+                let prefix = key.map(|key| {
+                    document::partition_prefix(location.range.shard.0, &definition.effective(&key), &key)
+                });
+                // A document of another partition is not there, as far as this request is concerned.
+                match prefix {
+                    Some(prefix) if !location.key.starts_with(&prefix) => Err(Error::NotFound),
+                    _ => Ok(location),
+                }
+            }
         }
     }
 

@@ -123,11 +123,9 @@ impl Account {
         let first = resume.is_none();
         let snapshot = self.engine().snapshot();
         let input = self.input(container, innermost(&plan), scope, &*snapshot)?;
-        if let (
-            QueryScope::Open { whole: false, .. },
-            Input::Container(_, FeedScope::All | FeedScope::Slice(_)),
-        ) = (scope, &input)
+        if matches!(scope, QueryScope::Open { whole: false, cross_partition: true })
             && container.ranges.len() > 1
+            && plan.reads_documents()
             && !plan.is_plain()
         {
             let catalog = Catalog { container: Some(&container.definition) };

@@ -119,7 +119,8 @@ fn faults_json(faults: &[database::QueryFault]) -> String {
         serde_json::json!({
             "severity": "Error",
             "location": {"start": fault.start, "end": fault.end},
-            "code": fault.code,
+            // Some codes are numbers on the service, most are texts.
+            "code": fault.code.parse::<u32>().map_or_else(|_| fault.code.into(), serde_json::Value::from),
             "message": fault.message,
         })
     };

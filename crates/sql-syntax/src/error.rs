@@ -42,6 +42,8 @@ pub mod code {
     pub const SUBQUERY_OFFSET_LIMIT: &str = "SC2204";
     /// ORDER BY RANK in a subquery.
     pub const SUBQUERY_RANK: &str = "SC2228";
+    /// ASC or DESC after ORDER BY RANK.
+    pub const RANK_DIRECTION: &str = "SC2225";
     /// More joins than a query may have (unsure of the number).
     pub const TOO_MANY_JOINS: &str = "SC3004";
     /// More calls of user-defined functions than a query may have.

@@ -6,8 +6,8 @@ use super::{Binder, unresolved};
 use crate::error::PlanError;
 use crate::expression::{Expr, Slot, Step};
 use astrarium_sql_functions::operators::LikePattern;
-use astrarium_sql_syntax::Span;
 use astrarium_sql_syntax::ast::{self, ExpressionKind, LogicalOperator, SubqueryForm, UnaryOperator};
+use astrarium_sql_syntax::{Span, print_expression};
 use astrarium_value::Value;
 use std::sync::Arc;
 
@@ -35,6 +35,10 @@ impl Binder<'_> {
             return Ok(Expr::GroupKey(key));
         }
         let span = expression.span;
+        if grouped.as_ref().is_some_and(|grouped| is_ungrouped_path(expression, grouped)) {
+            self.check_alias(expression)?;
+            return Err(grouping::ungrouped(&print_expression(expression), span));
+        }
         match &expression.kind {
             ExpressionKind::Undefined => Ok(Expr::Constant(Value::Undefined)),
             ExpressionKind::Null => Ok(Expr::Constant(Value::Null)),
@@ -51,6 +55,11 @@ impl Binder<'_> {
                 Ok(step_into(base, Step::Name(name.as_str().into())))
             }
             ExpressionKind::Index { base, index } => {
+                if !is_known_index(index) {
+                    let message =
+                        "The specified query includes 'member indexer' which is currently not supported.";
+                    return Err(PlanError::new(span, "SC2990", message));
+                }
                 let base = self.bound(base, grouped)?;
                 let index = self.bound(index, grouped)?;
                 Ok(index_into(base, index))
@@ -130,6 +139,19 @@ impl Binder<'_> {
     fn parameter(&self, name: &str, span: Span) -> Result<Value, PlanError> {
         let missing = || PlanError::new(span, "SC2002", format!("The parameter '{name}' has no value."));
         self.parameters.get(name).cloned().ok_or_else(missing)
+    }
+
+    /// The name at the root of a path must be known before anything else is said about the path.
+    fn check_alias(&self, path: &ast::Expression) -> Result<(), PlanError> {
+        match &path.kind {
+            ExpressionKind::Identifier(name) => {
+                self.lookup(name).map(|_| ()).ok_or_else(|| unresolved(name, path.span))
+            }
+            ExpressionKind::Member { base, .. } | ExpressionKind::Index { base, .. } => {
+                self.check_alias(base)
+            }
+            _ => Ok(()),
+        }
     }
 
     fn identifier(&self, name: &str, span: Span, grouped: bool) -> Result<Expr, PlanError> {
@@ -222,6 +244,25 @@ impl Binder<'_> {
         let settings = self.call_settings(name, &bound);
         Ok(Expr::Call(function, bound, settings))
     }
+}
+
+/// A path into a row of which no part is a grouping expression.
+fn is_ungrouped_path(expression: &ast::Expression, grouped: &Grouped) -> bool {
+    if grouped.key_of(expression).is_some() {
+        return false;
+    }
+    match &expression.kind {
+        ExpressionKind::Identifier(_) => true,
+        ExpressionKind::Member { base, .. } | ExpressionKind::Index { base, .. } => {
+            is_ungrouped_path(base, grouped)
+        }
+        _ => false,
+    }
+}
+
+/// An index may be a literal or a parameter, nothing that depends on the row.
+fn is_known_index(index: &ast::Expression) -> bool {
+    matches!(index.kind, ExpressionKind::Number(_) | ExpressionKind::String(_) | ExpressionKind::Parameter(_))
 }
 
 /// The refusal of a call with too many or too few arguments.

@@ -164,6 +164,16 @@ impl Parser<'_> {
         self.expect(Keyword::By, "BY")?;
         if self.accept(Keyword::Rank) {
             let score = self.tracked(height)?;
+            if self.accept(Keyword::Asc) || self.accept(Keyword::Desc) {
+                let message =
+                    "Specifying a sort order (ASC or DESC) in the ORDER BY RANK clause is not allowed.";
+                return Err(self.error(
+                    self.previous,
+                    code::RANK_DIRECTION,
+                    message.to_owned(),
+                    "the best comes first",
+                ));
+            }
             return Ok(OrderBy::Rank { score, span: start.to(self.previous) });
         }
         let mut items = vec![self.order_item(height)?];

@@ -49,7 +49,8 @@ fn sendable(cases: &Value) -> impl Iterator<Item = &Value> {
             "distinct" => case["ordered"] == true,
             _ => true,
         };
-        merged || case["partition"].is_string()
+        let refused = case["not_in"].as_array().is_some_and(|runners| runners.contains(&"rust".into()));
+        (merged || case["partition"].is_string()) && !refused
     })
 }
 
