@@ -230,7 +230,13 @@ impl Execution<'_> {
     /// Sorted or distinct rows.
     async fn collect(&mut self, input: &Input<'_>, place: Option<Place>) -> Result<(), ExecuteError> {
         let keys: &[OrderKey] = if let Order::Keys(keys) = &self.plan.order { keys } else { &[] };
-        let after = resume_after(place)?;
+        let after = match place {
+            Some(Place::Key(None, number, index)) => {
+                let found = self.find_keys(input, keys, (number, index)).await?;
+                found.map(|keys| (keys, (number, index)))
+            }
+            place => resume_after(place)?,
+        };
         let mut collector = self.collector(keys, after);
         let mut reader = Reader::new(input, false, None);
         while let Some(batch) = reader.next().await? {
@@ -245,6 +251,38 @@ impl Execution<'_> {
         (self.page.documents, self.page.document_bytes) = (reader.documents, reader.bytes);
         self.give_sorted(collector.finish());
         Ok(())
+    }
+
+    /// The sort keys of a row that were too long for a token: read again from its document.
+    async fn find_keys(
+        &mut self,
+        input: &Input<'_>,
+        keys: &[OrderKey],
+        (number, index): (u64, u32),
+    ) -> Result<Option<Vec<Value>>, ExecuteError> {
+        let plan = self.plan;
+        let mut reader = Reader::new(input, false, None);
+        while let Some(batch) = reader.next().await? {
+            let Some(document) = batch.into_iter().find(|document| document.number == number) else {
+                continue;
+            };
+            self.bind(document);
+            let (mut at, mut found) = (0, None);
+            self.with_machine(|machine| {
+                machine.visit(plan, &mut || {
+                    if at == index {
+                        let values = keys.iter().map(|key| machine.evaluate(&key.key));
+                        found = Some(values.collect::<Result<Vec<Value>, _>>()?);
+                    }
+                    at += 1;
+                    Ok(if found.is_some() { Flow::Break(()) } else { Flow::Continue(()) })
+                })
+            })?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Err(too_long())
     }
 
     fn collector(&self, keys: &[OrderKey], after: Option<LastRow>) -> Collector {
@@ -383,14 +421,16 @@ fn resume_after(place: Option<Place>) -> Result<Option<LastRow>, ExecuteError> {
         None => Ok(None),
         Some(Place::Row(number, index)) => Ok(Some((Vec::new(), (number, index)))),
         Some(Place::Key(Some(keys), number, index)) => Ok(Some((keys, (number, index)))),
-        Some(Place::Key(None, ..)) => Err(EvaluateError::Query(
-            "The sort key of the last row is too long for a continuation token. Ask for all rows in one page, or \
-             order by a shorter property."
-                .to_owned(),
-        )
-        .into()),
+        Some(Place::Key(None, ..)) => Err(too_long()),
         Some(_) => Err(ExecuteError::ForeignPosition),
     }
+}
+
+/// A row whose sort key did not fit into the token, and which is not there any more.
+fn too_long() -> ExecuteError {
+    let message = "The last row of the page before is gone, and its sort key was too long for the continuation token. \
+                   Start the query again.";
+    EvaluateError::Query(message.to_owned()).into()
 }
 
 /// Takes the rows of the bound document into a collector.

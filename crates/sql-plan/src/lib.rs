@@ -18,6 +18,7 @@ pub mod expression;
 pub mod plan;
 pub mod routing;
 mod rules;
+mod serving;
 
 pub use bind::{Catalog, bind};
 pub use error::PlanError;
@@ -45,7 +46,9 @@ impl Parameters {
     }
 }
 
-/// Makes the plan of a query: bound, checked, and improved by all rules.
+/// Makes the plan of a query: bound, checked against the indexing policy, and improved by all rules.
 pub fn plan(query: &Query, catalog: &Catalog<'_>, parameters: &Parameters) -> Result<QueryPlan, PlanError> {
-    Ok(rules::apply(bind(query, catalog, parameters)?))
+    let plan = bind(query, catalog, parameters)?;
+    serving::check(&plan, *catalog)?;
+    Ok(rules::apply(plan))
 }

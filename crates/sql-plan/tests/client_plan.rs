@@ -16,7 +16,7 @@ mod shapes;
 
 use astrarium_catalog::definition::container::ContainerDefinition;
 use astrarium_sql_plan::client_plan::client_plan;
-use astrarium_sql_plan::{Catalog, Parameters, plan};
+use astrarium_sql_plan::{Catalog, Parameters, bind};
 use astrarium_sql_syntax::{check, parse};
 use astrarium_value::json::Text;
 use serde_json::{Value, json};
@@ -96,7 +96,7 @@ fn runs(text: &str, catalog: Catalog<'_>, parameters: &Parameters) {
     }
     let tree = parse(&filled).unwrap_or_else(|error| panic!("{}", error.render(&filled)));
     assert_eq!(check(&tree, &filled), [], "{filled}");
-    plan(&tree, &catalog, parameters).unwrap_or_else(|error| panic!("{filled}: {error}"));
+    bind(&tree, &catalog, parameters).unwrap_or_else(|error| panic!("{filled}: {error}"));
 }
 
 /// The members of a query info, of which the expected ones name those that are not as usual.

@@ -37,7 +37,7 @@ fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
     found.push(at.to_owned());
     match value {
         Value::Object(members) => {
-            members.iter().for_each(|(name, member)| pointers(member, &format!("{at}/{name}"), found))
+            members.iter().for_each(|(name, member)| pointers(member, &format!("{at}/{name}"), found));
         }
         Value::Array(list) => list
             .iter()

@@ -5,9 +5,7 @@ use super::{Binder, NO_ORDER};
 use crate::error::PlanError;
 use crate::expression::{Expr, Step};
 use crate::plan::{Order, OrderKey, RankComponent, Score};
-use astrarium_catalog::definition::container::SortOrder;
 use astrarium_sql_functions::vector::DistanceFunction;
-use astrarium_sql_syntax::Span;
 use astrarium_sql_syntax::ast::{self, Direction, ExpressionKind, OrderBy, OrderItem, Query};
 use astrarium_value::Value;
 
@@ -20,7 +18,7 @@ impl Binder<'_> {
         match &query.order_by {
             None => Ok(NO_ORDER),
             Some(OrderBy::Rank { score, .. }) => self.rank(score),
-            Some(OrderBy::Items { items, span }) => {
+            Some(OrderBy::Items { items, .. }) => {
                 let mut keys: Vec<OrderKey> = Vec::with_capacity(items.len());
                 for item in items {
                     let key = self.order_key(item)?;
@@ -30,32 +28,9 @@ impl Binder<'_> {
                     }
                     keys.push(key);
                 }
-                self.check_composite(&keys, *span)?;
                 Ok(Order::Keys(keys))
             }
         }
-    }
-
-    /// Several keys need a composite index of the same paths, with the same directions or all of them reversed.
-    fn check_composite(&self, keys: &[OrderKey], span: Span) -> Result<(), PlanError> {
-        let Some(container) = self.catalog.container.filter(|_| keys.len() > 1) else { return Ok(()) };
-        let served = container.indexing.composite.iter().any(|index| {
-            let same = |reversed: bool| {
-                index.paths.len() == keys.len()
-                    && index.paths.iter().zip(keys).all(|(path, key)| {
-                        let descending = path.order == SortOrder::Descending;
-                        self.is_path(&key.key, path.path.segments())
-                            && descending == (key.descending != reversed)
-                    })
-            };
-            same(false) || same(true)
-        });
-        if served {
-            return Ok(());
-        }
-        let message =
-            "The order by query does not have a corresponding composite index that it can be served from.";
-        Err(PlanError::new(span, "", message))
     }
 
     /// The order of groups; one group of everything has none.

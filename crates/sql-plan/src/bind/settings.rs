@@ -46,7 +46,7 @@ impl Binder<'_> {
     }
 
     /// Whether an expression is this path of the document.
-    pub(super) fn is_path(&self, expression: &Expr, segments: &[Box<str>]) -> bool {
+    fn is_path(&self, expression: &Expr, segments: &[Box<str>]) -> bool {
         let Expr::Path(slot, steps) = expression else { return false };
         Some(*slot) == self.root
             && steps.len() == segments.len()
