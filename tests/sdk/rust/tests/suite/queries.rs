@@ -121,7 +121,8 @@ pub(crate) async fn tokens(fixture: Fixture) {
     let cases = cases();
     let container = people(&fixture, &cases).await;
     let other = done(fixture.way.client_at(&fixture.server.endpoint(fixture.way.scheme), KEY).await);
-    let again = done(other.database_client(fixture.database_id.clone()).container_client("people", None).await);
+    let again =
+        done(other.database_client(fixture.database_id.clone()).container_client("people", None).await);
     for case in sendable(&cases) {
         for mode in MODES {
             let begun =
@@ -233,11 +234,14 @@ pub(crate) async fn charges(fixture: Fixture) {
         let item = json!({ "id": id, "pk": "somewhere", "number": number, "text": "x".repeat(500) });
         item_answered(201, container.create_item("somewhere", &id, &item, None).await);
     }
-    for text in ["SELECT * FROM c", "SELECT * FROM c WHERE c.number >= 20", "SELECT * FROM c ORDER BY c.number"] {
+    for text in
+        ["SELECT * FROM c", "SELECT * FROM c WHERE c.number >= 20", "SELECT * FROM c ORDER BY c.number"]
+    {
         let mut charges = Vec::new();
         for size in [0, 10] {
             let options = Some(options(MODES[0], size));
-            let items = done(container.query_items::<Value>(text, FeedScope::partition("somewhere"), options).await);
+            let items =
+                done(container.query_items::<Value>(text, FeedScope::partition("somewhere"), options).await);
             let pages: Vec<_> = done(items.into_pages().try_collect().await);
             let charge = |page: &_| {
                 azure_data_cosmos::feed::QueryFeedPage::<Value>::headers(page)
@@ -252,9 +256,8 @@ pub(crate) async fn charges(fixture: Fixture) {
 }
 
 pub(crate) async fn other_resources(fixture: Fixture) {
-    let by_id = done(
-        Query::from("SELECT * FROM d WHERE d.id = @id").with_parameter("@id", &fixture.database_id),
-    );
+    let by_id =
+        done(Query::from("SELECT * FROM d WHERE d.id = @id").with_parameter("@id", &fixture.database_id));
     let databases: Vec<_> = done(done(fixture.client.query_databases(by_id, None).await).try_collect().await);
     assert_eq!(databases.len(), 1);
     assert_eq!(databases[0].id.as_deref(), Some(fixture.database_id.as_str()));
