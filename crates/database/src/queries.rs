@@ -53,6 +53,8 @@ pub struct QueryPage {
     pub lsn: u64,
     /// Request units.
     pub charge: f64,
+    /// Whether the rows of one logical partition were found by its key.
+    pub by_partition: bool,
     /// Documents looked at.
     pub documents: u64,
     /// Bytes of those documents.
@@ -75,6 +77,13 @@ impl Query {
     /// The text as the client sent it.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// The query without its filter, in normal form: what stays the same when an SDK goes on with another filter.
+    pub fn shape(&self) -> String {
+        let mut tree = self.tree.clone();
+        tree.filter = None;
+        astrarium_sql_syntax::print(&tree)
     }
 
     fn plan(&self, catalog: Catalog<'_>) -> Result<QueryPlan, Error> {
@@ -150,6 +159,10 @@ impl Account {
             Geospatial::Geometry => SpatialMode::Geometry,
         };
         let runtime = Runtime { env: self.env(), user_functions: &NoScripts, spatial_mode };
+        let input_scope = match &input {
+            Input::Container(_, scope) => Some(scope.clone()),
+            _ => None,
+        };
         let page = run(&runtime, &plan, input, resume, limits).await?;
         let output = page.rows.iter().map(Vec::len).sum();
         let charge = query_charge(first, page.documents, page.document_bytes, output);
@@ -157,6 +170,7 @@ impl Account {
             rows: page.rows,
             resume: page.resume,
             range_id: range.id,
+            by_partition: matches!(&input_scope, Some(FeedScope::Partition(_))),
             lsn,
             charge,
             documents: page.documents,

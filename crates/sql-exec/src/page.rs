@@ -210,7 +210,8 @@ impl Execution<'_> {
         let mut rows = Vec::new();
         // One document's rows are bounded by the document's size and the joins; the page takes what fits.
         let room = self.budget.limits().row_count_max.saturating_sub(self.page.rows.len()) as u64;
-        let wanted = u64::from(done) + room + (plan.offset - self.skipped.min(plan.offset)) + 1;
+        let to_skip = plan.offset - self.skipped.min(plan.offset);
+        let wanted = u64::from(done).saturating_add(room).saturating_add(to_skip).saturating_add(1);
         self.with_machine(|machine| {
             machine.visit(plan, &mut || {
                 rows.extend(output(&plan.projection, &machine.row())?);

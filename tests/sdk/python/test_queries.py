@@ -8,7 +8,7 @@ import pytest
 from azure.cosmos import CosmosClient, PartitionKey
 from azure.cosmos.aio import CosmosClient as AsyncClient
 
-from server import PRIMARY_KEY
+from server import PRIMARY_KEY, Server
 from support import Hook, content, fresh, ids, refused
 
 CASES = json.loads((pathlib.Path(__file__).parents[1] / "cases/queries.json").read_text(encoding="utf-8"))
@@ -82,17 +82,21 @@ def test_the_size_of_pages_changes_nothing(people, case, size):
     assert [row for page in pages for row in page] == whole
 
 
+@pytest.fixture(scope="module")
+def elsewhere(endpoint, database, people):
+    """The same container in another client."""
+    with CosmosClient(endpoint, PRIMARY_KEY) as other:
+        yield other.get_database_client(database.id).get_container_client(people.id)
+
+
 @named([case for case in CASES["queries"] if len(case.get("rows", case.get("ids"))) > 3])
-def test_a_query_goes_on_from_its_token_in_another_client(endpoint, database, people, case):
+def test_a_query_goes_on_from_its_token_in_another_client(people, elsewhere, case):
     pages = people.query_items(**arguments(case), max_item_count=3).by_page()
     rows = list(next(pages))
     token = pages.continuation_token
     assert token and token.isascii() and len(token) < 4096
-    with CosmosClient(endpoint, PRIMARY_KEY) as other:
-        again = other.get_database_client(database.id).get_container_client(people.id)
-        rest = again.query_items(**arguments(case), max_item_count=2).by_page(token)
-        rows += [row for page in rest for row in page]
-    check_rows(case, rows)
+    rest = elsewhere.query_items(**arguments(case), max_item_count=2).by_page(token)
+    check_rows(case, rows + [row for page in rest for row in page])
 
 
 @named(CASES["refusals"])
@@ -193,7 +197,24 @@ def test_a_token_belongs_to_its_query(people):
     pages = people.query_items("SELECT * FROM c WHERE c.level > 1", **CROSS_PARTITION, max_item_count=1).by_page()
     next(pages)
     with refused(400):
-        next(people.query_items("SELECT * FROM c WHERE c.level > 2", **CROSS_PARTITION).by_page(pages.continuation_token))
+        other = people.query_items("SELECT * FROM c WHERE c.level > 2", **CROSS_PARTITION)
+        next(other.by_page(pages.continuation_token))
+
+
+@pytest.mark.parametrize("case", ["every item", "order by text", "group by two"])
+def test_a_query_goes_on_after_the_server_was_killed(endpoint, tmp_path, case):
+    case = next(one for one in CASES["queries"] if one["name"] == case)
+    server = Server(tmp_path / "data")
+    with CosmosClient(server.endpoint(endpoint.split(":")[0]), PRIMARY_KEY) as client:
+        container = client.create_database("d").create_container("c", PartitionKey("/pk"))
+        for document in DOCUMENTS:
+            container.create_item(document)
+        pages = container.query_items(**arguments(case), max_item_count=3).by_page()
+        rows = list(next(pages))
+        server.kill()
+        server.start()
+        check_rows(case, rows + [row for page in pages for row in page])
+    server.stop()
 
 
 def test_changes_meanwhile_do_not_disturb_the_pages(make_container):
@@ -209,6 +230,24 @@ def test_changes_meanwhile_do_not_disturb_the_pages(make_container):
     container.create_item({"id": "before", "pk": "a", "number": -1})
     container.create_item({"id": "after", "pk": "a", "number": 9})
     assert [row for page in pages for row in page] == ["2", "3", "5", "after"]
+
+
+def test_a_page_stops_at_its_bytes(make_container):
+    container = make_container()
+    for number in range(4):
+        container.create_item({"id": str(number), "pk": "a", "text": "x" * 1_500_000})
+    for order in ("", " ORDER BY c.id DESC"):
+        pages = [ids(page) for page in paged(container.query_items("SELECT * FROM c" + order, partition_key="a"))]
+        expected = ["0", "1", "2", "3"]
+        assert sum(pages, []) == (expected[::-1] if order else expected) and len(pages) > 1
+
+
+def test_a_page_has_a_hundred_rows_unless_asked_otherwise(people):
+    """Twelve items, ten rows of each."""
+    query = "SELECT VALUE n FROM c JOIN n IN (SELECT VALUE [0, 1, 2, 3, 4, 5, 6, 7, 8, 9])"
+    assert [len(page) for page in paged(people.query_items(query, **CROSS_PARTITION))] == [100, 20]
+    whole = paged(people.query_items(query, **CROSS_PARTITION, max_item_count=-1))
+    assert [len(page) for page in whole] == [120]
 
 
 # Headers
@@ -267,7 +306,8 @@ METRICS = {
 def test_metrics_come_when_asked_for(people):
     hook = Hook()
     query = "SELECT * FROM c WHERE c.team = 'red'"
-    found = people.query_items(query, **CROSS_PARTITION, populate_query_metrics=True, max_item_count=2, response_hook=hook)
+    asked = {"populate_query_metrics": True, "max_item_count": 2, "response_hook": hook}
+    found = people.query_items(query, **CROSS_PARTITION, **asked)
     assert len(list(found)) == 4
     counts = []
     for headers in hook.responses:
@@ -344,9 +384,9 @@ def test_queries_over_containers(client):
 
 def test_queries_over_users_and_permissions(database, container):
     user = database.create_user({"id": fresh("user")})
-    for name in ("read", "write"):
-        mode = "Read" if name == "read" else "All"
-        user.create_permission({"id": name, "permissionMode": mode, "resource": container.container_link + f"/docs/{name}"})
+    for name, mode in {"read": "Read", "write": "All"}.items():
+        resource = f"{container.container_link}/docs/{name}"
+        user.create_permission({"id": name, "permissionMode": mode, "resource": resource})
     by_id = [{"name": "@id", "value": user.id}]
     assert ids(database.query_users("SELECT * FROM u WHERE u.id = @id", by_id)) == [user.id]
     assert ids(user.query_permissions("SELECT * FROM p WHERE p.permissionMode = 'All'")) == ["write"]

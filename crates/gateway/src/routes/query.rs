@@ -2,7 +2,7 @@
 
 use crate::answer::Answer;
 use crate::database::partition::PartitionKey;
-use crate::database::value::{Value, json};
+use crate::database::value::{Value, json as json_text};
 use crate::database::{Container, Error, FeedScope, Limits, Query, QueryPage, QueryScope, Resume};
 use crate::error::Failure;
 use crate::paging::{self, Feed};
@@ -11,8 +11,10 @@ use crate::render;
 use crate::request::Request;
 use crate::service::Shared;
 use crate::wire::address::ResourceKind;
-use crate::wire::{continuation, headers};
+use crate::wire::{continuation, headers, percent};
+use base64::Engine as _;
 use http::StatusCode;
+use serde_json::json;
 use std::sync::Arc;
 
 /// Longest query text, in bytes of its UTF-8 form.
@@ -28,13 +30,13 @@ pub(super) fn parse(request: &Request<'_>) -> Result<Query, Failure> {
         let text = std::str::from_utf8(&request.body).map_err(|_| malformed())?;
         return Ok(Query::parse(text, Vec::new())?);
     }
-    let body = json::Text::parse(&request.body).map_err(|_| malformed())?;
-    let query = body.root().get("query").and_then(json::Node::as_str).ok_or_else(malformed)?;
+    let body = json_text::Text::parse(&request.body).map_err(|_| malformed())?;
+    let query = body.root().get("query").and_then(json_text::Node::as_str).ok_or_else(malformed)?;
     let mut parameters = Vec::new();
-    if let Some(list) = body.root().get("parameters").filter(|list| list.kind() == json::Kind::Array) {
+    if let Some(list) = body.root().get("parameters").filter(|list| list.kind() == json_text::Kind::Array) {
         for parameter in list.elements() {
-            let name = parameter.get("name").and_then(json::Node::as_str).ok_or_else(malformed)?;
-            let value = parameter.get("value").map_or(Value::Undefined, json::Node::to_value);
+            let name = parameter.get("name").and_then(json_text::Node::as_str).ok_or_else(malformed)?;
+            let value = parameter.get("value").map_or(Value::Undefined, json_text::Node::to_value);
             parameters.push((name.into_owned(), value));
         }
     }
@@ -62,7 +64,7 @@ pub(super) async fn documents(
     }
     let (scope, scoped) = scope(shared, request, container, key)?;
     let feed = Feed { owner: container.rid(), kind: ResourceKind::Document };
-    let binding = binding(request);
+    let binding = binding(request, &query);
     let resume = resume(shared, request, feed, binding)?;
     let page = shared.account.query_documents(container, &query, &scope, resume, limits(request)?).await?;
     let token =
@@ -74,6 +76,10 @@ pub(super) async fn documents(
     }
     if request.flag(headers::POPULATE_QUERY_METRICS) {
         answer.set_text(headers::QUERY_METRICS, metrics(&page));
+    }
+    if request.flag(headers::POPULATE_INDEX_METRICS) || request.flag(headers::POPULATE_INDEX_METRICS_V2) {
+        let modern = request.flag(headers::POPULATE_INDEX_METRICS_V2);
+        answer.set_text(headers::INDEX_UTILIZATION, index_utilization(container, &page, modern));
     }
     answer.set_static(
         headers::QUERY_EXECUTION_INFO,
@@ -96,8 +102,8 @@ pub(super) async fn resources(
 ) -> Result<Answer, Failure> {
     let query = parse(request)?;
     let values =
-        resources.iter().map(|resource| json::seek::value(resource.to_string().as_bytes())).collect();
-    let binding = binding(request);
+        resources.iter().map(|resource| json_text::seek::value(resource.to_string().as_bytes())).collect();
+    let binding = binding(request, &query);
     let resume = resume(shared, request, feed, binding)?;
     let page = shared.account.query_values(values, &query, resume, limits(request)?).await?;
     let mut answer = rows(feed, &page);
@@ -145,13 +151,16 @@ fn limits(request: &Request<'_>) -> Result<Limits, Failure> {
     Ok(Limits { row_count_max: page.count_max, byte_count_max: page.bytes_max, ..Limits::default() })
 }
 
-/// What a token is bound to: the query and the scope it began with.
-fn binding(request: &Request<'_>) -> u64 {
+/// What a token is bound to: the query and the scope it began with. A request that names a range comes from an SDK that
+/// merges ranges itself and may go on with another filter, so there only the shape of the query counts.
+fn binding(request: &Request<'_>, query: &Query) -> u64 {
     use std::hash::{BuildHasher as _, Hasher as _};
     // A fixed seed, so that tokens are good after a restart.
     let mut hasher = foldhash::quality::FixedState::with_seed(0x41_73_74_72).build_hasher();
+    let by_range = request.header(headers::PARTITION_KEY_RANGE_ID).is_some();
+    let shape = if by_range { query.shape().into_bytes() } else { request.body.to_vec() };
     for part in [
-        &request.body[..],
+        &shape[..],
         request.header(headers::PARTITION_KEY).unwrap_or_default().as_bytes(),
         request.header(headers::START_EPK).unwrap_or_default().as_bytes(),
         request.header(headers::END_EPK).unwrap_or_default().as_bytes(),
@@ -170,6 +179,38 @@ fn resume(
 ) -> Result<Option<Resume>, Failure> {
     let Some(bytes) = paging::query_position(shared, request, feed, binding)? else { return Ok(None) };
     Resume::decode(&bytes).map(Some).ok_or_else(paging::invalid)
+}
+
+/// The index utilisation header: JSON in base64, or percent-encoded in the newer form. Documents are stored by partition
+/// key, so a query of one partition uses that key; other indexes do not exist yet.
+fn index_utilization(container: &Container, page: &QueryPage, modern: bool) -> String {
+    let paths = container.definition.partition_key.paths.iter().filter(|_| page.by_partition);
+    let specs = paths.map(|path| format!("{path}/?"));
+    if modern {
+        let single: Vec<_> =
+            specs.map(|spec| json!({"IndexSpec": spec, "IndexImpactScore": "High"})).collect();
+        let text = json!({
+            "Utilized": {"SingleIndexes": single, "CompositeIndexes": []},
+            "Potential": {"SingleIndexes": [], "CompositeIndexes": []},
+        });
+        return percent::encode_component(&text.to_string()).into_owned();
+    }
+    let single = specs.map(|spec| {
+        json!({
+            "FilterExpression": "",
+            "IndexSpec": spec,
+            "FilterPreciseSet": true,
+            "IndexPreciseSet": true,
+            "IndexImpactScore": "High",
+        })
+    });
+    let text = json!({
+        "UtilizedSingleIndexes": single.collect::<Vec<_>>(),
+        "PotentialSingleIndexes": [],
+        "UtilizedCompositeIndexes": [],
+        "PotentialCompositeIndexes": [],
+    });
+    base64::engine::general_purpose::STANDARD.encode(text.to_string())
 }
 
 /// The query metrics header: `name=value` pairs, no separator at the end.

@@ -6,7 +6,7 @@
 
 use azure_data_cosmos::Query;
 use azure_data_cosmos::clients::ContainerClient;
-use azure_data_cosmos::feed::{ContinuationToken, FeedScope};
+use azure_data_cosmos::feed::{ContinuationToken, FeedScope, QueryFeedPage};
 use azure_data_cosmos::models::{ContainerProperties, IndexingPolicy};
 use azure_data_cosmos::options::{MaxItemCountHint, QueryOptions, QueryPlanMode};
 use futures::TryStreamExt as _;
@@ -107,7 +107,7 @@ pub(crate) async fn answers(fixture: Fixture) {
     let container = people(&fixture, &cases).await;
     for case in sendable(&cases) {
         for mode in MODES {
-            for size in [0, 1, 4] {
+            for size in [0, 3] {
                 let found = rows(&container, query(case), scope(case), options(mode, size)).await;
                 let found = found.unwrap_or_else(|error| panic!("{}, {mode}: {error:?}", case["name"]));
                 check(&cases, case, found);
@@ -243,12 +243,8 @@ pub(crate) async fn charges(fixture: Fixture) {
             let items =
                 done(container.query_items::<Value>(text, FeedScope::partition("somewhere"), options).await);
             let pages: Vec<_> = done(items.into_pages().try_collect().await);
-            let charge = |page: &_| {
-                azure_data_cosmos::feed::QueryFeedPage::<Value>::headers(page)
-                    .request_charge()
-                    .expect("a charge")
-                    .value()
-            };
+            let charge =
+                |page: &QueryFeedPage<Value>| page.headers().request_charge().expect("a charge").value();
             charges.push(pages.iter().map(charge).sum::<f64>());
         }
         assert!((charges[1] - charges[0]).abs() <= charges[0] / 10.0, "{text}: {charges:?}");
