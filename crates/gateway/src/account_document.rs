@@ -87,9 +87,11 @@ fn endpoint(settings: &Settings, request: &HeaderMap, authority: Option<&str>, s
     if let Some(endpoint) = &settings.public_endpoint {
         return format!("{}/", endpoint.trim_end_matches('/'));
     }
-    let forwarded = |name| settings.trust_forwarded.then(|| first(header(request, name))).flatten();
-    let scheme = forwarded(headers::X_FORWARDED_PROTO).unwrap_or(scheme.name());
-    let host = forwarded(headers::X_FORWARDED_HOST).or(header(request, headers::HOST)).or(authority);
+    let trusted = |name| header(request, name).filter(|_| settings.trust_forwarded);
+    let standard = |part| forwarded_part(trusted(headers::FORWARDED), part);
+    let forwarded = |name, part| first(trusted(name)).or_else(|| standard(part));
+    let scheme = forwarded(headers::X_FORWARDED_PROTO, "proto").unwrap_or(scheme.name());
+    let host = forwarded(headers::X_FORWARDED_HOST, "host").or(header(request, headers::HOST)).or(authority);
     let host = host.filter(|host| is_authority(host)).unwrap_or(&settings.fallback_authority);
     format!("{scheme}://{host}/")
 }
@@ -99,6 +101,33 @@ fn first(value: Option<&str>) -> Option<&str> {
     value?.split(',').next().map(str::trim)
 }
 
+/// A part of the first element of a `Forwarded` header, such as `proto=https;host="example.org:8081"`.
+fn forwarded_part<'a>(value: Option<&'a str>, part: &str) -> Option<&'a str> {
+    let pairs = first(value)?.split(';').filter_map(|pair| pair.split_once('='));
+    let found = pairs.map(|(name, value)| (name.trim(), value)).find(|(name, _)| name.eq_ignore_ascii_case(part));
+    found.map(|(_, value)| value.trim().trim_matches('"'))
+}
+
 fn is_authority(host: &str) -> bool {
     host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]%".contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_kinds_of_forwarding_are_read() {
+        let value = Some("for=10.0.0.1;proto=https;host=\"db.example:8443\", for=10.0.0.2;proto=http");
+        assert_eq!(forwarded_part(value, "proto"), Some("https"));
+        assert_eq!(forwarded_part(value, "Host"), Some("db.example:8443"));
+        assert_eq!(forwarded_part(value, "by"), None);
+        assert_eq!(first(Some("https, http")), Some("https"));
+    }
+
+    #[test]
+    fn a_host_is_only_a_host() {
+        assert!(is_authority("[::1]:8081") && is_authority("db.example"));
+        assert!(!is_authority("a/b") && !is_authority("a\"b") && !is_authority("a b"));
+    }
 }

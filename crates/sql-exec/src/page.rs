@@ -196,7 +196,7 @@ impl Execution<'_> {
                     return Ok(());
                 }
             }
-            if self.budget.page_is_over() && before.is_some() {
+            if self.budget.page_is_over() && before.is_some() && !reader.is_at_end() {
                 self.stop_at(Place::Stream(before, 0));
                 return Ok(());
             }
@@ -207,21 +207,33 @@ impl Execution<'_> {
     fn stream_document(&mut self, document: Incoming, done: u32) -> Result<Option<u32>, ExecuteError> {
         self.bind(document);
         let plan = self.plan;
-        let mut rows = Vec::new();
-        // One document's rows are bounded by the document's size and the joins; the page takes what fits.
-        let room = self.budget.limits().row_count_max.saturating_sub(self.page.rows.len()) as u64;
+        let limits = self.budget.limits();
+        let room = limits.row_count_max.saturating_sub(self.page.rows.len()) as u64;
+        let left = plan.limit.map_or(u64::MAX, |limit| limit - self.given.min(limit));
         let to_skip = plan.offset - self.skipped.min(plan.offset);
-        let wanted = u64::from(done).saturating_add(room).saturating_add(to_skip).saturating_add(1);
+        let mut wanted = room.saturating_add(1).min(left).saturating_add(to_skip);
+        let (mut index, mut bytes) = (0, 0);
+        let mut rows: Vec<Vec<u8>> = Vec::new();
         self.with_machine(|machine| {
             machine.visit(plan, &mut || {
-                rows.extend(output(&plan.projection, &machine.row())?);
-                Ok(if rows.len() as u64 >= wanted { Flow::Break(()) } else { Flow::Continue(()) })
+                // Rows that the pages before have given are counted, not printed.
+                if index < done {
+                    index += u32::from(project(&plan.projection, &machine.row())?.is_some());
+                    return Ok(Flow::Continue(()));
+                }
+                if let Some(json) = output(&plan.projection, &machine.row())? {
+                    bytes += json.len();
+                    rows.push(json);
+                    wanted -= 1;
+                }
+                let enough = wanted == 0 || bytes > limits.byte_count_max;
+                Ok(if enough { Flow::Break(()) } else { Flow::Continue(()) })
             })
         })?;
-        for (index, json) in rows.into_iter().enumerate().skip(done as usize) {
+        for (json, index) in rows.into_iter().zip(done..) {
             match self.offer(json) {
                 Offer::Taken => {}
-                Offer::Full => return Ok(Some(index as u32)),
+                Offer::Full => return Ok(Some(index)),
                 Offer::Done => return Ok(None),
             }
         }

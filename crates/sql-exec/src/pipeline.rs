@@ -5,7 +5,8 @@ use crate::frame::{Datum, Frame};
 use crate::operators::groups::Groups;
 use crate::page::Runtime;
 use astrarium_sql_functions::Context;
-use astrarium_sql_plan::evaluate::{EvaluateError, Row, evaluate, is_true};
+use astrarium_sql_functions::limits::approximate_bytes;
+use astrarium_sql_plan::evaluate::{EvaluateError, Row, bounded, evaluate, is_true};
 use astrarium_sql_plan::expression::SubqueryForm;
 use astrarium_sql_plan::expression::{Expr, Slot, Step};
 use astrarium_sql_plan::plan::{Projection, QueryPlan, SourceKind};
@@ -90,6 +91,15 @@ impl<'a> Machine<'a> {
     /// All rows of a subquery.
     pub(crate) fn rows(&self, plan: &QueryPlan) -> Result<Vec<Value>, EvaluateError> {
         let mut rows = Vec::new();
+        let mut bytes = 0;
+        let mut keep = |row: Option<Value>| {
+            if let Some(row) = row {
+                bytes += approximate_bytes(&row);
+                self.budget.check_memory(bytes)?;
+                rows.push(row);
+            }
+            Ok::<(), EvaluateError>(())
+        };
         if let Some(grouping) = &plan.grouping {
             let mut groups = Groups::new(grouping);
             self.visit(plan, &mut || {
@@ -98,11 +108,11 @@ impl<'a> Machine<'a> {
             })?;
             for group in groups.finish() {
                 let row = CurrentRow { machine: self, keys: &group.keys, aggregates: &group.results };
-                rows.extend(project(&plan.projection, &row)?);
+                keep(project(&plan.projection, &row)?)?;
             }
         } else {
             self.visit(plan, &mut || {
-                rows.extend(project(&plan.projection, &self.row())?);
+                keep(project(&plan.projection, &self.row())?)?;
                 Ok(Flow::Continue(()))
             })?;
         }
@@ -149,7 +159,7 @@ pub(crate) fn project(projection: &Projection, row: &CurrentRow<'_>) -> Result<O
             for (name, member) in members {
                 values.push((name.clone(), evaluate(member, row)?.into_owned()));
             }
-            Value::Object(Object::from_members(values))
+            bounded(Value::Object(Object::from_members(values)))?
         }
     };
     Ok((!value.is_undefined()).then_some(value))

@@ -44,6 +44,11 @@ impl<'a> Reader<'a> {
         Reader { input, ordered, position, at_end: false, documents: 0, bytes: 0 }
     }
 
+    /// Whether everything was read.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.at_end
+    }
+
     /// The next documents; none at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<Incoming>>, ExecuteError> {
         if self.at_end {

@@ -210,7 +210,7 @@ pub(crate) fn output_name(item: &ast::SelectItem, unnamed: &mut usize) -> String
     }
 }
 
-/// No subquery, aggregate or row may be asked for here.
+/// The refusal of a name that nothing has.
 pub(crate) fn unresolved(name: &str, span: Span) -> PlanError {
     PlanError::new(span, "SC2001", format!("Identifier '{name}' could not be resolved."))
 }

@@ -6,6 +6,7 @@
 
 use crate::expression::{CallSettings, Expr, Slot, Step};
 use crate::plan::QueryPlan;
+use astrarium_sql_functions::limits::{ARRAY_BYTES_MAX, approximate_bytes};
 use astrarium_sql_functions::{Context, operators};
 use astrarium_sql_syntax::ast::{BinaryOperator, SubqueryForm, UnaryOperator};
 use astrarium_value::{Object, Value};
@@ -95,18 +96,34 @@ pub fn evaluate<'a>(expression: &'a Expr, row: &dyn Row) -> Result<Cow<'a, Value
         Expr::Array(items) => {
             let mut items = values(items, row)?;
             items.retain(|item| !item.is_undefined());
-            Value::Array(items)
+            bounded(Value::Array(items))?
         }
         Expr::Object(members) => {
             let mut values = Vec::with_capacity(members.len());
             for (name, member) in members {
                 values.push((name.clone(), evaluate(member, row)?.into_owned()));
             }
-            Value::Object(Object::from_members(values))
+            bounded(Value::Object(Object::from_members(values)))?
         }
         Expr::Subquery(form, plan) => row.subquery(*form, plan)?,
     };
     Ok(Cow::Owned(value))
+}
+
+/// A value that was put together from others, unless it has grown too large: literals in nested subqueries can double it at
+/// every level.
+pub fn bounded(value: Value) -> Result<Value, EvaluateError> {
+    let nested = |item: &Value| matches!(item, Value::Array(_) | Value::Object(_));
+    let may_grow = match &value {
+        Value::Array(items) => items.iter().any(nested),
+        Value::Object(object) => object.iter().any(|(_, item)| nested(item)),
+        _ => false,
+    };
+    if may_grow && approximate_bytes(&value) > ARRAY_BYTES_MAX {
+        let message = format!("A value of the query is larger than {} MB.", ARRAY_BYTES_MAX >> 20);
+        return Err(EvaluateError::Budget(message));
+    }
+    Ok(value)
 }
 
 /// Whether a condition lets a row through: only `true` does.

@@ -67,7 +67,9 @@ fn run(case: &Json) -> Result<(), Failed> {
         };
         if !holds {
             let expected = case.get("expect").map_or("a refusal".to_owned(), Json::to_string);
-            return Err(format!("{text}\n  expected {expected}\n  {}: got\n{}", way.name, shown(&answer)).into());
+            return Err(
+                format!("{text}\n  expected {expected}\n  {}: got\n{}", way.name, shown(&answer)).into()
+            );
         }
     }
     Ok(())
@@ -86,7 +88,10 @@ fn definition(case: &Json) -> Json {
         Some(Json::Object { members, .. }) => members.clone(),
         _ => Vec::new(),
     };
-    let path = own.iter().find(|(name, _)| name == "pk").map_or(Json::Text("/id".to_owned()), |(_, path)| path.clone());
+    let path = own
+        .iter()
+        .find(|(name, _)| name == "pk")
+        .map_or(Json::Text("/id".to_owned()), |(_, path)| path.clone());
     let mut members: Vec<_> = own.into_iter().filter(|(name, _)| name != "pk").collect();
     members.push(("partitionKey".to_owned(), path));
     Json::Object { members, open: false }
@@ -109,12 +114,16 @@ fn without_system(value: &Json) -> Json {
 /// Numbers that are zero but for noise become zero, since no relative difference would allow them.
 fn rounded(value: &Json) -> Json {
     match value {
-        Json::Word(word) if word.parse::<f64>().is_ok_and(|number| number.abs() < 1e-12) => Json::Word("0".to_owned()),
+        Json::Word(word) if word.parse::<f64>().is_ok_and(|number| number.abs() < 1e-12) => {
+            Json::Word("0".to_owned())
+        }
         Json::Object { members, open } => {
             let members = members.iter().map(|(name, value)| (name.clone(), rounded(value))).collect();
             Json::Object { members, open: *open }
         }
-        Json::Array { items, open } => Json::Array { items: items.iter().map(rounded).collect(), open: *open },
+        Json::Array { items, open } => {
+            Json::Array { items: items.iter().map(rounded).collect(), open: *open }
+        }
         other => other.clone(),
     }
 }

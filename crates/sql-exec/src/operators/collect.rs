@@ -98,8 +98,11 @@ impl Collector {
             distinct.insert(value, self.rows.len());
         }
         self.bytes += bytes;
-        budget.check_memory(self.bytes)?;
         self.rows.push(row);
+        if self.bytes > budget.limits().memory_bytes_max && self.distinct.is_none() {
+            self.shrink();
+        }
+        budget.check_memory(self.bytes)?;
         if self.distinct.is_none() && self.rows.len() >= self.count_max.saturating_mul(2).max(1_024) {
             self.shrink();
         }

@@ -10,6 +10,7 @@
 use super::case_file::{Refusal, Rows};
 use crate::json::Json;
 use astrarium_database::{Error, Kind, QueryFault};
+use std::cmp::Ordering;
 
 /// What came of a query.
 pub type Answer = Result<Vec<Json>, Error>;
@@ -38,7 +39,9 @@ fn same_word(expected: &str, actual: &str, tolerance: f64) -> bool {
     match (expected.parse::<f64>(), actual.parse::<f64>()) {
         (Ok(expected), Ok(actual)) => {
             let greatest = expected.abs().max(actual.abs());
-            expected == actual || (expected - actual).abs() <= tolerance * greatest
+            // The first also holds for infinities; a tolerance of 0 leaves only it.
+            expected.partial_cmp(&actual) == Some(Ordering::Equal)
+                || (expected - actual).abs() <= tolerance * greatest
         }
         _ => expected == actual,
     }
@@ -84,7 +87,8 @@ fn piece(query: &str, fault: &QueryFault) -> String {
 
 /// Whether a refusal is as expected.
 pub fn refusal_matches(expected: &Refusal, actual: &Refusal) -> bool {
-    let agrees = |expected: &Option<String>, actual: &Option<String>| expected.is_none() || expected == actual;
+    let agrees =
+        |expected: &Option<String>, actual: &Option<String>| expected.is_none() || expected == actual;
     expected.status == actual.status
         && agrees(&expected.code, &actual.code)
         && agrees(&expected.piece, &actual.piece)
@@ -93,31 +97,32 @@ pub fn refusal_matches(expected: &Refusal, actual: &Refusal) -> bool {
 
 /// The lines that state a refusal.
 pub fn refusal_lines(refusal: &Refusal) -> Vec<String> {
-    let code = refusal.code.as_deref().unwrap_or("-");
-    let mut first = match &refusal.piece {
-        Some(piece) => format!("{} {code} {piece}", refusal.status),
-        None => format!("{} {code}", refusal.status),
+    let status = refusal.status.to_string();
+    let first = match (&refusal.code, &refusal.piece) {
+        (None, None) => status,
+        (Some(code), None) => format!("{status} {code}"),
+        (code, Some(piece)) => format!("{status} {} {piece}", code.as_deref().unwrap_or("-")),
     };
-    if let Some(bare) = first.strip_suffix(" -") {
-        first = bare.to_owned();
-    }
-    let mut lines = vec![first];
-    if !refusal.message.is_empty() {
-        lines.push(refusal.message.clone());
-    }
-    lines
+    let message = Some(&refusal.message).filter(|message| !message.is_empty());
+    std::iter::once(first).chain(message.cloned()).collect()
 }
 
 /// An answer in short, for reports.
 pub fn shown(answer: &Answer) -> String {
-    match answer {
-        Ok(rows) => rows.iter().map(|row| format!("    {row}\n")).collect(),
+    let lines: Vec<String> = match answer {
+        Ok(rows) => rows.iter().map(Json::to_string).collect(),
         Err(Error::Query(faults)) => faults
             .iter()
-            .map(|fault| format!("    {} {}..{} {}\n", fault.code, fault.start, fault.end, fault.message))
+            .map(|fault| format!("{} {}..{} {}", fault.code, fault.start, fault.end, fault.message))
             .collect(),
-        Err(error) => format!("    {error}\n"),
-    }
+        Err(error) => vec![error.to_string()],
+    };
+    indented(&lines)
+}
+
+/// Lines of a report.
+pub fn indented(lines: &[String]) -> String {
+    lines.iter().fold(String::new(), |text, line| text + "    " + line + "\n")
 }
 
 #[cfg(test)]

@@ -142,8 +142,11 @@ impl ValueEntry {
     pub fn reads_document(&self) -> bool {
         let text = &self.expression;
         text.match_indices('c').any(|(at, _)| {
-            let starts = !text[..at].ends_with(|before: char| before.is_alphanumeric() || "_.\"'@".contains(before));
-            starts && !text[at + 1..].starts_with(|after: char| after.is_alphanumeric() || "_(\"'".contains(after))
+            let starts =
+                !text[..at].ends_with(|before: char| before.is_alphanumeric() || "_.\"'@".contains(before));
+            starts
+                && !text[at + 1..]
+                    .starts_with(|after: char| after.is_alphanumeric() || "_(\"'".contains(after))
         })
     }
 }
@@ -174,7 +177,7 @@ fn parse_block(lines: &[&str], block: Range<usize>) -> Result<Block, Problem> {
     let (kind, _title) = lines[first].split_once(' ').unwrap_or((lines[first], ""));
     match kind {
         "container" => Ok(Block::Container(parse_container(lines, block)?)),
-        "query" => Ok(Block::Query(parse_case(lines, block, true, |head, lines| parse_rows(head, lines))?)),
+        "query" => Ok(Block::Query(parse_case(lines, block, true, parse_rows)?)),
         "error" => Ok(Block::Error(parse_case(lines, block, true, |_, lines| parse_refusal(lines))?)),
         "plan" => Ok(Block::Plan(parse_case(lines, block, false, |_, lines| {
             Ok(lines.iter().map(|line| (*line).to_owned()).collect())
@@ -192,7 +195,9 @@ fn parse_container(lines: &[&str], block: Range<usize>) -> Result<ContainerBlock
     match rest.next() {
         None => {}
         Some((_, line)) if *line == "docs" => {}
-        Some(_) => return Err((first + 1, "the documents of a container stand after a line \"docs\"".to_owned())),
+        Some(_) => {
+            return Err((first + 1, "the documents of a container stand after a line \"docs\"".to_owned()));
+        }
     }
     let documents = rest.map(|(offset, line)| match Json::parse(line) {
         Ok(_) => Ok((*line).to_owned()),
@@ -228,7 +233,8 @@ fn parse_setting(lines: &[&str], block: Range<usize>, vouched: bool) -> Result<(
     for index in block.clone() {
         let line = lines[index];
         let parameter = line.strip_prefix('@').and_then(|line| line.split_once(" = "));
-        let directive = line.split_once(": ").filter(|(name, _)| ["from", "key", "scope", "tolerance"].contains(name));
+        let directive =
+            line.split_once(": ").filter(|(name, _)| ["from", "key", "scope", "tolerance"].contains(name));
         match (parameter, directive) {
             (Some((name, value)), _) => {
                 let value = Json::parse(value).map_err(|error| (index, error))?;
@@ -267,7 +273,8 @@ fn parse_rows(head: &str, lines: &[&str]) -> Result<Rows, String> {
 fn parse_refusal(lines: &[&str]) -> Result<Refusal, String> {
     let (first, message) = lines.split_first().ok_or("a refusal needs at least a status")?;
     let mut words = first.splitn(3, ' ');
-    let status = words.next().and_then(|status| status.parse().ok()).ok_or("a refusal begins with its status")?;
+    let status =
+        words.next().and_then(|status| status.parse().ok()).ok_or("a refusal begins with its status")?;
     let code = words.next().filter(|code| *code != "-").map(str::to_owned);
     Ok(Refusal { status, code, piece: words.next().map(str::to_owned), message: message.join("\n") })
 }
@@ -306,7 +313,10 @@ mod tests {
         assert_eq!(query.setting.parameters, [("@p".to_owned(), Json::parse("[1]").unwrap())]);
         assert_eq!((query.expected.ordered, query.expected_lines.clone()), (false, 13..14));
         assert_eq!((error.expected.status, error.expected.code.as_deref()), (400, Some("SC1002")));
-        assert_eq!(values.entries.iter().map(|entry| entry.expected.is_some()).collect::<Vec<_>>(), [true, false]);
+        assert_eq!(
+            values.entries.iter().map(|entry| entry.expected.is_some()).collect::<Vec<_>>(),
+            [true, false]
+        );
     }
 
     #[test]

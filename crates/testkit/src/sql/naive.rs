@@ -92,7 +92,9 @@ impl Context<'_> {
     }
 
     fn source(&self, source: &Source, first: bool, row: &Names) -> Result<Vec<(String, Data)>, Unknown> {
-        let named = |name: &str, values: Vec<Data>| values.into_iter().map(|value| (name.to_owned(), value)).collect();
+        let named = |name: &str, values: Vec<Data>| {
+            values.into_iter().map(|value| (name.to_owned(), value)).collect()
+        };
         match &source.kind {
             SourceKind::Path { path, alias } => {
                 let name = alias.as_ref().map_or_else(|| last_name(path), |alias| Some(alias.text.clone()));
@@ -105,7 +107,9 @@ impl Context<'_> {
                     Collection::Path(path) => self.source_path(path, first, row)?,
                     Collection::Subquery(query) => self.query(query, row)?,
                 };
-                let items = arrays.into_iter().flat_map(|array| if let Data::Array(items) = array { items } else { Vec::new() });
+                let items = arrays
+                    .into_iter()
+                    .flat_map(|array| if let Data::Array(items) = array { items } else { Vec::new() });
                 Ok(named(&alias.text, items.collect()))
             }
             SourceKind::Subquery { query, alias } => {
@@ -146,7 +150,11 @@ impl Context<'_> {
             groups.push((Vec::new(), Vec::new()));
         }
         for row in rows {
-            let keys = query.group_by.iter().map(|key| self.value(key, &row, None)).collect::<Result<Vec<_>, _>>()?;
+            let keys = query
+                .group_by
+                .iter()
+                .map(|key| self.value(key, &row, None))
+                .collect::<Result<Vec<_>, _>>()?;
             let same = |own: &[Data]| own.iter().zip(&keys).all(|(own, key)| same_key(own, key));
             match groups.iter_mut().find(|(own, _)| same(own)) {
                 Some((_, members)) => members.push(row),
@@ -170,7 +178,8 @@ impl Context<'_> {
         };
         let mut keyed = Vec::new();
         for row in std::mem::take(rows) {
-            let keys = items.iter().map(|item| self.value(&item.expression, &row.names, row.group.as_deref()));
+            let keys =
+                items.iter().map(|item| self.value(&item.expression, &row.names, row.group.as_deref()));
             keyed.push((keys.collect::<Result<Vec<_>, _>>()?, row));
         }
         keyed.sort_by(|(left, _), (right, _)| {
@@ -194,7 +203,10 @@ impl Context<'_> {
                 for (index, item) in items.iter().enumerate() {
                     let alias = item.alias.as_ref().map(|alias| alias.text.clone());
                     let name = alias.or_else(|| last_name(&item.expression));
-                    members.push((name.ok_or_else(|| format!("an unnamed member {index}"))?, value(&item.expression)?));
+                    members.push((
+                        name.ok_or_else(|| format!("an unnamed member {index}"))?,
+                        value(&item.expression)?,
+                    ));
                 }
                 Ok(Data::object(members))
             }

@@ -134,7 +134,8 @@ impl Run {
             if actual.as_ref().is_some_and(|actual| refusal_matches(&case.expected, actual)) {
                 continue;
             }
-            let got = actual.as_ref().map_or_else(|| shown(&answer), |actual| refusal_lines(actual).join("\n    "));
+            let got =
+                actual.as_ref().map_or_else(|| shown(&answer), |actual| refusal_lines(actual).join("\n    "));
             let wanted = refusal_lines(&case.expected).join("\n    ");
             self.report(case.line, &case.query, &format!("{name}: expected\n    {wanted}\n  got\n    {got}"));
             if let Some(actual) = actual {
@@ -166,11 +167,15 @@ impl Run {
         for entry in &values.entries {
             let reads = entry.reads_document();
             if reads && self.set.document_count != 1 {
-                return Err(format!("line {}: expressions over c need a container of one document", entry.line));
+                return Err(format!(
+                    "line {}: expressions over c need a container of one document",
+                    entry.line
+                ));
             }
             let source = if reads { " FROM c" } else { "" };
             let text = format!("SELECT VALUE {}{source}", entry.expression);
-            let answer = read_query(&text, &values.setting.parameters).and_then(|query| self.stage.ask(&query, &way));
+            let answer =
+                read_query(&text, &values.setting.parameters).and_then(|query| self.stage.ask(&query, &way));
             let holds = match (&answer, &entry.expected) {
                 (Ok(rows), None) => rows.is_empty(),
                 (Ok(rows), Some(expected)) => {
@@ -216,11 +221,15 @@ mod tests {
     #[test]
     fn wrong_expectations_are_reported_and_updated() {
         let report = run(TEXT, EngineKind::Memory).unwrap_err();
-        for part in ["line 5: open: got", "{\"n\":1}", "line 11: parse: expected", "line 19: c.n => 7, got 1"] {
+        for part in ["line 5: open: got", "{\"n\":1}", "line 11: parse: expected", "line 19: c.n => 7, got 1"]
+        {
             assert!(report.contains(part), "{part} in {report}");
         }
         let updated = update(TEXT, EngineKind::Memory).unwrap();
-        assert!(updated.contains("----\n{\"n\":1}\n") && updated.contains("c.n => 1\n1 + 1 => 2\n"), "{updated}");
+        assert!(
+            updated.contains("----\n{\"n\":1}\n") && updated.contains("c.n => 1\n1 + 1 => 2\n"),
+            "{updated}"
+        );
         assert_eq!(run(&updated, EngineKind::Memory), Ok(4));
         assert_eq!(update(&updated, EngineKind::Memory).unwrap(), updated);
     }

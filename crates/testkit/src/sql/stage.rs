@@ -18,8 +18,8 @@ use astrarium_database::definition::database::DatabaseDefinition;
 use astrarium_database::partition::{EffectiveRange, PartitionKey};
 use astrarium_database::value::{Value, json};
 use astrarium_database::{
-    Account, Conditions, Container, Env, Error, FeedScope, Limits, Link, NewContainer, Query, QueryScope, Resume,
-    WriteMode, WriteOptions,
+    Account, Conditions, Container, Env, Error, FeedScope, Limits, Link, NewContainer, Query, QueryScope,
+    Resume, WriteMode, WriteOptions,
 };
 use astrarium_env::{ManualClock, Random};
 use std::collections::BTreeSet;
@@ -84,7 +84,9 @@ impl Stage {
     /// Makes the containers of a definition and fills them.
     pub fn furnish(&mut self, definition: &Json, documents: &[String]) -> Result<Set, String> {
         let spread = self.container(definition, documents)?;
-        let ids = documents.iter().map(|document| Json::parse(document)?.get("id").map(Json::to_string).ok_or("no id".to_owned()));
+        let ids = documents
+            .iter()
+            .map(|document| Json::parse(document)?.get("id").map(Json::to_string).ok_or("no id".to_owned()));
         let ids: BTreeSet<String> = ids.collect::<Result<_, String>>()?;
         let alone = ids.len() == documents.len() && definition.get("uniqueKeyPolicy").is_none();
         let together = if alone { Some(self.container(&moved(definition), documents)?) } else { None };
@@ -110,8 +112,10 @@ impl Stage {
         let text = json::Text::parse(document.as_bytes()).map_err(|error| error.to_string())?;
         let key = container.definition.partition_key.extract(text.root());
         let conditions = Conditions::default();
-        let options = WriteOptions { partition_key: Some(&key), conditions: &conditions, index_excluded: false };
-        let written = self.account.write_document(container, WriteMode::Upsert, document.as_bytes(), options).await;
+        let options =
+            WriteOptions { partition_key: Some(&key), conditions: &conditions, index_excluded: false };
+        let written =
+            self.account.write_document(container, WriteMode::Upsert, document.as_bytes(), options).await;
         written.map(drop).map_err(|error| error.to_string())
     }
 
@@ -122,10 +126,18 @@ impl Stage {
             let key = PartitionKey::parse_header(key).map_err(|error| error.to_string())?;
             let scope = self.account.partition_scope(&set.spread, &key).map_err(|error| error.to_string())?;
             let scope = QueryScope::Given(scope);
-            return Ok(vec![way("key", scope.clone(), ONE_PAGE), way("key, pages of 1", scope.clone(), 1), way("key, pages of 3", scope, 3)]);
+            return Ok(vec![
+                way("key", scope.clone(), ONE_PAGE),
+                way("key, pages of 1", scope.clone(), 1),
+                way("key, pages of 3", scope, 3),
+            ]);
         }
         let open = QueryScope::Open { cross_partition: !setting.closed, whole: true };
-        let mut ways = vec![way("open", open.clone(), ONE_PAGE), way("open, pages of 1", open.clone(), 1), way("open, pages of 3", open, 3)];
+        let mut ways = vec![
+            way("open", open.clone(), ONE_PAGE),
+            way("open, pages of 1", open.clone(), 1),
+            way("open, pages of 3", open, 3),
+        ];
         if !setting.closed {
             let slice = QueryScope::Given(FeedScope::Slice(EffectiveRange::full()));
             ways.push(way("slice, pages of 2", slice, 2));
@@ -144,15 +156,22 @@ impl Stage {
 
     /// Asks a query to its end.
     pub fn ask(&self, query: &Query, way: &Way) -> Answer {
-        let limits = Limits { row_count_max: way.page_size, ..Limits::default() };
+        self.ask_within(query, way, Limits { row_count_max: way.page_size, ..Limits::default() })
+    }
+
+    /// Asks a query to its end, each page within limits.
+    pub fn ask_within(&self, query: &Query, way: &Way, limits: Limits) -> Answer {
         let mut rows = Vec::new();
         let mut resume: Option<Resume> = None;
         for _ in 0..PAGE_COUNT_MAX {
-            let asked = self.account.query_documents(&way.container, query, &way.scope, resume.take(), limits);
+            let asked =
+                self.account.query_documents(&way.container, query, &way.scope, resume.take(), limits);
             let page = runtime().block_on(asked)?;
-            assert!(page.rows.len() <= way.page_size, "a page of {} rows instead of {}", page.rows.len(), way.page_size);
+            let (count, count_max) = (page.rows.len(), limits.row_count_max);
+            assert!(count <= count_max, "a page of {count} rows instead of {count_max}");
             for row in &page.rows {
-                let text = std::str::from_utf8(row).map_err(|_| Error::Bug("a row is no UTF-8".to_owned()))?;
+                let text =
+                    std::str::from_utf8(row).map_err(|_| Error::Bug("a row is no UTF-8".to_owned()))?;
                 rows.push(Json::parse(text).map_err(|error| Error::Bug(format!("a row {text}: {error}")))?);
             }
             let Some(next) = page.resume else { return Ok(rows) };
@@ -192,8 +211,12 @@ fn definition_body(definition: &Json, number: usize) -> Result<serde_json::Value
     members.insert("id".to_owned(), format!("c{number}").into());
     let key = match members.get("partitionKey") {
         None => serde_json::json!({"paths": ["/pk"], "kind": "Hash", "version": 2}),
-        Some(serde_json::Value::String(path)) => serde_json::json!({"paths": [path], "kind": "Hash", "version": 2}),
-        Some(serde_json::Value::Array(paths)) => serde_json::json!({"paths": paths, "kind": "MultiHash", "version": 2}),
+        Some(serde_json::Value::String(path)) => {
+            serde_json::json!({"paths": [path], "kind": "Hash", "version": 2})
+        }
+        Some(serde_json::Value::Array(paths)) => {
+            serde_json::json!({"paths": paths, "kind": "MultiHash", "version": 2})
+        }
         Some(other) => other.clone(),
     };
     members.insert("partitionKey".to_owned(), key);

@@ -31,11 +31,46 @@ const ORDERS: [&str; 6] = [
 
 const TEXTS: [&str; 8] = ["", "a", "ab", "abc", "B", "é", "x_y", "50%"];
 const PATTERNS: [&str; 8] = ["", "%", "a%", "%b%", "_b", "[a-c]%", "%c", "50%"];
-const LITERALS: [&str; 14] =
-    ["undefined", "null", "true", "false", "0", "1", "2", "2.5", "-1", "\"a\"", "\"ab\"", "\"\"", "[1, \"a\"]", "{\"k\": 1}"];
+const LITERALS: [&str; 14] = [
+    "undefined",
+    "null",
+    "true",
+    "false",
+    "0",
+    "1",
+    "2",
+    "2.5",
+    "-1",
+    "\"a\"",
+    "\"ab\"",
+    "\"\"",
+    "[1, \"a\"]",
+    "{\"k\": 1}",
+];
+/// Parameters that every query is asked with, as names and JSON.
+pub(crate) const PARAMETERS: [(&str, &str); 4] = [
+    ("@number", "1"),
+    ("@text", "\"ab\""),
+    ("@list", "[1,\"a\",{\"k\":2}]"),
+    ("@object", "{\"k\":1,\"list\":[2]}"),
+];
+const PARAMETER_USES: [&str; 6] = ["@number", "@text", "@list", "@object", "@list[2].k", "@object.list"];
 /// Paths below an item or an element.
 const PATHS: [&str; 15] = [
-    ".n", ".s", ".m", ".t", ".pk", ".id", ".list", ".o", ".o.k", ".o.list", ".list[0]", ".list[1].k", "[\"n\"]", ".missing",
+    ".n",
+    ".s",
+    ".m",
+    ".t",
+    ".pk",
+    ".id",
+    ".list",
+    ".o",
+    ".o.k",
+    ".o.list",
+    ".list[0]",
+    ".list[1].k",
+    "[\"n\"]",
+    ".missing",
     ".o.k.deep",
 ];
 /// Paths that hold arrays more often than not.
@@ -61,11 +96,31 @@ pub(crate) enum Node {
     Array(Vec<Node>),
     Object(Vec<Node>),
     /// EXISTS or ARRAY over the elements of a path; the element is the newest name in filter and value.
-    Elements { form: &'static str, distinct: bool, of: (usize, &'static str), filter: Option<Box<Node>>, value: Box<Node> },
+    Elements {
+        form: &'static str,
+        distinct: bool,
+        of: (usize, &'static str),
+        filter: Option<Box<Node>>,
+        value: Box<Node>,
+    },
     /// An aggregate over the elements of a path.
-    Aggregate { name: &'static str, of: (usize, &'static str), filter: Option<Box<Node>>, value: Box<Node> },
+    Aggregate {
+        name: &'static str,
+        of: (usize, &'static str),
+        filter: Option<Box<Node>>,
+        value: Box<Node>,
+    },
     /// A scalar subquery without a source.
     Scalar(Box<Node>, Option<Box<Node>>),
+}
+
+/// The first source.
+#[derive(Debug, Clone)]
+pub(crate) enum First {
+    Container,
+    Path(&'static str),
+    Iterate(&'static str),
+    Subquery { distinct: bool, value: Node, filter: Option<Node> },
 }
 
 /// A source after the first.
@@ -91,6 +146,7 @@ pub(crate) enum Selection {
 pub(crate) struct Shape {
     pub(crate) selection: Selection,
     pub(crate) distinct: bool,
+    pub(crate) first: First,
     pub(crate) joins: Vec<Join>,
     pub(crate) partition: Option<&'static str>,
     pub(crate) filter: Option<Node>,
@@ -101,14 +157,18 @@ pub(crate) struct Shape {
 /// Documents with a small vocabulary.
 pub(crate) fn documents() -> BoxedStrategy<Vec<String>> {
     let member = |name: &'static str, value: BoxedStrategy<String>| {
-        option::weighted(0.8, value).prop_map(move |value| value.map(|value| format!(",\"{name}\":{value}")).unwrap_or_default())
+        option::weighted(0.8, value)
+            .prop_map(move |value| value.map(|value| format!(",\"{name}\":{value}")).unwrap_or_default())
     };
-    let number = || prop_oneof![6 => (-3_i32..6).prop_map(|n| n.to_string()), 1 => Just("2.5".to_owned()), 1 => Just("null".to_owned())].boxed();
+    let number = || {
+        prop_oneof![6 => (-3_i32..6).prop_map(|n| n.to_string()), 1 => Just("2.5".to_owned()), 1 => Just("null".to_owned())].boxed()
+    };
     let text = || select(TEXTS.to_vec()).prop_map(|text| format!("\"{text}\"")).boxed();
-    let scalar = || prop_oneof![3 => number(), 3 => text(), 1 => Just("true".to_owned()), 1 => Just("false".to_owned())].boxed();
-    let element = || {
-        prop_oneof![3 => scalar(), 1 => scalar().prop_map(|value| format!("{{\"k\":{value},\"n\":1}}")), 1 => Just("[1]".to_owned())]
+    let scalar = || {
+        prop_oneof![3 => number(), 3 => text(), 1 => Just("true".to_owned()), 1 => Just("false".to_owned())]
+            .boxed()
     };
+    let element = || prop_oneof![3 => scalar(), 1 => scalar().prop_map(|value| format!("{{\"k\":{value},\"n\":1}}")), 1 => Just("[1]".to_owned())];
     let list = move || vec(element(), 0..4).prop_map(|items| format!("[{}]", items.join(","))).boxed();
     let object = (scalar(), list()).prop_map(|(k, list)| format!("{{\"k\":{k},\"list\":{list}}}"));
     let key = select(vec!["\"a\"", "\"b\"", "\"c\"", "1", "null"]).prop_map(str::to_owned).boxed();
@@ -137,6 +197,7 @@ fn path(paths: &'static [&'static str]) -> BoxedStrategy<(usize, &'static str)> 
 fn leaf() -> BoxedStrategy<Node> {
     prop_oneof![
         2 => select(&LITERALS[..]).prop_map(Node::Literal),
+        1 => select(&PARAMETER_USES[..]).prop_map(Node::Literal),
         5 => path(&PATHS).prop_map(|(name, path)| Node::Path(name, path)),
         2 => (0_usize..4).prop_map(|name| Node::Path(name, "")),
     ]
@@ -154,11 +215,12 @@ pub(crate) fn plain() -> BoxedStrategy<Node> {
 
 /// Any expression.
 pub(crate) fn scalar() -> BoxedStrategy<Node> {
-    leaf().prop_recursive(3, 16, 3, |inner| {
-        let inner = inner.boxed();
-        prop_oneof![4 => operation(&inner), 1 => subquery(&inner)]
-    })
-    .boxed()
+    leaf()
+        .prop_recursive(3, 16, 3, |inner| {
+            let inner = inner.boxed();
+            prop_oneof![4 => operation(&inner), 1 => subquery(&inner)]
+        })
+        .boxed()
 }
 
 fn operation(inner: &BoxedStrategy<Node>) -> BoxedStrategy<Node> {
@@ -185,7 +247,8 @@ fn operation(inner: &BoxedStrategy<Node>) -> BoxedStrategy<Node> {
 
 fn subquery(inner: &BoxedStrategy<Node>) -> BoxedStrategy<Node> {
     let one = boxed(inner);
-    let elements = (select(vec!["EXISTS", "ARRAY"]), any::<bool>(), path(&ARRAYS), option::of(one.clone()), one.clone());
+    let elements =
+        (select(vec!["EXISTS", "ARRAY"]), any::<bool>(), path(&ARRAYS), option::of(one.clone()), one.clone());
     let aggregate = (select(&AGGREGATES[..]), path(&ARRAYS), option::of(one.clone()), boxed(&plain()));
     prop_oneof![
         3 => elements.prop_map(|(form, distinct, of, filter, value)| Node::Elements { form, distinct, of, filter, value }),
@@ -218,18 +281,37 @@ fn selection() -> BoxedStrategy<Selection> {
     .boxed()
 }
 
+fn first() -> BoxedStrategy<First> {
+    let subquery = (any::<bool>(), scalar(), option::of(plain()));
+    prop_oneof![
+        8 => Just(First::Container),
+        1 => select(&PATHS[..]).prop_map(First::Path),
+        1 => select(&ARRAYS[..]).prop_map(First::Iterate),
+        1 => subquery.prop_map(|(distinct, value, filter)| First::Subquery { distinct, value, filter }),
+    ]
+    .boxed()
+}
+
 fn order() -> BoxedStrategy<String> {
-    let one = (select(&SCALARS[..]), select(vec!["", " ASC", " DESC"])).prop_map(|(path, how)| format!("c{path}{how}"));
+    let one = (select(&SCALARS[..]), select(vec!["", " ASC", " DESC"]))
+        .prop_map(|(path, how)| format!("c{path}{how}"));
     prop_oneof![3 => one, 2 => select(&ORDERS[..]).prop_map(str::to_owned)].boxed()
 }
 
 /// Any query.
 pub(crate) fn shape() -> BoxedStrategy<Shape> {
-    let partition = select(vec!["c.pk = \"a\"", "c.pk IN (\"a\", \"c\")", "c.pk = null", "c.pk = 1 OR c.pk = \"b\"", "\"b\" = c.pk"]);
+    let partition = select(vec![
+        "c.pk = \"a\"",
+        "c.pk IN (\"a\", \"c\")",
+        "c.pk = null",
+        "c.pk = 1 OR c.pk = \"b\"",
+        "\"b\" = c.pk",
+    ]);
     let limit = (0_u32..4, option::of(0_u32..5));
     let parts = (
         selection(),
         proptest::bool::weighted(0.2),
+        first(),
         prop_oneof![3 => Just(Vec::new()), 2 => vec(join(), 1..3)],
         option::weighted(0.2, partition),
         option::weighted(0.6, scalar()),
@@ -237,9 +319,10 @@ pub(crate) fn shape() -> BoxedStrategy<Shape> {
         option::weighted(0.3, limit),
     );
     parts
-        .prop_map(|(selection, distinct, joins, partition, filter, order, limit)| Shape {
+        .prop_map(|(selection, distinct, first, joins, partition, filter, order, limit)| Shape {
             selection,
             distinct,
+            first,
             joins,
             partition,
             filter,
@@ -260,25 +343,33 @@ impl Shape {
     /// The text of the query, with `c` for the container.
     pub(crate) fn text(&self) -> String {
         let mut names = vec!["c".to_owned()];
+        let first = self.first.text(&mut names);
+        let whole = matches!(self.first, First::Container);
         let joins = self.joins.iter().fold(String::new(), |mut text, join| {
             let _ = write!(text, " JOIN {}", join.text(&mut names));
             text
         });
         let (selected, group_by) = self.selected(&mut names);
-        let filter: Vec<String> = (self.partition.iter().map(|partition| format!("({partition})")))
-            .chain(self.filter.iter().map(|filter| filter.text(&mut names)))
-            .collect();
+        let filter: Vec<String> =
+            (self.partition.iter().filter(|_| whole).map(|partition| format!("({partition})")))
+                .chain(self.filter.iter().map(|filter| filter.text(&mut names)))
+                .collect();
         let distinct = if self.distinct { "DISTINCT " } else { "" };
         let (top, limit) = match self.limit {
             Some((take, None)) => (format!("TOP {take} "), String::new()),
             Some((skip, Some(take))) => (String::new(), format!(" OFFSET {skip} LIMIT {take}")),
             None => (String::new(), String::new()),
         };
-        let filter = if filter.is_empty() { String::new() } else { format!(" WHERE {}", filter.join(" AND ")) };
+        let filter =
+            if filter.is_empty() { String::new() } else { format!(" WHERE {}", filter.join(" AND ")) };
         // The order of groups is by their keys, which c.id and the like are not.
-        let order = self.order.iter().filter(|_| group_by.is_empty()).map(|order| format!(" ORDER BY {order}"));
+        let order = self
+            .order
+            .iter()
+            .filter(|_| whole && group_by.is_empty())
+            .map(|order| format!(" ORDER BY {order}"));
         let order: String = order.collect();
-        format!("SELECT {distinct}{top}{selected} FROM c{joins}{filter}{group_by}{order}{limit}")
+        format!("SELECT {distinct}{top}{selected} FROM {first}{joins}{filter}{group_by}{order}{limit}")
     }
 
     /// The selection and the GROUP BY clause.
@@ -292,7 +383,7 @@ impl Shape {
         };
         match &self.selection {
             Selection::Star if self.joins.is_empty() => ("*".to_owned(), String::new()),
-            Selection::Star => ("VALUE c.id".to_owned(), String::new()),
+            Selection::Star => (format!("VALUE {}", named(names, (0, ""))), String::new()),
             Selection::Value(node) => (format!("VALUE {}", node.text(names)), String::new()),
             Selection::List(nodes) => {
                 let nodes = nodes.iter().map(|node| node.text(names)).collect();
@@ -302,7 +393,8 @@ impl Shape {
             Selection::Groups { keys, aggregates, keys_shown } => {
                 let keys: Vec<String> = keys.iter().map(|key| key.text(names)).collect();
                 let aggregates = listed(computed(aggregates, names), "a");
-                let shown = if *keys_shown { format!("{}, ", listed(keys.clone(), "k")) } else { String::new() };
+                let shown =
+                    if *keys_shown { format!("{}, ", listed(keys.clone(), "k")) } else { String::new() };
                 (format!("{shown}{aggregates}"), format!(" GROUP BY {}", keys.join(", ")))
             }
         }
@@ -327,6 +419,24 @@ fn with_name<T>(names: &mut Vec<String>, work: impl FnOnce(&str, &mut Vec<String
 
 fn filter_text(filter: Option<&Node>, names: &mut Vec<String>) -> String {
     filter.map(|filter| format!(" WHERE {}", filter.text(names))).unwrap_or_default()
+}
+
+impl First {
+    /// The source; afterwards its name is the only one in scope.
+    fn text(&self, names: &mut Vec<String>) -> String {
+        let text = match self {
+            First::Container => return "c".to_owned(),
+            First::Path(path) => format!("c{path} AS x0"),
+            First::Iterate(path) => format!("x0 IN c{path}"),
+            First::Subquery { distinct, value, filter } => {
+                let distinct = if *distinct { "DISTINCT " } else { "" };
+                let filter = filter_text(filter.as_ref(), names);
+                format!("(SELECT {distinct}VALUE {} FROM c{filter}) x0", value.text(names))
+            }
+        };
+        *names = vec!["x0".to_owned()];
+        text
+    }
 }
 
 impl Join {
@@ -358,9 +468,13 @@ impl Node {
             Node::Literal(text) => (*text).to_owned(),
             Node::Path(number, path) => named(names, (*number, path)),
             Node::Unary(operator, node) => format!("({operator} {})", node.text(names)),
-            Node::Binary(operator, left, right) => format!("({} {operator} {})", left.text(names), right.text(names)),
+            Node::Binary(operator, left, right) => {
+                format!("({} {operator} {})", left.text(names), right.text(names))
+            }
             Node::Divided(by, node) => format!("({} {by})", node.text(names)),
-            Node::Conditional(a, b, c) => format!("({} ? {} : {})", a.text(names), b.text(names), c.text(names)),
+            Node::Conditional(a, b, c) => {
+                format!("({} ? {} : {})", a.text(names), b.text(names), c.text(names))
+            }
             Node::In(node, list, negated) => {
                 format!("({} {}IN ({}))", node.text(names), not(negated), joined(list, names))
             }
@@ -368,12 +482,17 @@ impl Node {
                 let (node, low, high) = (node.text(names), low.text(names), high.text(names));
                 format!("({node} {}BETWEEN {low} AND {high})", not(negated))
             }
-            Node::Like(node, pattern, negated) => format!("({} {}LIKE \"{pattern}\")", node.text(names), not(negated)),
+            Node::Like(node, pattern, negated) => {
+                format!("({} {}LIKE \"{pattern}\")", node.text(names), not(negated))
+            }
             Node::Call(name, arguments) => format!("{name}({})", joined(arguments, names)),
             Node::Array(items) => format!("[{}]", joined(items, names)),
             Node::Object(members) => {
-                let members: Vec<String> =
-                    members.iter().enumerate().map(|(index, node)| format!("\"m{index}\": {}", node.text(names))).collect();
+                let members: Vec<String> = members
+                    .iter()
+                    .enumerate()
+                    .map(|(index, node)| format!("\"m{index}\": {}", node.text(names)))
+                    .collect();
                 format!("{{{}}}", members.join(", "))
             }
             Node::Elements { form, distinct, of, filter, value } => {
@@ -381,7 +500,10 @@ impl Node {
                 let distinct = if *distinct { "DISTINCT " } else { "" };
                 with_name(names, |name, names| {
                     let filter = filter_text(filter.as_deref(), names);
-                    format!("{form}(SELECT {distinct}VALUE {} FROM {name} IN {of}{filter})", value.text(names))
+                    format!(
+                        "{form}(SELECT {distinct}VALUE {} FROM {name} IN {of}{filter})",
+                        value.text(names)
+                    )
                 })
             }
             Node::Aggregate { name: function, of, filter, value } => {

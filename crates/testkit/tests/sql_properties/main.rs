@@ -14,7 +14,7 @@ use astrarium_sql_plan::{Catalog, Parameters, PlanError, QueryPlan};
 use astrarium_sql_syntax::ast;
 use astrarium_testkit::EngineKind;
 use astrarium_testkit::json::Json;
-use astrarium_testkit::sql::answer::{Answer, same, shown};
+use astrarium_testkit::sql::answer::{Answer, indented, same, shown};
 use astrarium_testkit::sql::case_file::Setting;
 use astrarium_testkit::sql::naive::data::Data;
 use astrarium_testkit::sql::naive::rows;
@@ -45,9 +45,19 @@ fn parse(text: &str) -> Result<ast::Query, TestCaseError> {
     astrarium_sql_syntax::parse(text).map_err(|error| fail(error.render(text)))
 }
 
+/// The parameters of every query.
+fn parameters() -> Vec<(String, Json)> {
+    let parameter =
+        |(name, value): (&str, &str)| (name.to_owned(), Json::parse(value).expect("JSON of ours"));
+    generator::PARAMETERS.map(parameter).to_vec()
+}
+
 /// The rows that the naive evaluator gives.
 fn expected(text: &str, documents: &[String]) -> Result<Vec<Json>, TestCaseError> {
-    let rows = rows(&parse(text)?, &data(documents), &[]).map_err(|unknown| fail(format!("{text}: {unknown}")))?;
+    let parameters: Vec<(String, Data)> =
+        parameters().iter().map(|(name, value)| (name.clone(), Data::of(value))).collect();
+    let rows = rows(&parse(text)?, &data(documents), &parameters)
+        .map_err(|unknown| fail(format!("{text}: {unknown}")))?;
     Ok(rows.iter().map(|row| Json::parse(&row.to_string()).expect("a row is JSON")).collect())
 }
 
@@ -65,7 +75,7 @@ fn stripped(row: &Json) -> Json {
 fn check_same(what: &str, text: &str, expected: &[Json], actual: &[Json]) -> Result<(), TestCaseError> {
     let agree = expected.len() == actual.len()
         && expected.iter().zip(actual).all(|(expected, actual)| same(expected, &stripped(actual), 1e-12));
-    let list = |rows: &[Json]| rows.iter().map(|row| format!("    {row}\n")).collect::<String>();
+    let list = |rows: &[Json]| indented(&rows.iter().map(Json::to_string).collect::<Vec<_>>());
     let report = || fail(format!("{what}: {text}\n  expected\n{}  got\n{}", list(expected), list(actual)));
     if agree { Ok(()) } else { Err(report()) }
 }
@@ -85,7 +95,7 @@ fn ask_all(
         let definition = Json::parse(generator::CONTAINER).expect("JSON of ours");
         let set = stage.furnish(&definition, documents).map_err(fail)?;
         for text in texts {
-            match read_query(text, &[]) {
+            match read_query(text, &parameters()) {
                 Err(error) => check("read", text, Err(error))?,
                 Ok(query) => {
                     for way in stage.ways(&set, &Setting::default()).map_err(fail)? {
@@ -125,7 +135,9 @@ proptest! {
         let expected = expected(&text, &documents)?;
         let values: Vec<Value> = documents.iter().map(|document| json::seek::value(document.as_bytes())).collect();
         let tree = parse(&text)?;
-        let (catalog, parameters) = (Catalog::default(), Parameters::default());
+        let value = |value: &Json| json::seek::value(value.to_string().as_bytes());
+        let parameters = parameters().iter().map(|(name, own)| (name.clone(), value(own))).collect();
+        let (catalog, parameters) = (Catalog::default(), Parameters::new(parameters));
         let refused = |error: PlanError| fail(format!("{text}: {error:?}"));
         let bare = astrarium_sql_plan::bind(&tree, &catalog, &parameters).map_err(refused)?;
         let improved = astrarium_sql_plan::plan(&tree, &catalog, &parameters).map_err(refused)?;
@@ -193,7 +205,8 @@ fn run_plan(plan: &QueryPlan, values: &[Value], page_size: usize) -> Result<Vec<
     let mut rows = Vec::new();
     let mut resume = None;
     for _ in 0..PAGE_COUNT_MAX {
-        let page = block_on(run(&runtime, plan, &input, resume.take(), limits)).map_err(|error| fail(error.to_string()))?;
+        let page = block_on(run(&runtime, plan, &input, resume.take(), limits))
+            .map_err(|error| fail(error.to_string()))?;
         for row in &page.rows {
             rows.push(Json::parse(&String::from_utf8_lossy(row)).map_err(fail)?);
         }

@@ -50,6 +50,7 @@ impl Data {
     }
 
     /// A property.
+    #[must_use]
     pub fn member(&self, name: &str) -> Data {
         match self {
             Data::Object(members) => members.get(name).cloned().unwrap_or(Data::Undefined),
@@ -58,6 +59,7 @@ impl Data {
     }
 
     /// A property or element.
+    #[must_use]
     pub fn index(&self, index: &Data) -> Data {
         match (self, index) {
             (_, Data::Text(name)) => self.member(name),
@@ -106,10 +108,6 @@ impl fmt::Display for Data {
 /// Deep equality of two defined values; different types are different.
 pub fn equal(left: &Data, right: &Data) -> bool {
     match (left, right) {
-        (Data::Null, Data::Null) => true,
-        (Data::Bool(left), Data::Bool(right)) => left == right,
-        (Data::Number(left), Data::Number(right)) => left == right,
-        (Data::Text(left), Data::Text(right)) => left == right,
         (Data::Array(left), Data::Array(right)) => {
             left.len() == right.len() && left.iter().zip(right).all(|(left, right)| equal(left, right))
         }
@@ -117,7 +115,7 @@ pub fn equal(left: &Data, right: &Data) -> bool {
             left.len() == right.len()
                 && left.iter().all(|(name, value)| right.get(name).is_some_and(|other| equal(value, other)))
         }
-        _ => false,
+        _ => typed_order(left, right) == Some(Ordering::Equal),
     }
 }
 

@@ -23,11 +23,15 @@ impl Context<'_> {
             ExpressionKind::Number(number) => Data::Number(number.to_double()),
             ExpressionKind::String(text) => Data::Text(text.clone()),
             ExpressionKind::Parameter(name) => self.parameter(name)?,
-            ExpressionKind::Identifier(name) => lookup(row, name).cloned().ok_or_else(|| format!("the name {name}"))?,
+            ExpressionKind::Identifier(name) => {
+                lookup(row, name).cloned().ok_or_else(|| format!("the name {name}"))?
+            }
             ExpressionKind::Member { base, name, .. } => value(base)?.member(name),
             ExpressionKind::Index { base, index } => value(base)?.index(&value(index)?),
             ExpressionKind::Unary { operator, operand } => unary(*operator, &value(operand)?),
-            ExpressionKind::Binary { operator, left, right } => binary(*operator, &value(left)?, &value(right)?),
+            ExpressionKind::Binary { operator, left, right } => {
+                binary(*operator, &value(left)?, &value(right)?)
+            }
             ExpressionKind::Logical { operator, operands } => {
                 let truths = operands.iter().map(|operand| value(operand).map(|value| truth(&value)));
                 logical(*operator, &truths.collect::<Result<Vec<_>, _>>()?)
@@ -55,13 +59,16 @@ impl Context<'_> {
                 let between = logical(LogicalOperator::And, &[truth(&above), truth(&below)]);
                 if *negated { unary(UnaryOperator::Not, &between) } else { between }
             }
-            ExpressionKind::Like { value: own, pattern, escape: None, negated } => match (value(own)?, value(pattern)?) {
-                (Data::Text(text), Data::Text(pattern)) => {
-                    let (text, pattern): (Vec<char>, Vec<char>) = (text.chars().collect(), pattern.chars().collect());
-                    Data::Bool(like(&text, &pattern) != *negated)
+            ExpressionKind::Like { value: own, pattern, escape: None, negated } => {
+                match (value(own)?, value(pattern)?) {
+                    (Data::Text(text), Data::Text(pattern)) => {
+                        let (text, pattern): (Vec<char>, Vec<char>) =
+                            (text.chars().collect(), pattern.chars().collect());
+                        Data::Bool(like(&text, &pattern) != *negated)
+                    }
+                    _ => Data::Undefined,
                 }
-                _ => Data::Undefined,
-            },
+            }
             ExpressionKind::Call { name, user_defined: false, arguments } => {
                 self.call(name, arguments, row, group)?
             }
@@ -88,7 +95,8 @@ impl Context<'_> {
         if functions::is_aggregate(name) {
             let [argument] = arguments else { return Err(format!("{name} of several")) };
             let group = group.ok_or_else(|| format!("{name} without a group"))?;
-            let values = group.iter().map(|row| self.value(argument, row, None)).collect::<Result<Vec<_>, _>>()?;
+            let values =
+                group.iter().map(|row| self.value(argument, row, None)).collect::<Result<Vec<_>, _>>()?;
             return functions::aggregate(name, &values);
         }
         let arguments = arguments.iter().map(|argument| self.value(argument, row, group));

@@ -62,22 +62,34 @@ pub(super) fn call(name: &str, arguments: &[Data]) -> Result<Data, Unknown> {
         ("IS_STRING", [value]) => Data::Bool(matches!(value, Data::Text(_))),
         ("IS_INTEGER", [value]) => Data::Bool(matches!(value, Data::Number(number) if number.fract() == 0.0)),
         ("IIF", [condition, then, otherwise]) => {
-            if matches!(condition, Data::Bool(true)) { then.clone() } else { otherwise.clone() }
+            if matches!(condition, Data::Bool(true)) {
+                then.clone()
+            } else {
+                otherwise.clone()
+            }
         }
         (_, [Data::Text(text)]) => one_text(&name, text)?,
         (_, [Data::Text(left), Data::Text(right)]) => two_texts(&name, left, right)?,
         (_, [Data::Number(number)]) => one_number(&name, *number)?,
         ("LEFT", [Data::Text(text), Data::Number(count)]) => cut(text, 0.0, *count),
-        ("SUBSTRING", [Data::Text(text), Data::Number(start), Data::Number(count)]) => cut(text, *start, *count),
+        ("SUBSTRING", [Data::Text(text), Data::Number(start), Data::Number(count)]) => {
+            cut(text, *start, *count)
+        }
         ("ARRAY_LENGTH", [Data::Array(items)]) => Data::Number(items.len() as f64),
         ("ARRAY_CONTAINS", [Data::Array(_), Data::Undefined]) => Data::Undefined,
         ("ARRAY_CONTAINS", [Data::Array(items), wanted]) => Data::Bool(contains(items, wanted)),
-        ("ARRAY_CONCAT", [Data::Array(left), Data::Array(right)]) => Data::Array([left.as_slice(), right].concat()),
-        ("SETUNION", [Data::Array(left), Data::Array(right)]) => Data::Array(unique(left.iter().chain(right))),
+        ("ARRAY_CONCAT", [Data::Array(left), Data::Array(right)]) => {
+            Data::Array([left.as_slice(), right].concat())
+        }
+        ("SETUNION", [Data::Array(left), Data::Array(right)]) => {
+            Data::Array(unique(left.iter().chain(right)))
+        }
         ("SETINTERSECT", [Data::Array(left), Data::Array(right)]) => {
             Data::Array(unique(right.iter().filter(|item| contains(left, item))))
         }
-        _ if FUNCTIONS.iter().any(|(own, count)| *own == name && *count == arguments.len()) => Data::Undefined,
+        _ if FUNCTIONS.iter().any(|(own, count)| *own == name && *count == arguments.len()) => {
+            Data::Undefined
+        }
         _ => return Err(format!("the function {name}")),
     })
 }
@@ -150,21 +162,29 @@ fn cut(text: &str, start: f64, count: f64) -> Data {
 pub(super) fn aggregate(name: &str, values: &[Data]) -> Result<Data, Unknown> {
     let defined: Vec<&Data> = values.iter().filter(|value| !matches!(value, Data::Undefined)).collect();
     let numbers = || -> Option<Vec<f64>> {
-        defined.iter().map(|value| if let Data::Number(number) = value { Some(*number) } else { None }).collect()
+        defined
+            .iter()
+            .map(|value| if let Data::Number(number) = value { Some(*number) } else { None })
+            .collect()
     };
     let extreme = |wanted: Ordering| {
         let composed = defined.iter().any(|value| matches!(value, Data::Array(_) | Data::Object(_)));
-        let best = defined.iter().copied().reduce(|best, next| {
-            if total_order(next, best) == wanted { next } else { best }
-        });
+        let best = defined
+            .iter()
+            .copied()
+            .reduce(|best, next| if total_order(next, best) == wanted { next } else { best });
         best.filter(|_| !composed).cloned().unwrap_or(Data::Undefined)
     };
     Ok(match name.to_ascii_uppercase().as_str() {
         "COUNT" => Data::Number(defined.len() as f64),
-        "COUNTIF" => Data::Number(defined.iter().filter(|value| matches!(value, Data::Bool(true))).count() as f64),
+        "COUNTIF" => {
+            Data::Number(defined.iter().filter(|value| matches!(value, Data::Bool(true))).count() as f64)
+        }
         "SUM" => numbers().map_or(Data::Undefined, |numbers| Data::Number(numbers.iter().sum())),
         "AVG" => match numbers() {
-            Some(numbers) if !numbers.is_empty() => Data::Number(numbers.iter().sum::<f64>() / numbers.len() as f64),
+            Some(numbers) if !numbers.is_empty() => {
+                Data::Number(numbers.iter().sum::<f64>() / numbers.len() as f64)
+            }
             _ => Data::Undefined,
         },
         "MIN" => extreme(Ordering::Less),
