@@ -12,7 +12,7 @@ use astrarium_env::Env;
 use astrarium_sql_functions::{Context, SpatialMode};
 use astrarium_sql_plan::evaluate::{EvaluateError, evaluate};
 use astrarium_sql_plan::plan::{Grouping, Order, OrderKey, Projection, QueryPlan, RankComponent};
-use astrarium_store::FeedError;
+use astrarium_store::{FeedError, FeedPosition};
 use astrarium_value::Value;
 
 /// What queries may call besides built-in functions.
@@ -179,6 +179,13 @@ impl Execution<'_> {
             let Some(batch) = batch else { return Ok(()) };
             for document in batch {
                 let after = document.after.clone();
+                // A page holds rows of one range, as on the service.
+                let same_range =
+                    before.as_ref().map(FeedPosition::range_id) == after.as_ref().map(FeedPosition::range_id);
+                if !same_range && !self.page.rows.is_empty() {
+                    self.stop_at(Place::Stream(before, 0));
+                    return Ok(());
+                }
                 let stopped = self.stream_document(document, std::mem::take(&mut done))?;
                 if let Some(index) = stopped {
                     self.stop_at(Place::Stream(before, index));

@@ -51,6 +51,17 @@ pub enum FeedPosition {
     },
 }
 
+impl FeedPosition {
+    /// The range that the position is in.
+    pub fn range_id(&self) -> u32 {
+        match self {
+            FeedPosition::Number { range_id, .. }
+            | FeedPosition::Within { range_id, .. }
+            | FeedPosition::Key { range_id, .. } => *range_id,
+        }
+    }
+}
+
 /// A page of a feed.
 #[derive(Debug)]
 pub struct FeedPage {

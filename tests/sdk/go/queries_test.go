@@ -23,6 +23,7 @@ import (
 // A query of ../cases/queries.json with its answer.
 type queryCase struct {
 	Name       string
+	Kind       string
 	Query      string
 	Parameters map[string]any
 	Partition  *string
@@ -65,11 +66,16 @@ func (f fixture) people(t *testing.T, cases queryCases) *azcosmos.ContainerClien
 	container := f.containerOf(t, azcosmos.ContainerProperties{
 		ID: "people", PartitionKeyDefinition: onePath("/pk"), IndexingPolicy: &cases.IndexingPolicy,
 	})
+	fill(t, container, cases)
+	return container
+}
+
+func fill(t *testing.T, container *azcosmos.ContainerClient, cases queryCases) {
+	t.Helper()
 	for _, one := range cases.Documents {
 		key := azcosmos.NewPartitionKeyString(one["pk"].(string))
 		succeed(container.CreateItem(background, key, encode(t, one), nil))(t)
 	}
-	return container
 }
 
 func (c queryCase) key() azcosmos.PartitionKey {
@@ -160,6 +166,45 @@ func TestQueries(t *testing.T) {
 				one.check(t, cases, whole)
 				for _, size := range []int32{1, 4} {
 					equal(t, "rows in pages", rowTexts(t, queried(t, container, one.Query, one.key(), one.options(size))), whole)
+				}
+			})
+		}
+	})
+}
+
+// With several key ranges, and no query engine in the SDK, a query that needs merging is refused as the service does; the
+// refusal carries the plan for clients that can use one.
+func TestQueriesOfSeveralRanges(t *testing.T) {
+	cases := readQueryCases(t)
+	overBothSchemes(t, func(t *testing.T, f fixture) {
+		throughput := azcosmos.NewManualThroughputProperties(30_000)
+		properties := azcosmos.ContainerProperties{
+			ID: "people", PartitionKeyDefinition: onePath("/pk"), IndexingPolicy: &cases.IndexingPolicy,
+		}
+		succeed(f.database.CreateContainer(background, properties, &azcosmos.CreateContainerOptions{ThroughputProperties: &throughput}))(t)
+		container := succeed(f.database.NewContainer("people"))(t)
+		equal(t, "feed ranges", len(succeed(container.ReadFeedRanges(background, nil))(t)), 5)
+		fill(t, container, cases)
+		for _, one := range cases.Queries {
+			t.Run(one.Name, func(t *testing.T) {
+				if one.Kind == "stream" || one.Partition != nil {
+					for _, size := range []int32{-1, 2} {
+						one.check(t, cases, rowTexts(t, queried(t, container, one.Query, one.key(), one.options(size))))
+					}
+					return
+				}
+				// A filter that names the partition leaves nothing to merge.
+				page, err := container.NewQueryItemsPager(one.Query, one.key(), one.options(100)).NextPage(background)
+				if err == nil && strings.Contains(one.Query, "c.pk = ") {
+					one.check(t, cases, rowTexts(t, []azcosmos.QueryItemsResponse{page}))
+					return
+				}
+				refusal := refuse(page, err)(t, 400, "BadRequest")
+				equal(t, "substatus", refusal.RawResponse.Header.Get("x-ms-substatus"), "1004")
+				body := decode(t, succeed(runtime.Payload(refusal.RawResponse))(t))
+				plan := decode(t, []byte(body["additionalErrorInfo"].(string)))
+				if plan["queryInfo"] == nil || plan["queryRanges"] == nil {
+					t.Fatalf("no plan in %v", body)
 				}
 			})
 		}

@@ -59,10 +59,27 @@ overBothSchemes((shared) => {
 
   // With a plan the SDK asks whole ranges, also for a partition.
   describe("the shared cases, with a query plan", () => {
-    for (const one of run("javascript with a plan").filter(({ partition }) => partition === undefined)) {
+    for (const one of run("javascript-plan").filter(({ partition }) => partition === undefined)) {
       test(one.name, async () => {
         for (const maxItemCount of [undefined, 1, 4]) {
           checkRows(one, await all(query(one, { maxItemCount, forceQueryPlan: true })));
+        }
+      });
+    }
+  });
+
+  describe("the shared cases, in several key ranges", () => {
+    let ranges;
+    before(async () => {
+      ranges = await makeContainer(shared.database, { indexingPolicy, throughput: 30_000 });
+      assert.equal((await all(ranges.readPartitionKeyRanges())).length, 5);
+      for (const document of documents) await ranges.items.create(document);
+    });
+    for (const one of run("javascript-ranges")) {
+      test(one.name, async () => {
+        for (const maxItemCount of [undefined, 1, 4]) {
+          const options = { partitionKey: one.partition, maxItemCount };
+          checkRows(one, await all(ranges.items.query(specification(one), options)));
         }
       });
     }
@@ -89,7 +106,7 @@ overBothSchemes((shared) => {
     const ordered = ["order by text", "order by numbers, falling", "equal keys in the order of creation"];
     const resumable = ({ name, kind, partition }) =>
       partition === undefined && (kind === "stream" || ordered.includes(name));
-    for (const one of run("javascript with a plan").filter((one) => resumable(one) && answer(one).length > 3)) {
+    for (const one of run("javascript-plan").filter((one) => resumable(one) && answer(one).length > 3)) {
       test(one.name, async () => {
         const options = { enableQueryControl: true, maxItemCount: 3 };
         const first = await query(one, options).fetchNext();

@@ -15,6 +15,8 @@ CASES = json.loads((pathlib.Path(__file__).parents[1] / "cases/queries.json").re
 DOCUMENTS = CASES["documents"]
 BY_ID = {document["id"]: document for document in DOCUMENTS}
 CROSS_PARTITION = {"enable_cross_partition_query": True}
+RANGES_THROUGHPUT = 30_000
+"""Enough for five key ranges."""
 
 
 def named(cases):
@@ -26,6 +28,16 @@ def people(database):
     """The documents of the shared cases. No test changes them."""
     policy = CASES["indexingPolicy"]
     container = database.create_container(fresh("people"), PartitionKey("/pk"), indexing_policy=policy)
+    for document in DOCUMENTS:
+        container.create_item(document)
+    return container
+
+
+@pytest.fixture(scope="module")
+def ranges(database):
+    """The same documents in several key ranges, which the SDK asks by itself for what it has to merge."""
+    options = {"indexing_policy": CASES["indexingPolicy"], "offer_throughput": RANGES_THROUGHPUT}
+    container = database.create_container(fresh("ranges"), PartitionKey("/pk"), **options)
     for document in DOCUMENTS:
         container.create_item(document)
     return container
@@ -73,13 +85,27 @@ def test_a_query_has_its_answer(people, case):
     check_rows(case, list(people.query_items(**arguments(case))))
 
 
-@pytest.mark.parametrize("size", [1, 4])
 @named(CASES["queries"])
-def test_the_size_of_pages_changes_nothing(people, case, size):
+def test_the_size_of_pages_changes_nothing(people, case):
     whole = list(people.query_items(**arguments(case), max_item_count=-1))
-    pages = paged(people.query_items(**arguments(case), max_item_count=size))
-    assert all(len(page) <= size for page in pages)
-    assert [row for page in pages for row in page] == whole
+    for size in (1, 4):
+        pages = paged(people.query_items(**arguments(case), max_item_count=size))
+        assert all(len(page) <= size for page in pages)
+        assert [row for page in pages for row in page] == whole
+
+
+@named([case for case in CASES["queries"] if "python-ranges" not in case.get("not_in", [])])
+def test_the_answer_of_several_ranges(ranges, case):
+    for size in (2, 100):
+        check_rows(case, list(ranges.query_items(**arguments(case), max_item_count=size)))
+
+
+@pytest.mark.parametrize("size", [1, 5])
+def test_the_feed_ranges_of_several_ranges(ranges, size):
+    found, scopes = [], list(ranges.read_feed_ranges())
+    for one in scopes:
+        found += ranges.query_items("SELECT VALUE c.id FROM c", feed_range=one, max_item_count=size)
+    assert len(scopes) == 5 and sorted(found) == sorted(BY_ID)
 
 
 @pytest.fixture(scope="module")

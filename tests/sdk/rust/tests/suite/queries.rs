@@ -7,8 +7,8 @@
 use azure_data_cosmos::Query;
 use azure_data_cosmos::clients::ContainerClient;
 use azure_data_cosmos::feed::{ContinuationToken, FeedScope, QueryFeedPage};
-use azure_data_cosmos::models::{ContainerProperties, IndexingPolicy};
-use azure_data_cosmos::options::{MaxItemCountHint, QueryOptions, QueryPlanMode};
+use azure_data_cosmos::models::{ContainerProperties, IndexingPolicy, ThroughputProperties};
+use azure_data_cosmos::options::{CreateContainerOptions, MaxItemCountHint, QueryOptions, QueryPlanMode};
 use futures::TryStreamExt as _;
 use sdk_tests::expect::{done, item_answered, refused};
 use sdk_tests::fixture::{Fixture, KEY};
@@ -21,11 +21,21 @@ fn cases() -> Value {
     serde_json::from_str(include_str!("../../../cases/queries.json")).expect("the shared cases")
 }
 
+/// A throughput for which a container has five key ranges, and one for which it has one.
+const MANY: u64 = 30_000;
+const ONE: u64 = 400;
+
 /// A container with the documents of the cases.
 async fn people(fixture: &Fixture, cases: &Value) -> ContainerClient {
+    people_with(fixture, cases, ONE).await
+}
+
+async fn people_with(fixture: &Fixture, cases: &Value, throughput: u64) -> ContainerClient {
     let policy: IndexingPolicy = done(serde_json::from_value(cases["indexingPolicy"].clone()));
     let properties = ContainerProperties::new("people", "/pk".into()).with_indexing_policy(policy);
-    let container = fixture.container_of(properties).await;
+    let options = CreateContainerOptions::default().with_throughput(ThroughputProperties::manual(throughput));
+    done(fixture.database.create_container(properties, Some(options)).await);
+    let container = done(fixture.database.container_client("people", None).await);
     for item in list(&cases["documents"]) {
         let (key, id) = (text(&item["pk"]).to_owned(), text(&item["id"]));
         item_answered(201, container.create_item(key, id, item, None).await);
@@ -41,15 +51,18 @@ fn text(value: &Value) -> &str {
     value.as_str().expect("a text")
 }
 
-/// The cases that this SDK can send.
-fn sendable(cases: &Value) -> impl Iterator<Item = &Value> {
+/// The cases that this SDK can send, by the number of key ranges.
+fn sendable(cases: &Value, throughput: u64) -> impl Iterator<Item = &Value> {
+    let runners: &[&str] = if throughput == ONE { &["rust"] } else { &["rust", "rust-ranges"] };
     list(&cases["queries"]).iter().filter(|case| {
         let merged = match text(&case["kind"]) {
             "aggregate" | "group" => false,
             "distinct" => case["ordered"] == true,
             _ => true,
         };
-        let refused = case["not_in"].as_array().is_some_and(|runners| runners.contains(&"rust".into()));
+        let refused = case["not_in"]
+            .as_array()
+            .is_some_and(|not_in| runners.iter().any(|runner| not_in.contains(&(*runner).into())));
         (merged || case["partition"].is_string()) && !refused
     })
 }
@@ -103,11 +116,21 @@ fn check(cases: &Value, case: &Value, mut actual: Vec<Value>) {
 }
 
 pub(crate) async fn answers(fixture: Fixture) {
+    check_answers(fixture, ONE).await;
+}
+
+pub(crate) async fn answers_of_several_ranges(fixture: Fixture) {
+    check_answers(fixture, MANY).await;
+}
+
+async fn check_answers(fixture: Fixture, throughput: u64) {
     let cases = cases();
-    let container = people(&fixture, &cases).await;
-    for case in sendable(&cases) {
+    let container = people_with(&fixture, &cases, throughput).await;
+    assert_eq!(done(container.read_feed_ranges(None).await).len(), if throughput == ONE { 1 } else { 5 });
+    let sizes: &[u32] = if throughput == ONE { &[0, 3] } else { &[3] };
+    for case in sendable(&cases, throughput) {
         for mode in MODES {
-            for size in [0, 3] {
+            for &size in sizes {
                 let found = rows(&container, query(case), scope(case), options(mode, size)).await;
                 let found = found.unwrap_or_else(|error| panic!("{}, {mode}: {error:?}", case["name"]));
                 check(&cases, case, found);
@@ -118,18 +141,27 @@ pub(crate) async fn answers(fixture: Fixture) {
 
 /// A query that was begun by one client goes on in another.
 pub(crate) async fn tokens(fixture: Fixture) {
+    check_tokens(fixture, ONE).await;
+}
+
+pub(crate) async fn tokens_of_several_ranges(fixture: Fixture) {
+    check_tokens(fixture, MANY).await;
+}
+
+async fn check_tokens(fixture: Fixture, throughput: u64) {
     let cases = cases();
-    let container = people(&fixture, &cases).await;
+    let container = people_with(&fixture, &cases, throughput).await;
     let other = done(fixture.way.client_at(&fixture.server.endpoint(fixture.way.scheme), KEY).await);
     let again =
         done(other.database_client(fixture.database_id.clone()).container_client("people", None).await);
-    for case in sendable(&cases) {
+    let more_than_a_page =
+        |case: &&Value| case["rows"].as_array().or(case["ids"].as_array()).is_some_and(|rows| rows.len() > 3);
+    for case in sendable(&cases, throughput).filter(more_than_a_page) {
         for mode in MODES {
             let begun =
                 done(container.query_items::<Value>(query(case), scope(case), Some(options(mode, 3))).await);
             let mut pages = begun.into_pages();
-            let Some(first) = done(pages.try_next().await) else { continue };
-            let mut found = first.into_items();
+            let mut found = done(pages.try_next().await).expect("a page").into_items();
             // What is stored between two programs is the token's text.
             let token = done(pages.to_continuation_token()).as_str().to_owned();
             let rest = options(mode, 2).with_continuation_token(ContinuationToken::from_string(token));

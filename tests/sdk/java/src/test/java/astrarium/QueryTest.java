@@ -31,6 +31,7 @@ import com.azure.cosmos.models.PartitionKind;
 import com.azure.cosmos.models.PermissionMode;
 import com.azure.cosmos.models.SqlParameter;
 import com.azure.cosmos.models.SqlQuerySpec;
+import com.azure.cosmos.models.ThroughputProperties;
 import com.azure.cosmos.models.TriggerOperation;
 import com.azure.cosmos.models.TriggerType;
 import com.fasterxml.jackson.databind.JsonNode;
@@ -67,8 +68,16 @@ class QueryTest {
         }
     }
 
+    /** A throughput for which a container has five key ranges, and one for which it has one. */
+    private static final int MANY = 30_000;
+    private static final int ONE = 400;
+
     /** A container with the documents of the cases. */
     private static CosmosContainer people(Fixture fixture) {
+        return people(fixture, ONE);
+    }
+
+    private static CosmosContainer people(Fixture fixture, int throughput) {
         List<List<CompositePath>> composites = new ArrayList<>();
         for (JsonNode composite : CASES.get("indexingPolicy").get("compositeIndexes")) {
             List<CompositePath> paths = new ArrayList<>();
@@ -78,7 +87,9 @@ class QueryTest {
             composites.add(paths);
         }
         var policy = new IndexingPolicy().setCompositeIndexes(composites);
-        var container = fixture.container(new CosmosContainerProperties("people", "/pk").setIndexingPolicy(policy));
+        var properties = new CosmosContainerProperties("people", "/pk").setIndexingPolicy(policy);
+        fixture.database.createContainer(properties, ThroughputProperties.createManualThroughput(throughput));
+        CosmosContainer container = fixture.database.getContainer("people");
         CASES.get("documents").forEach(item -> container.createItem(item));
         return container;
     }
@@ -96,8 +107,13 @@ class QueryTest {
     }
 
     private static List<JsonNode> queries() {
+        return queries("java");
+    }
+
+    /** The cases that a runner can run. */
+    private static List<JsonNode> queries(String runner) {
         return StreamSupport.stream(CASES.get("queries").spliterator(), false)
-            .filter(one -> !one.path("not_in").toString().contains("\"java\""))
+            .filter(one -> !one.path("not_in").toString().contains('"' + runner + '"'))
             .toList();
     }
 
@@ -175,13 +191,37 @@ class QueryTest {
     }
 
     @OverBothSchemes
+    void answersOfSeveralRanges(String scheme) throws Exception {
+        try (Fixture fixture = Fixture.over(scheme)) {
+            CosmosContainer container = people(fixture, MANY);
+            assertEquals(5, container.getFeedRanges().size());
+            var sent = queries().stream().filter(queries("java-ranges")::contains).toList();
+            forEach(sent, one -> {
+                for (int size : new int[] {100, 2}) {
+                    check(one, rows(container, query(one), scope(one), size));
+                }
+            });
+        }
+    }
+
+    @OverBothSchemes
     void tokens(String scheme) throws Exception {
+        tokens(scheme, ONE, queries());
+    }
+
+    @OverBothSchemes
+    void tokensOfSeveralRanges(String scheme) throws Exception {
+        tokens(scheme, MANY, queries("java-ranges"));
+    }
+
+    private static void tokens(String scheme, int throughput, List<JsonNode> sendable) throws Exception {
         try (Fixture fixture = Fixture.over(scheme);
             CosmosClient other = Fixture.builder(Server.shared(), scheme).buildClient()) {
-            CosmosContainer container = people(fixture);
+            CosmosContainer container = people(fixture, throughput);
             CosmosContainer again = other.getDatabase(fixture.database.getId()).getContainer(container.getId());
             // In an ordered join, the SDK goes on with all rows of an item of which one was read.
-            var resumable = queries().stream()
+            var resumable = sendable.stream()
+                .filter(queries()::contains)
                 .filter(one -> RESUMABLE.contains(one.get("kind").asText()))
                 .filter(one -> !one.get("name").asText().equals("order of a join"))
                 .filter(one -> one.path("rows").size() + one.path("ids").size() > 3)
