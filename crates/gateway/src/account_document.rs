@@ -104,7 +104,8 @@ fn first(value: Option<&str>) -> Option<&str> {
 /// A part of the first element of a `Forwarded` header, such as `proto=https;host="example.org:8081"`.
 fn forwarded_part<'a>(value: Option<&'a str>, part: &str) -> Option<&'a str> {
     let pairs = first(value)?.split(';').filter_map(|pair| pair.split_once('='));
-    let found = pairs.map(|(name, value)| (name.trim(), value)).find(|(name, _)| name.eq_ignore_ascii_case(part));
+    let found =
+        pairs.map(|(name, value)| (name.trim(), value)).find(|(name, _)| name.eq_ignore_ascii_case(part));
     found.map(|(_, value)| value.trim().trim_matches('"'))
 }
 

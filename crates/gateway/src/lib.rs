@@ -1,6 +1,6 @@
 //! HTTP in the service's dialect: addresses, signatures, headers and error bodies around a [`database::Account`].
 //!
-//! A connection is accepted by [`listener`], which tells plain HTTP from TLS by the first byte; [`service`] takes each
+//! A connection is accepted by [`listener`], which tells plain HTTP from TLS by the first byte; `service` takes each
 //! request through authentication to its route; `routes/<resource>.rs` translate between the wire and the account.
 //! Invariants
 //! - Nothing is told about resources before the signature is checked.

@@ -164,22 +164,52 @@ impl Stage {
         let mut rows = Vec::new();
         let mut resume: Option<Resume> = None;
         for _ in 0..PAGE_COUNT_MAX {
-            let asked =
-                self.account.query_documents(&way.container, query, &way.scope, resume.take(), limits);
-            let page = runtime().block_on(asked)?;
-            let (count, count_max) = (page.rows.len(), limits.row_count_max);
-            assert!(count <= count_max, "a page of {count} rows instead of {count_max}");
-            for row in &page.rows {
-                let text =
-                    std::str::from_utf8(row).map_err(|_| Error::Bug("a row is no UTF-8".to_owned()))?;
-                rows.push(Json::parse(text).map_err(|error| Error::Bug(format!("a row {text}: {error}")))?);
+            let (page, next) = self.page(query, way, limits, resume.take())?;
+            rows.extend(page);
+            resume = next;
+            if resume.is_none() {
+                return Ok(rows);
             }
-            let Some(next) = page.resume else { return Ok(rows) };
-            let decoded = Resume::decode(&next.encode());
-            assert_eq!(decoded.as_ref(), Some(&next), "a position survives its token");
-            resume = decoded;
         }
         Err(Error::Bug(format!("a query without end: {} rows in {PAGE_COUNT_MAX} pages", rows.len())))
+    }
+
+    /// Asks for one page; gives its rows and where to go on.
+    pub fn page(
+        &self,
+        query: &Query,
+        way: &Way,
+        limits: Limits,
+        resume: Option<Resume>,
+    ) -> Result<(Vec<Json>, Option<Resume>), Error> {
+        let asked = self.account.query_documents(&way.container, query, &way.scope, resume, limits);
+        let page = runtime().block_on(asked)?;
+        let (count, count_max) = (page.rows.len(), limits.row_count_max);
+        assert!(count <= count_max, "a page of {count} rows instead of {count_max}");
+        let read = |row: &Vec<u8>| {
+            let text = std::str::from_utf8(row).map_err(|_| Error::Bug("a row is no UTF-8".to_owned()))?;
+            Json::parse(text).map_err(|error| Error::Bug(format!("a row {text}: {error}")))
+        };
+        let rows = page.rows.iter().map(read).collect::<Result<_, _>>()?;
+        let resume = page.resume.as_ref().map(|next| {
+            let decoded = Resume::decode(&next.encode());
+            assert_eq!(decoded.as_ref(), Some(next), "a position survives its token");
+            next.clone()
+        });
+        Ok((rows, resume))
+    }
+
+    /// Writes a document into a container that is furnished.
+    pub fn put(&self, container: &Arc<Container>, document: &str) -> Result<(), String> {
+        runtime().block_on(self.write(container, document))
+    }
+
+    /// Removes a document.
+    pub fn remove(&self, container: &Arc<Container>, key: &str, id: &str) -> Result<(), String> {
+        let key = PartitionKey::parse_header(key).map_err(|error| error.to_string())?;
+        let conditions = Conditions::default();
+        let removed = self.account.delete_document(container, Link::Name(id), Some(&key), &conditions);
+        runtime().block_on(removed).map(drop).map_err(|error| error.to_string())
     }
 
     /// How a query would run.

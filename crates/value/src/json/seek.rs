@@ -67,8 +67,7 @@ fn is_name(raw: &[u8], name: &str) -> bool {
     if raw == name.as_bytes() {
         return !raw.contains(&b'\\');
     }
-    raw.contains(&b'\\')
-        && std::str::from_utf8(raw).is_ok_and(|raw| characters(raw).eq(name.chars()))
+    raw.contains(&b'\\') && std::str::from_utf8(raw).is_ok_and(|raw| characters(raw).eq(name.chars()))
 }
 
 /// Bytes of a string from its opening to its closing quote.
@@ -147,7 +146,20 @@ mod tests {
 
     #[test]
     fn foreign_bytes_do_not_panic() {
-        for text in [&b""[..], b"{", b"{\"", b"{\"a", b"{\"a\"", b"{\"a\":", b"[", b"[1", b"[\"", b"{\"a\":{", b"\"", b"]"] {
+        for text in [
+            &b""[..],
+            b"{",
+            b"{\"",
+            b"{\"a",
+            b"{\"a\"",
+            b"{\"a\":",
+            b"[",
+            b"[1",
+            b"[\"",
+            b"{\"a\":{",
+            b"\"",
+            b"]",
+        ] {
             let _ = (member(text, "b"), element(text, 3), value(text), value_end(text));
         }
     }

@@ -1,0 +1,167 @@
+//! Pages while the data changes: what stays is given once, wherever the pages end and whatever is removed or added.
+
+use astrarium_database::{Limits, Resume};
+use astrarium_testkit::EngineKind;
+use astrarium_testkit::json::Json;
+use astrarium_testkit::sql::case_file::Setting;
+use astrarium_testkit::sql::stage::{Set, Stage, Way, read_query};
+
+/// Documents in two partitions whose sort keys have ties, and are long in `long`.
+fn documents() -> Vec<String> {
+    let document = |number: usize| {
+        let (key, rank) = (number % 2, number * 5 % 7);
+        let long = format!("{}{rank}", "x".repeat(700));
+        format!("{{\"id\":\"{number}\",\"pk\":{key},\"r\":{rank},\"long\":\"{long}\",\"l\":[1]}}")
+    };
+    (0..20).map(document).collect()
+}
+
+/// Sorted by texts that do not fit into a token.
+const LONG_KEYS: &str = "SELECT VALUE c.id FROM c ORDER BY c.long";
+/// Queries whose rows are ids.
+const QUERIES: [&str; 8] = [
+    "SELECT VALUE c.id FROM c",
+    "SELECT VALUE c.id FROM c WHERE c.r > 0",
+    "SELECT VALUE c.id FROM c JOIN x IN c.l",
+    "SELECT VALUE c.id FROM c ORDER BY c.r",
+    "SELECT VALUE c.id FROM c ORDER BY c.r DESC",
+    LONG_KEYS,
+    "SELECT DISTINCT VALUE c.id FROM c",
+    "SELECT DISTINCT VALUE c.id FROM c ORDER BY c.r",
+];
+
+struct World {
+    stage: Stage,
+    set: Set,
+}
+
+impl World {
+    fn new(engine: EngineKind) -> World {
+        let mut stage = Stage::new(engine);
+        let definition = Json::parse("{\"partitionKey\":\"/pk\"}").expect("JSON of ours");
+        let set = stage.furnish(&definition, &documents()).expect("make a container");
+        World { stage, set }
+    }
+
+    /// Asks a query in small pages, with a change after each page that sees the ids of that page; gives all ids.
+    fn ids(&self, way: &Way, text: &str, change: &mut dyn FnMut(&World, &[String])) -> Vec<String> {
+        let query = read_query(text, &[]).expect("a query of ours");
+        let limits = Limits { row_count_max: 3, ..Limits::default() };
+        let mut ids = Vec::new();
+        let mut resume: Option<Resume> = None;
+        loop {
+            let (rows, next) = self.stage.page(&query, way, limits, resume.take()).expect("a page");
+            let page: Vec<String> = rows.iter().filter_map(|row| row.as_text().map(str::to_owned)).collect();
+            change(self, &page);
+            ids.extend(page);
+            assert!(ids.len() < 200, "{text}: without end");
+            match next {
+                None => return ids,
+                Some(_) => resume = next,
+            }
+        }
+    }
+
+    fn remove(&self, id: &str) {
+        let number: usize = id.parse().expect("ids are numbers");
+        self.stage.remove(&self.set.spread, &format!("[{}]", number % 2), id).expect("remove a document");
+    }
+}
+
+fn ways(world: &World) -> Vec<Way> {
+    let ways = world.stage.ways(&world.set, &Setting::default()).expect("ways to ask");
+    let same = |way: &Way| std::sync::Arc::ptr_eq(&way.container, &world.set.spread);
+    ways.into_iter().filter(same).take(1).chain(world.partitions()).collect()
+}
+
+impl World {
+    /// Ways to ask one partition.
+    fn partitions(&self) -> Vec<Way> {
+        let setting = Setting { key: Some("[0]".to_owned()), ..Setting::default() };
+        self.stage.ways(&self.set, &setting).expect("ways to ask").into_iter().take(1).collect()
+    }
+}
+
+#[test]
+fn rows_already_given_may_go() {
+    for engine in EngineKind::ALL {
+        for text in QUERIES.iter().copied().filter(|text| *text != LONG_KEYS) {
+            for number in 0..ways(&World::new(engine)).len() {
+                let world = World::new(engine);
+                let way = &ways(&world)[number];
+                let still = world.ids(way, text, &mut |_, _| {});
+                // All rows of a page go, the one at which the next page starts included.
+                let changing =
+                    world.ids(way, text, &mut |world, page| page.iter().for_each(|id| world.remove(id)));
+                assert_eq!(changing, still, "{}: {text} ({})", engine.name(), way.name);
+            }
+        }
+    }
+}
+
+/// The place of a row with a long sort key is found by the row itself. Once it is gone, nothing tells where to go on, and
+/// the query is refused; the beginning of the key in the token would do better.
+#[test]
+fn the_last_row_given_must_stay_if_its_key_is_long() {
+    let world = World::new(EngineKind::Memory);
+    let way = &ways(&world)[0];
+    let query = read_query(LONG_KEYS, &[]).expect("a query of ours");
+    let limits = Limits { row_count_max: 3, ..Limits::default() };
+    let (rows, next) = world.stage.page(&query, way, limits, None).expect("a page");
+    let last = rows.last().and_then(Json::as_text).expect("an id");
+    world.remove(last);
+    let refused = world.stage.page(&query, way, limits, next).expect_err("refused");
+    assert!(refused.to_string().starts_with("The last row of the page before is gone"), "{refused}");
+}
+
+#[test]
+fn new_rows_disturb_nothing() {
+    for text in QUERIES {
+        let world = World::new(EngineKind::Memory);
+        let way = &ways(&world)[0];
+        let still = world.ids(way, text, &mut |_, _| {});
+        let mut count = 0;
+        let changing = world.ids(way, text, &mut |world, _| {
+            count += 1;
+            // Before and after everything, by id and by rank.
+            if count < 10 {
+                for (id, rank) in [(format!("{}", 100 + count), -1), (format!("{}", 900 + count), 9)] {
+                    let document =
+                        format!("{{\"id\":\"{id}\",\"pk\":0,\"r\":{rank},\"long\":\"{rank}\",\"l\":[1]}}");
+                    world.stage.put(&world.set.spread, &document).expect("write a document");
+                }
+            }
+        });
+        let old: Vec<String> = changing.iter().filter(|id| id.len() < 3).cloned().collect();
+        assert_eq!(old, still, "{text}: the rows that were there");
+        let mut sorted = changing.clone();
+        sorted.sort();
+        sorted.dedup();
+        assert_eq!(sorted.len(), changing.len(), "{text}: every row once");
+    }
+}
+
+/// A position is for one kind of query; another query refuses it or makes sense of it, and never fails otherwise.
+#[test]
+fn foreign_positions_are_refused() {
+    let world = World::new(EngineKind::Memory);
+    let way = &ways(&world)[0];
+    let limits = Limits { row_count_max: 3, ..Limits::default() };
+    let positions: Vec<Resume> = QUERIES
+        .iter()
+        .filter_map(|text| world.stage.page(&read_query(text, &[]).ok()?, way, limits, None).ok()?.1)
+        .collect();
+    assert_eq!(positions.len(), QUERIES.len());
+    for text in QUERIES.iter().chain(&[
+        "SELECT c.r, COUNT(1) AS n FROM c GROUP BY c.r",
+        "SELECT VALUE 1",
+        "SELECT VALUE COUNT(1) FROM c",
+    ]) {
+        for position in &positions {
+            let query = read_query(text, &[]).expect("a query of ours");
+            if let Err(error) = world.stage.page(&query, way, limits, Some(position.clone())) {
+                assert_eq!(error.kind(), astrarium_database::Kind::Request, "{text}: {error}");
+            }
+        }
+    }
+}
