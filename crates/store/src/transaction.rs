@@ -1,6 +1,6 @@
 //! One transaction over documents of one range: reads that see its own writes, and the batch that makes them real.
 //!
-//! In: a range, a snapshot, the time. Out: a `kv::WriteBatch`. Each document touched is an [`Entry`] with what the
+//! In: a range, a snapshot, the time. Out: a `kv::WriteBatch`. Each document touched is an `Entry` with what the
 //! snapshot had and what it is now; the batch is the difference, however often a document was written in between.
 //! Invariants
 //! - Every entry that changes is expected in the batch as it was read, or as absent if it was not read at all.
