@@ -5,7 +5,7 @@ use crate::frame::Frame;
 use crate::operators::collect::{Collector, SortedRow};
 use crate::operators::groups::Groups;
 use crate::operators::rank::{self, ScoredRow, Statistics};
-use crate::pipeline::{CurrentRow, Flow, Machine, project};
+use crate::pipeline::{CurrentRow, Flow, Machine, Track, project};
 use crate::resume::{Place, Resume, keys_fit};
 use crate::rows::{Incoming, Input, Reader};
 use astrarium_env::Env;
@@ -167,7 +167,7 @@ impl Execution<'_> {
     /// Rows as they come.
     async fn stream(&mut self, input: &Input<'_>, place: Option<Place>) -> Result<(), ExecuteError> {
         let (mut before, mut done) = match place {
-            None => (None, 0),
+            None => (None, Vec::new()),
             Some(Place::Stream(position, index)) => (position, index),
             Some(_) => return Err(ExecuteError::ForeignPosition),
         };
@@ -183,7 +183,7 @@ impl Execution<'_> {
                 let same_range =
                     before.as_ref().map(FeedPosition::range_id) == after.as_ref().map(FeedPosition::range_id);
                 if !same_range && !self.page.rows.is_empty() {
-                    self.stop_at(Place::Stream(before, 0));
+                    self.stop_at(Place::Stream(before, Vec::new()));
                     return Ok(());
                 }
                 let stopped = self.stream_document(document, std::mem::take(&mut done))?;
@@ -199,19 +199,23 @@ impl Execution<'_> {
             if self.page.rows.len() >= self.budget.limits().row_count_max {
                 let since = *examined_when_full.get_or_insert(reader.documents);
                 if reader.documents - since > LOOKAHEAD_DOCUMENTS_MAX {
-                    self.stop_at(Place::Stream(before, 0));
+                    self.stop_at(Place::Stream(before, Vec::new()));
                     return Ok(());
                 }
             }
             if self.budget.page_is_over() && before.is_some() && !reader.is_at_end() {
-                self.stop_at(Place::Stream(before, 0));
+                self.stop_at(Place::Stream(before, Vec::new()));
                 return Ok(());
             }
         }
     }
 
-    /// The rows of one document from an index on; the index of the first that did not fit, if one did not.
-    fn stream_document(&mut self, document: Incoming, done: u32) -> Result<Option<u32>, ExecuteError> {
+    /// The rows of one document from a place on; the place of the first that did not fit, if one did not.
+    fn stream_document(
+        &mut self,
+        document: Incoming,
+        start: Vec<u32>,
+    ) -> Result<Option<Vec<u32>>, ExecuteError> {
         self.bind(document);
         let plan = self.plan;
         let limits = self.budget.limits();
@@ -219,28 +223,26 @@ impl Execution<'_> {
         let left = plan.limit.map_or(u64::MAX, |limit| limit - self.given.min(limit));
         let to_skip = plan.offset - self.skipped.min(plan.offset);
         let mut wanted = room.saturating_add(1).min(left).saturating_add(to_skip);
-        let (mut index, mut bytes) = (0, 0);
-        let mut rows: Vec<Vec<u8>> = Vec::new();
+        let mut bytes = 0;
+        let mut rows: Vec<(Vec<u8>, Vec<u32>)> = Vec::new();
+        let joined = plan.sources.len() > 1;
+        let track = Track::new(plan.sources.len(), start);
         self.with_machine(|machine| {
-            machine.visit(plan, &mut || {
-                // Rows that the pages before have given are counted, not printed.
-                if index < done {
-                    index += u32::from(project(&plan.projection, &machine.row())?.is_some());
-                    return Ok(Flow::Continue(()));
-                }
+            machine.visit_from(plan, &track, &mut || {
                 if let Some(json) = output(&plan.projection, &machine.row())? {
                     bytes += json.len();
-                    rows.push(json);
+                    // A document without joins has one row: its place is the document's.
+                    rows.push((json, if joined { track.row() } else { Vec::new() }));
                     wanted -= 1;
                 }
                 let enough = wanted == 0 || bytes > limits.byte_count_max;
                 Ok(if enough { Flow::Break(()) } else { Flow::Continue(()) })
             })
         })?;
-        for (json, index) in rows.into_iter().zip(done..) {
+        for (json, place) in rows {
             match self.offer(json) {
                 Offer::Taken => {}
-                Offer::Full => return Ok(Some(index)),
+                Offer::Full => return Ok(Some(place)),
                 Offer::Done => return Ok(None),
             }
         }

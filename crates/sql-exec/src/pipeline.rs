@@ -11,6 +11,7 @@ use astrarium_sql_plan::expression::SubqueryForm;
 use astrarium_sql_plan::expression::{Expr, Slot, Step};
 use astrarium_sql_plan::plan::{Projection, QueryPlan, SourceKind};
 use astrarium_value::{Object, Value};
+use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
 
 /// Whether to go on with the next row.
@@ -47,7 +48,18 @@ impl<'a> Machine<'a> {
         plan: &QueryPlan,
         visit: &mut dyn FnMut() -> Result<Flow, EvaluateError>,
     ) -> Result<(), EvaluateError> {
-        let _seen_enough = self.for_each_row(plan, 0, visit)?;
+        let _seen_enough = self.for_each_row(plan, 0, None, visit)?;
+        Ok(())
+    }
+
+    /// The same from a place on; `track` tells in each visit where the row is.
+    pub(crate) fn visit_from(
+        &self,
+        plan: &QueryPlan,
+        track: &Track,
+        visit: &mut dyn FnMut() -> Result<Flow, EvaluateError>,
+    ) -> Result<(), EvaluateError> {
+        let _seen_enough = self.for_each_row(plan, 0, Some(track), visit)?;
         Ok(())
     }
 
@@ -56,6 +68,7 @@ impl<'a> Machine<'a> {
         &self,
         plan: &QueryPlan,
         index: usize,
+        track: Option<&Track>,
         visit: &mut dyn FnMut() -> Result<Flow, EvaluateError>,
     ) -> Result<Flow, EvaluateError> {
         for condition in &plan.filters[index] {
@@ -64,28 +77,29 @@ impl<'a> Machine<'a> {
             }
         }
         let Some(source) = plan.sources.get(index) else { return visit() };
-        let mut bind = |datum: Datum| {
-            self.budget.step()?;
-            self.frame.set(source.slot, datum);
-            self.for_each_row(plan, index + 1, visit)
-        };
-        match &source.kind {
+        let items = match &source.kind {
             // Bound by whoever reads the documents.
-            SourceKind::Documents => self.for_each_row(plan, index + 1, visit),
+            SourceKind::Documents => return self.for_each_row(plan, index + 1, track, visit),
             SourceKind::Value(value) => match self.evaluate(value)? {
-                Value::Undefined => Ok(Flow::Continue(())),
-                value => bind(Datum::Value(value)),
+                Value::Undefined => Vec::new(),
+                value => vec![value],
             },
-            SourceKind::Elements(value) => match self.evaluate(value)? {
-                Value::Array(items) => each(items, &mut |item| bind(Datum::Value(item))),
-                _ => Ok(Flow::Continue(())),
-            },
-            SourceKind::Rows(query) => each(self.rows(query)?, &mut |row| bind(Datum::Value(row))),
-            SourceKind::ElementsOfRows(query) => each(self.rows(query)?, &mut |row| match row {
-                Value::Array(items) => each(items, &mut |item| bind(Datum::Value(item))),
-                _ => Ok(Flow::Continue(())),
-            }),
+            SourceKind::Elements(value) => elements(self.evaluate(value)?),
+            SourceKind::Rows(query) => self.rows(query)?,
+            SourceKind::ElementsOfRows(query) => self.rows(query)?.into_iter().flat_map(elements).collect(),
+        };
+        let (resuming, from) = track.map_or((false, 0), |track| track.start_of(index));
+        for (position, item) in items.into_iter().enumerate().skip(from) {
+            if let Some(track) = track {
+                track.set(index, position, resuming && position == from);
+            }
+            self.budget.step()?;
+            self.frame.set(source.slot, Datum::Value(item));
+            if self.for_each_row(plan, index + 1, track, visit)?.is_break() {
+                return Ok(Flow::Break(()));
+            }
         }
+        Ok(Flow::Continue(()))
     }
 
     /// All rows of a subquery.
@@ -137,16 +151,41 @@ impl<'a> Machine<'a> {
     }
 }
 
-fn each(
-    items: Vec<Value>,
-    visit: &mut dyn FnMut(Value) -> Result<Flow, EvaluateError>,
-) -> Result<Flow, EvaluateError> {
-    for item in items {
-        if visit(item)?.is_break() {
-            return Ok(Flow::Break(()));
-        }
+/// The elements of an array; nothing for any other value.
+fn elements(value: Value) -> Vec<Value> {
+    if let Value::Array(items) = value { items } else { Vec::new() }
+}
+
+/// How far the loops over a query's sources are, so that a page can go on in the middle of a product without making the
+/// rows before it again.
+pub(crate) struct Track {
+    start: Vec<u32>,
+    at: RefCell<Vec<u32>>,
+    /// Whether all outer loops are still where the page goes on.
+    resuming: Cell<bool>,
+}
+
+impl Track {
+    /// Starts at the positions of a row; at the beginning if there are none.
+    pub(crate) fn new(source_count: usize, start: Vec<u32>) -> Track {
+        let resuming = Cell::new(start.len() == source_count);
+        Track { start, at: RefCell::new(vec![0; source_count]), resuming }
     }
-    Ok(Flow::Continue(()))
+
+    /// The positions of the row that is visited.
+    pub(crate) fn row(&self) -> Vec<u32> {
+        self.at.borrow().clone()
+    }
+
+    fn start_of(&self, source: usize) -> (bool, usize) {
+        let resuming = self.resuming.get();
+        (resuming, if resuming { self.start[source] as usize } else { 0 })
+    }
+
+    fn set(&self, source: usize, position: usize, resuming: bool) {
+        self.at.borrow_mut()[source] = position as u32;
+        self.resuming.set(resuming);
+    }
 }
 
 /// The value of a row; none if a `VALUE` is undefined.

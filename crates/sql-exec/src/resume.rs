@@ -25,8 +25,8 @@ pub struct Resume {
 /// A place in a query's rows.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Place {
-    /// After a document of the feed, and so many rows into the next one.
-    Stream(Option<FeedPosition>, u32),
+    /// After a document of the feed, and at a row of the next one: the position in each of its sources, or its beginning.
+    Stream(Option<FeedPosition>, Vec<u32>),
     /// After a row that has this number and index, in an order by those.
     Row(u64, u32),
     /// After a row with these sort keys; `None` if they were too long to keep.
@@ -51,8 +51,11 @@ impl Resume {
         bytes.extend(self.given.to_be_bytes());
         bytes.extend(self.skipped.to_be_bytes());
         match &self.place {
-            Place::Stream(position, index) => {
-                bytes.extend(index.to_be_bytes());
+            Place::Stream(position, row) => {
+                bytes.push(row.len() as u8);
+                for index in row {
+                    bytes.extend(index.to_be_bytes());
+                }
                 match position {
                     None => {}
                     Some(
@@ -86,14 +89,14 @@ impl Resume {
         let (skipped, rest) = take_u64(rest)?;
         let place = match kind {
             0..=3 => {
-                let (index, rest) = take_u32(rest)?;
+                let (row, rest) = take_row(rest)?;
                 let position = if kind == 0 {
                     rest.is_empty().then_some(())?;
                     None
                 } else {
                     Some(stream_position(kind, rest)?)
                 };
-                Place::Stream(position, index)
+                Place::Stream(position, row)
             }
             4 | 5 => {
                 let (number, rest) = take_u64(rest)?;
@@ -159,6 +162,18 @@ pub(crate) fn keys_fit(keys: &[Value]) -> bool {
     let mut bytes = Vec::new();
     push_keys(&mut bytes, keys);
     bytes.len() <= KEY_BYTES_MAX
+}
+
+/// The positions of a row: their number, then each.
+fn take_row(bytes: &[u8]) -> Option<(Vec<u32>, &[u8])> {
+    let (&count, mut rest) = bytes.split_first()?;
+    let mut row = Vec::new();
+    for _ in 0..count {
+        let (index, after) = take_u32(rest)?;
+        row.push(index);
+        rest = after;
+    }
+    Some((row, rest))
 }
 
 fn take_u64(bytes: &[u8]) -> Option<(u64, &[u8])> {
