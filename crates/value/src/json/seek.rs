@@ -5,7 +5,6 @@
 //! Not here: text from outside (`reader`).
 
 use super::Text;
-use super::escape::{characters, unescape};
 use crate::model::Value;
 
 /// The raw value of a member of an object; of equal names the first, for stored text has each name once.
@@ -13,7 +12,7 @@ pub fn member<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
     let mut rest = object.strip_prefix(b"{")?;
     loop {
         let name_end = string_end(rest)?;
-        let found = is_name(rest.get(1..name_end - 1)?, name);
+        let found = is_name(rest.get(..name_end)?, name);
         let value = rest.get(name_end..)?.strip_prefix(b":")?;
         let end = value_end(value)?;
         if found {
@@ -45,16 +44,12 @@ pub fn value(raw: &[u8]) -> Value {
         Some(b'n') => Value::Null,
         Some(b't') => Value::Bool(true),
         Some(b'f') => Value::Bool(false),
-        Some(b'"') => {
+        Some(b'"') if memchr::memchr(b'\\', raw).is_none() => {
             let content = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
-            let content = std::str::from_utf8(content).unwrap_or_default();
-            if memchr::memchr(b'\\', content.as_bytes()).is_some() {
-                Value::String(unescape(content).into())
-            } else {
-                Value::String(content.into())
-            }
+            Value::String(std::str::from_utf8(content).unwrap_or_default().into())
         }
-        Some(b'{' | b'[') => Text::parse(raw).map_or(Value::Undefined, |text| text.root().to_value()),
+        // Escapes and containers go through the reader, which takes nothing for granted.
+        Some(b'"' | b'{' | b'[') => Text::parse(raw).map_or(Value::Undefined, |text| text.root().to_value()),
         Some(_) => {
             let number = std::str::from_utf8(raw).ok().and_then(|text| text.parse().ok());
             number.map_or(Value::Undefined, Value::Number)
@@ -63,11 +58,12 @@ pub fn value(raw: &[u8]) -> Value {
     }
 }
 
-fn is_name(raw: &[u8], name: &str) -> bool {
-    if raw == name.as_bytes() {
-        return !raw.contains(&b'\\');
+/// Whether a name with its quotes is this one.
+fn is_name(quoted: &[u8], name: &str) -> bool {
+    if memchr::memchr(b'\\', quoted).is_some() {
+        return Text::parse(quoted).is_ok_and(|text| text.root().as_str().is_some_and(|own| own == name));
     }
-    raw.contains(&b'\\') && std::str::from_utf8(raw).is_ok_and(|raw| characters(raw).eq(name.chars()))
+    quoted.get(1..quoted.len() - 1) == Some(name.as_bytes())
 }
 
 /// Bytes of a string from its opening to its closing quote.
