@@ -14,7 +14,7 @@ pub mod meta {
 
 /// Space `Body`.
 pub mod body {
-    /// A document: see [`crate::document::DocumentKey`].
+    /// A document: see [`crate::document::document_key`].
     pub const DOCUMENT: u8 = 0x01;
 }
 
