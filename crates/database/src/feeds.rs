@@ -6,6 +6,7 @@ use astrarium_catalog::container::Container;
 use astrarium_keys::body::Body;
 use astrarium_partition::{EffectiveRange, PartitionKey};
 use astrarium_store::{FeedError, FeedPosition, FeedReader, FeedScope, PageLimit};
+use std::sync::Arc;
 
 /// A page of documents.
 #[derive(Debug)]
@@ -33,16 +34,24 @@ impl Account {
         Ok(FeedScope::Partition(checked_key(definition, key)?))
     }
 
+    /// What reads a container's documents as they are now.
+    pub(crate) fn reader(&self, container: &Arc<Container>) -> FeedReader {
+        FeedReader {
+            snapshot: self.engine().snapshot(),
+            container: Arc::clone(container),
+            expiry: self.expiry(container),
+        }
+    }
+
     /// Reads a page of documents.
     pub async fn read_feed(
         &self,
-        container: &Container,
+        container: &Arc<Container>,
         scope: &FeedScope,
         position: Option<FeedPosition>,
         limit: PageLimit,
     ) -> Result<DocumentPage, Error> {
-        let snapshot = self.engine().snapshot();
-        let reader = FeedReader { snapshot: &*snapshot, container, expiry: self.expiry(container) };
+        let reader = self.reader(container);
         let page = reader.page(scope, position, limit).await?;
         let range =
             container.ranges.iter().find(|range| range.id == page.range_id).ok_or(Error::KeyRangeGone)?;

@@ -5,18 +5,19 @@ use crate::error::QueryFault;
 use crate::{Account, Error};
 use astrarium_catalog::container::Container;
 use astrarium_catalog::definition::container::Geospatial;
-use astrarium_kv::Snapshot;
 use astrarium_partition::EffectiveRange;
 use astrarium_sql_exec::{ExecuteError, Input, Limits, Page, Resume, Runtime, UserFunctions};
 use astrarium_sql_functions::SpatialMode;
+use astrarium_sql_plan::advice::{Advice, advise};
 use astrarium_sql_plan::client_plan::client_plan;
 use astrarium_sql_plan::evaluate::EvaluateError;
 use astrarium_sql_plan::routing::{Route, route};
 use astrarium_sql_plan::{Catalog, Parameters, PlanError, QueryPlan};
-use astrarium_sql_syntax::{SyntaxError, ast};
-use astrarium_store::{FeedReader, FeedScope};
+use astrarium_sql_syntax::{Position, SyntaxError, ast};
+use astrarium_store::FeedScope;
 use astrarium_value::Value;
 use astrarium_value::json::seek;
+use std::sync::Arc;
 
 /// A query as a client sends it.
 #[derive(Debug, Clone)]
@@ -86,8 +87,9 @@ impl Query {
         astrarium_sql_syntax::print(&tree)
     }
 
-    fn plan(&self, catalog: Catalog<'_>) -> Result<QueryPlan, Error> {
-        astrarium_sql_plan::plan(&self.tree, &catalog, &self.parameters).map_err(|error| self.refusal(error))
+    fn plan(&self, catalog: Catalog<'_>) -> Result<Arc<QueryPlan>, Error> {
+        let plan = astrarium_sql_plan::plan(&self.tree, &catalog, &self.parameters);
+        plan.map(Arc::new).map_err(|error| self.refusal(error))
     }
 
     fn refusal(&self, error: PlanError) -> Error {
@@ -95,11 +97,13 @@ impl Query {
             return Error::Invalid(error.message);
         }
         let place = error.span.utf16_range(&self.text);
+        let Position { line, column } = error.span.position(&self.text);
         Error::Query(vec![QueryFault {
             code: error.code,
             start: place.start,
             end: place.end,
             message: error.message,
+            detail: format!("line {line}, column {column}"),
         }])
     }
 }
@@ -111,7 +115,8 @@ fn syntax(text: &str, errors: &[SyntaxError]) -> Error {
             code: error.code,
             start: place.start,
             end: place.end,
-            message: format!("{} ({})", error.message, error.detail),
+            message: error.message.clone(),
+            detail: error.detail.clone(),
         }
     };
     Error::Query(errors.iter().map(fault).collect())
@@ -121,7 +126,7 @@ impl Account {
     /// Runs a page of a query over a container's documents.
     pub async fn query_documents(
         &self,
-        container: &Container,
+        container: &Arc<Container>,
         query: &Query,
         scope: &QueryScope,
         resume: Option<Resume>,
@@ -130,8 +135,7 @@ impl Account {
         let began = self.env().now_micros();
         let plan = query.plan(Catalog { container: Some(&container.definition) })?;
         let first = resume.is_none();
-        let snapshot = self.engine().snapshot();
-        let input = self.input(container, innermost(&plan), scope, &*snapshot)?;
+        let input = self.input(container, innermost(&plan), scope)?;
         if matches!(scope, QueryScope::Open { whole: false, cross_partition: true })
             && container.ranges.len() > 1
             && plan.reads_documents()
@@ -158,7 +162,7 @@ impl Account {
             Geospatial::Geography => SpatialMode::Geography,
             Geospatial::Geometry => SpatialMode::Geometry,
         };
-        let runtime = Runtime { env: self.env(), user_functions: &NoScripts, spatial_mode };
+        let runtime = self.runtime(spatial_mode);
         let input_scope = match &input {
             Input::Container(_, scope) => Some(scope.clone()),
             _ => None,
@@ -199,6 +203,11 @@ impl Account {
         Ok(astrarium_sql_plan::explain::explain(&plan))
     }
 
+    /// What could be asked more cheaply.
+    pub fn query_advice(&self, query: &Query) -> Result<Vec<Advice>, Error> {
+        advise(&query.tree, &query.parameters).map_err(|error| query.refusal(error))
+    }
+
     /// Runs a page of a query over values at hand.
     pub async fn query_values(
         &self,
@@ -209,20 +218,22 @@ impl Account {
     ) -> Result<QueryPage, Error> {
         let plan = query.plan(Catalog::default())?;
         let input = if innermost(&plan).reads_documents() { Input::Values(values) } else { Input::Nothing };
-        let runtime =
-            Runtime { env: self.env(), user_functions: &NoScripts, spatial_mode: SpatialMode::Geography };
+        let runtime = self.runtime(SpatialMode::Geography);
         let page = run(&runtime, &plan, input, resume, limits).await?;
         Ok(QueryPage { rows: page.rows, resume: page.resume, charge: 1.0, ..QueryPage::default() })
     }
 
+    fn runtime(&self, spatial_mode: SpatialMode) -> Runtime {
+        Runtime { env: self.env().clone(), user_functions: Arc::new(NoScripts), spatial_mode }
+    }
+
     /// What a query reads: the scope that was given, narrowed to one partition where the filter names it.
-    fn input<'a>(
+    fn input(
         &self,
-        container: &'a Container,
+        container: &Arc<Container>,
         plan: &QueryPlan,
         scope: &QueryScope,
-        snapshot: &'a dyn Snapshot,
-    ) -> Result<Input<'a>, Error> {
+    ) -> Result<Input, Error> {
         if !plan.reads_documents() {
             return Ok(Input::Nothing);
         }
@@ -245,8 +256,7 @@ impl Account {
                 Route::Everything => return Err(cross_partition_disabled()),
             },
         };
-        let reader = FeedReader { snapshot, container, expiry: self.expiry(container) };
-        Ok(Input::Container(reader, scope))
+        Ok(Input::Container(self.reader(container), scope))
     }
 }
 
@@ -261,16 +271,16 @@ fn innermost(plan: &QueryPlan) -> &QueryPlan {
 
 /// Runs a page of a query; the queries that its rows come from are run whole first.
 async fn run(
-    runtime: &Runtime<'_>,
-    plan: &QueryPlan,
-    mut input: Input<'_>,
+    runtime: &Runtime,
+    plan: &Arc<QueryPlan>,
+    mut input: Input,
     resume: Option<Resume>,
     limits: Limits,
 ) -> Result<Page, Error> {
     let mut inner = Vec::new();
     let mut next = plan;
     while let Some(plan) = &next.input {
-        inner.push(&**plan);
+        inner.push(plan);
         next = plan;
     }
     let (mut documents, mut document_bytes) = (0, 0);

@@ -7,6 +7,7 @@ use astrarium_sql_plan::expression::{Slot, Step};
 use astrarium_store::{push_document, system_property};
 use astrarium_value::json::seek;
 use astrarium_value::{Object, Value};
+use bytes::Bytes;
 use std::cell::RefCell;
 
 /// The content of a slot.
@@ -17,6 +18,8 @@ pub(crate) enum Datum {
     Empty,
     /// A stored document, of which only what is asked for is read.
     Document(Rid, Body),
+    /// A part of a stored document's text, likewise.
+    Text(Bytes),
     /// A value.
     Value(Value),
 }
@@ -32,6 +35,20 @@ impl Datum {
                 }
             },
             Datum::Document(container, body) => document_path(*container, body, steps),
+            Datum::Text(text) => raw_path(text, steps).map_or(Value::Undefined, seek::value),
+        }
+    }
+
+    /// The text at a path, if this is text and the path leads to something the user wrote.
+    fn text(&self, steps: &[Step]) -> Option<Bytes> {
+        match self {
+            Datum::Document(_, body) => {
+                let own = matches!(steps.first(), Some(Step::Name(name)) if !name.starts_with('_'));
+                let raw = own.then(|| raw_path(body.text(), steps))??;
+                Some(body.as_bytes().slice_ref(raw))
+            }
+            Datum::Text(text) => Some(text.slice_ref(raw_path(text, steps)?)),
+            Datum::Empty | Datum::Value(_) => None,
         }
     }
 
@@ -41,6 +58,7 @@ impl Datum {
             Datum::Empty => {}
             Datum::Value(value) => value.write_json(out),
             Datum::Document(container, body) => push_document(*container, body, out),
+            Datum::Text(text) => seek::value(text).write_json(out),
         }
     }
 }
@@ -53,14 +71,14 @@ fn document_path(container: Rid, body: &Body, steps: &[Step]) -> Value {
     {
         return rest.iter().fold(value, |value, step| step_into(&value, step));
     }
-    let mut raw = Some(body.text());
-    for step in steps {
-        raw = raw.and_then(|raw| match step {
-            Step::Name(name) => seek::member(raw, name),
-            Step::Position(position) => seek::element(raw, *position),
-        });
-    }
-    raw.map_or(Value::Undefined, seek::value)
+    raw_path(body.text(), steps).map_or(Value::Undefined, seek::value)
+}
+
+fn raw_path<'t>(text: &'t [u8], steps: &[Step]) -> Option<&'t [u8]> {
+    steps.iter().try_fold(text, |raw, step| match step {
+        Step::Name(name) => seek::member(raw, name),
+        Step::Position(position) => seek::element(raw, *position),
+    })
 }
 
 /// A document as a value, system properties included.
@@ -90,6 +108,13 @@ impl Frame {
 
     pub(crate) fn path(&self, slot: Slot, steps: &[Step]) -> Value {
         self.slots.borrow()[slot].path(steps)
+    }
+
+    /// The elements of the array at a path, each unread; none if there is no array, or if it is no stored text.
+    pub(crate) fn elements(&self, slot: Slot, steps: &[Step]) -> Option<Vec<Datum>> {
+        let array = self.slots.borrow()[slot].text(steps)?;
+        let elements = seek::elements(&array)?;
+        Some(elements.map(|element| Datum::Text(array.slice_ref(element))).collect())
     }
 
     pub(crate) fn push_json(&self, slot: Slot, out: &mut Vec<u8>) {

@@ -17,6 +17,8 @@ mod page;
 mod pipeline;
 mod resume;
 mod rows;
+mod scan;
+mod sinks;
 
 pub use budget::Limits;
 pub use page::{ExecuteError, Page, Runtime, UserFunctions, run};

@@ -1,32 +1,36 @@
 //! One page of a query: chooses how it runs, reads documents, and stops in good order.
 
-use crate::budget::{Budget, Limits};
+use crate::budget::{Budget, Gauge, Limits};
 use crate::frame::Frame;
 use crate::operators::collect::{Collector, SortedRow};
 use crate::operators::groups::Groups;
-use crate::operators::rank::{self, ScoredRow, Statistics};
+use crate::operators::rank;
 use crate::pipeline::{CurrentRow, Flow, Machine, Track, project};
 use crate::resume::{Place, Resume, keys_fit};
-use crate::rows::{Incoming, Input, Reader};
+use crate::rows::{Counts, Incoming, Input, Reader};
+use crate::scan::Job;
+use crate::sinks::{CollectorSink, GroupsSink, KeysSink, ScoreSink, StatisticsSink};
 use astrarium_env::Env;
-use astrarium_sql_functions::{Context, SpatialMode};
+use astrarium_sql_functions::SpatialMode;
 use astrarium_sql_plan::evaluate::{EvaluateError, evaluate};
 use astrarium_sql_plan::plan::{Grouping, Order, OrderKey, Projection, QueryPlan, RankComponent};
 use astrarium_store::{FeedError, FeedPosition};
 use astrarium_value::Value;
+use std::sync::Arc;
 
 /// What queries may call besides built-in functions.
-pub trait UserFunctions: Sync {
+pub trait UserFunctions: Send + Sync {
     /// Calls a user-defined function; the error is for the query's author.
     fn call(&self, name: &str, arguments: &[Value]) -> Result<Value, String>;
 }
 
 /// What a query is given to run with.
-pub struct Runtime<'a> {
+#[derive(Clone)]
+pub struct Runtime {
     /// Clock and randomness.
-    pub env: &'a Env,
+    pub env: Env,
     /// User-defined functions.
-    pub user_functions: &'a dyn UserFunctions,
+    pub user_functions: Arc<dyn UserFunctions>,
     /// How the container's shapes are meant.
     pub spatial_mode: SpatialMode,
 }
@@ -63,22 +67,23 @@ const LOOKAHEAD_DOCUMENTS_MAX: u64 = 2_000;
 
 /// Makes one page of a query.
 pub async fn run(
-    runtime: &Runtime<'_>,
-    plan: &QueryPlan,
-    input: &Input<'_>,
+    runtime: &Runtime,
+    plan: &Arc<QueryPlan>,
+    input: &Input,
     resume: Option<Resume>,
     limits: Limits,
 ) -> Result<Page, ExecuteError> {
+    let gauge = Arc::new(Gauge::new(runtime.env.clone(), limits));
+    let job = Job { runtime: runtime.clone(), plan: Arc::clone(plan), gauge };
     let mut execution = Execution {
-        runtime,
         plan,
-        frame: Frame::new(plan.slot_count.max(1)),
-        budget: Budget::new(runtime.env, limits),
+        frame: job.frame(),
+        budget: job.budget(),
         page: Page::default(),
         bytes: 0,
         given: resume.as_ref().map_or(0, |resume| resume.given),
         skipped: resume.as_ref().map_or(0, |resume| resume.skipped),
-        query_start: runtime.env.now_micros(),
+        job: &job,
     };
     if plan.limit == Some(0) {
         return Ok(execution.page);
@@ -94,15 +99,14 @@ pub async fn run(
 }
 
 struct Execution<'a> {
-    runtime: &'a Runtime<'a>,
+    job: &'a Job,
     plan: &'a QueryPlan,
     frame: Frame,
-    budget: Budget<'a>,
+    budget: Budget,
     page: Page,
     bytes: usize,
     given: u64,
     skipped: u64,
-    query_start: u64,
 }
 
 /// What came of offering a row to the page.
@@ -117,22 +121,12 @@ enum Offer {
 
 impl Execution<'_> {
     fn with_machine<T>(&self, work: impl FnOnce(&Machine<'_>) -> T) -> T {
-        let random = || self.runtime.env.random_u64();
-        let context = Context {
-            now_microseconds: self.runtime.env.now_micros(),
-            query_start_microseconds: self.query_start,
-            random: &random,
-            spatial_mode: self.runtime.spatial_mode,
-            ..Context::default()
-        };
-        work(&Machine { runtime: self.runtime, context, budget: &self.budget, frame: &self.frame })
+        self.job.with_machine(&self.frame, &self.budget, work)
     }
 
-    /// Binds a document to the plan's first source.
-    fn bind(&self, document: Incoming) {
-        if let Some(source) = self.plan.sources.first() {
-            self.frame.set(source.slot, document.datum);
-        }
+    fn count(&mut self, counts: Counts) {
+        self.page.documents += counts.documents;
+        self.page.document_bytes += counts.bytes;
     }
 
     /// Offers a row to the page.
@@ -165,17 +159,17 @@ impl Execution<'_> {
     }
 
     /// Rows as they come.
-    async fn stream(&mut self, input: &Input<'_>, place: Option<Place>) -> Result<(), ExecuteError> {
+    async fn stream(&mut self, input: &Input, place: Option<Place>) -> Result<(), ExecuteError> {
         let (mut before, mut done) = match place {
             None => (None, Vec::new()),
             Some(Place::Stream(position, index)) => (position, index),
             Some(_) => return Err(ExecuteError::ForeignPosition),
         };
-        let mut reader = Reader::new(input, true, before.clone());
+        let mut reader = Reader::new(input, before.clone());
         let mut examined_when_full = None;
         loop {
             let batch = reader.next().await?;
-            (self.page.documents, self.page.document_bytes) = (reader.documents, reader.bytes);
+            (self.page.documents, self.page.document_bytes) = (reader.counts.documents, reader.counts.bytes);
             let Some(batch) = batch else { return Ok(()) };
             for document in batch {
                 let after = document.after.clone();
@@ -197,16 +191,17 @@ impl Execution<'_> {
                 before = after;
             }
             if self.page.rows.len() >= self.budget.limits().row_count_max {
-                let since = *examined_when_full.get_or_insert(reader.documents);
-                if reader.documents - since > LOOKAHEAD_DOCUMENTS_MAX {
+                let since = *examined_when_full.get_or_insert(reader.counts.documents);
+                if reader.counts.documents - since > LOOKAHEAD_DOCUMENTS_MAX {
                     self.stop_at(Place::Stream(before, Vec::new()));
                     return Ok(());
                 }
             }
-            if self.budget.page_is_over() && before.is_some() && !reader.is_at_end() {
+            if self.job.gauge.page_is_over() && before.is_some() && !reader.is_at_end() {
                 self.stop_at(Place::Stream(before, Vec::new()));
                 return Ok(());
             }
+            tokio::task::yield_now().await;
         }
     }
 
@@ -216,7 +211,7 @@ impl Execution<'_> {
         document: Incoming,
         start: Vec<u32>,
     ) -> Result<Option<Vec<u32>>, ExecuteError> {
-        self.bind(document);
+        self.job.bind(&self.frame, document.datum);
         let plan = self.plan;
         let limits = self.budget.limits();
         let room = limits.row_count_max.saturating_sub(self.page.rows.len()) as u64;
@@ -250,8 +245,8 @@ impl Execution<'_> {
     }
 
     /// Sorted or distinct rows.
-    async fn collect(&mut self, input: &Input<'_>, place: Option<Place>) -> Result<(), ExecuteError> {
-        let keys: &[OrderKey] = if let Order::Keys(keys) = &self.plan.order { keys } else { &[] };
+    async fn collect(&mut self, input: &Input, place: Option<Place>) -> Result<(), ExecuteError> {
+        let keys: &[OrderKey] = self.plan.order_keys();
         let after = match place {
             Some(Place::Key(None, number, index)) => {
                 let found = self.find_keys(input, keys, (number, index)).await?;
@@ -259,52 +254,25 @@ impl Execution<'_> {
             }
             place => resume_after(place)?,
         };
-        let mut collector = self.collector(keys, after);
-        let mut reader = Reader::new(input, false, None);
-        while let Some(batch) = reader.next().await? {
-            for document in batch {
-                let number = document.number;
-                self.bind(document);
-                self.with_machine(|machine| {
-                    collect_document(machine, self.plan, keys, number, &mut collector)
-                })?;
-            }
-        }
-        (self.page.documents, self.page.document_bytes) = (reader.documents, reader.bytes);
-        self.give_sorted(collector.finish());
+        let sink = CollectorSink { collector: self.collector(keys, after) };
+        let (sink, counts) = self.job.everything(input, sink).await?;
+        self.count(counts);
+        self.give_sorted(sink.collector.finish());
         Ok(())
     }
 
     /// The sort keys of a row that were too long for a token: read again from its document.
     async fn find_keys(
         &mut self,
-        input: &Input<'_>,
+        input: &Input,
         keys: &[OrderKey],
         (number, index): (u64, u32),
     ) -> Result<Option<Vec<Value>>, ExecuteError> {
-        let plan = self.plan;
-        let mut reader = Reader::new(input, false, None);
-        while let Some(batch) = reader.next().await? {
-            let Some(document) = batch.into_iter().find(|document| document.number == number) else {
-                continue;
-            };
-            self.bind(document);
-            let (mut at, mut found) = (0, None);
-            self.with_machine(|machine| {
-                machine.visit(plan, &mut || {
-                    if at == index {
-                        let values = keys.iter().map(|key| machine.evaluate(&key.key));
-                        found = Some(values.collect::<Result<Vec<Value>, _>>()?);
-                    }
-                    at += 1;
-                    Ok(if found.is_some() { Flow::Break(()) } else { Flow::Continue(()) })
-                })
-            })?;
-            if found.is_some() {
-                return Ok(found);
-            }
-        }
-        Err(too_long())
+        let wanted = (number, index);
+        let sink = KeysSink { keys: keys.to_vec(), wanted, found: None };
+        let (sink, counts) = self.job.everything(input, sink).await?;
+        self.count(counts);
+        sink.found.map(Some).ok_or_else(too_long)
     }
 
     fn collector(&self, keys: &[OrderKey], after: Option<LastRow>) -> Collector {
@@ -342,32 +310,19 @@ impl Execution<'_> {
     /// Groups and their aggregates.
     async fn group(
         &mut self,
-        input: &Input<'_>,
+        input: &Input,
         grouping: &Grouping,
         place: Option<Place>,
     ) -> Result<(), ExecuteError> {
         let after = resume_after(place)?;
-        let mut groups = Groups::new(grouping);
-        let mut reader = Reader::new(input, false, None);
-        while let Some(batch) = reader.next().await? {
-            for document in batch {
-                let number = document.number;
-                self.bind(document);
-                let mut index = 0;
-                self.with_machine(|machine| {
-                    machine.visit(self.plan, &mut || {
-                        groups.add(machine, (number, index))?;
-                        index += 1;
-                        Ok(Flow::Continue(()))
-                    })
-                })?;
-            }
-        }
-        (self.page.documents, self.page.document_bytes) = (reader.documents, reader.bytes);
-        let keys: &[OrderKey] = if let Order::Keys(keys) = &self.plan.order { keys } else { &[] };
+        let sink = GroupsSink { groups: Groups::new(grouping) };
+        let (sink, counts) = self.job.everything(input, sink).await?;
+        self.count(counts);
+        self.budget.hold(sink.groups.bytes())?;
+        let keys: &[OrderKey] = self.plan.order_keys();
         let mut collector = self.collector(keys, after);
         self.with_machine(|machine| {
-            for group in groups.finish() {
+            for group in sink.groups.finish() {
                 let row = CurrentRow { machine, keys: &group.keys, aggregates: &group.results };
                 collect_row(&row, self.plan, keys, group.first, &mut collector)?;
             }
@@ -380,46 +335,27 @@ impl Execution<'_> {
     /// Ranked rows.
     async fn rank(
         &mut self,
-        input: &Input<'_>,
+        input: &Input,
         components: &[RankComponent],
         place: Option<Place>,
     ) -> Result<(), ExecuteError> {
         if !matches!(place, None | Some(Place::Count)) {
             return Err(ExecuteError::ForeignPosition);
         }
-        let mut statistics: Vec<Statistics> = Vec::new();
-        let mut reader = Reader::new(input, false, None);
-        while let Some(batch) = reader.next().await? {
-            for document in batch {
-                self.bind(document);
-                self.with_machine(|machine| rank::count(machine, components, &mut statistics))?;
-            }
-        }
-        let mut rows: Vec<ScoredRow> = Vec::new();
-        let mut bytes = 0;
-        let mut reader = Reader::new(input, false, None);
-        while let Some(batch) = reader.next().await? {
-            for document in batch {
-                let number = document.number;
-                self.bind(document);
-                let plan = self.plan;
-                self.with_machine(|machine| {
-                    machine.visit(plan, &mut || {
-                        let scores = rank::scores(machine, components, &statistics)?;
-                        if let Some(json) = output(&plan.projection, &machine.row())? {
-                            bytes += json.len() + 100;
-                            rows.push(ScoredRow { scores, place: (number, rows.len() as u32), json });
-                        }
-                        machine.budget.check_memory(bytes)?;
-                        Ok(Flow::Continue(()))
-                    })
-                })?;
-            }
-        }
-        (self.page.documents, self.page.document_bytes) = (reader.documents, reader.bytes);
+        let count = StatisticsSink { components: components.into(), statistics: Vec::new() };
+        let (count, _) = self.job.everything(input, count).await?;
+        let score = ScoreSink {
+            components: components.into(),
+            statistics: count.statistics.into(),
+            rows: Vec::new(),
+            bytes: 0,
+        };
+        let (score, counts) = self.job.everything(input, score).await?;
+        self.count(counts);
         let before = self.given + self.skipped;
-        for row in
-            rank::order(components, rows).into_iter().skip(usize::try_from(before).unwrap_or(usize::MAX))
+        for row in rank::order(components, score.rows)
+            .into_iter()
+            .skip(usize::try_from(before).unwrap_or(usize::MAX))
         {
             match self.offer(row.json) {
                 Offer::Taken => {}
@@ -455,24 +391,7 @@ fn too_long() -> ExecuteError {
     EvaluateError::Query(message.to_owned()).into()
 }
 
-/// Takes the rows of the bound document into a collector.
-fn collect_document(
-    machine: &Machine<'_>,
-    plan: &QueryPlan,
-    keys: &[OrderKey],
-    number: u64,
-    collector: &mut Collector,
-) -> Result<(), EvaluateError> {
-    let mut index = 0;
-    machine.visit(plan, &mut || {
-        collect_row(&machine.row(), plan, keys, (number, index), collector)?;
-        index += 1;
-        Ok(Flow::Continue(()))
-    })?;
-    Ok(())
-}
-
-fn collect_row(
+pub(crate) fn collect_row(
     row: &CurrentRow<'_>,
     plan: &QueryPlan,
     keys: &[OrderKey],
@@ -499,7 +418,10 @@ fn collect_row(
 }
 
 /// A row as JSON. A whole document is copied as it is stored.
-fn output(projection: &Projection, row: &CurrentRow<'_>) -> Result<Option<Vec<u8>>, EvaluateError> {
+pub(crate) fn output(
+    projection: &Projection,
+    row: &CurrentRow<'_>,
+) -> Result<Option<Vec<u8>>, EvaluateError> {
     let mut json = Vec::new();
     if let Projection::Star(slot) = projection {
         row.machine.frame.push_json(*slot, &mut json);

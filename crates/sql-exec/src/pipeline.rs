@@ -11,6 +11,7 @@ use astrarium_sql_plan::expression::SubqueryForm;
 use astrarium_sql_plan::expression::{Expr, Slot, Step};
 use astrarium_sql_plan::plan::{Projection, QueryPlan, SourceKind};
 use astrarium_value::{Object, Value};
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
 
@@ -19,9 +20,9 @@ pub(crate) type Flow = ControlFlow<()>;
 
 /// What everything below a query shares.
 pub(crate) struct Machine<'a> {
-    pub(crate) runtime: &'a Runtime<'a>,
+    pub(crate) runtime: &'a Runtime,
     pub(crate) context: Context<'a>,
-    pub(crate) budget: &'a Budget<'a>,
+    pub(crate) budget: &'a Budget,
     pub(crate) frame: &'a Frame,
 }
 
@@ -36,6 +37,11 @@ impl<'a> Machine<'a> {
     /// The row that the frame holds.
     pub(crate) fn row(&'a self) -> CurrentRow<'a> {
         CurrentRow { machine: self, keys: &[], aggregates: &[] }
+    }
+
+    /// The value of an expression, borrowed if it is a constant.
+    pub(crate) fn value<'e>(&self, expression: &'e Expr) -> Result<Cow<'e, Value>, EvaluateError> {
+        evaluate(expression, &self.row())
     }
 
     pub(crate) fn evaluate(&self, expression: &Expr) -> Result<Value, EvaluateError> {
@@ -82,10 +88,10 @@ impl<'a> Machine<'a> {
             SourceKind::Documents => return self.for_each_row(plan, index + 1, track, visit),
             SourceKind::Value(value) => match self.evaluate(value)? {
                 Value::Undefined => Vec::new(),
-                value => vec![value],
+                value => vec![Datum::Value(value)],
             },
-            SourceKind::Elements(value) => elements(self.evaluate(value)?),
-            SourceKind::Rows(query) => self.rows(query)?,
+            SourceKind::Elements(value) => self.elements(value)?,
+            SourceKind::Rows(query) => self.rows(query)?.into_iter().map(Datum::Value).collect(),
             SourceKind::ElementsOfRows(query) => self.rows(query)?.into_iter().flat_map(elements).collect(),
         };
         let (resuming, from) = track.map_or((false, 0), |track| track.start_of(index));
@@ -94,12 +100,22 @@ impl<'a> Machine<'a> {
                 track.set(index, position, resuming && position == from);
             }
             self.budget.step()?;
-            self.frame.set(source.slot, Datum::Value(item));
+            self.frame.set(source.slot, item);
             if self.for_each_row(plan, index + 1, track, visit)?.is_break() {
                 return Ok(Flow::Break(()));
             }
         }
         Ok(Flow::Continue(()))
+    }
+
+    /// The elements of an array. Those of an array in a stored document stay text until something of them is asked for.
+    fn elements(&self, array: &Expr) -> Result<Vec<Datum>, EvaluateError> {
+        if let Expr::Path(slot, steps) = array
+            && let Some(elements) = self.frame.elements(*slot, steps)
+        {
+            return Ok(elements);
+        }
+        Ok(elements(self.evaluate(array)?))
     }
 
     /// All rows of a subquery.
@@ -109,7 +125,7 @@ impl<'a> Machine<'a> {
         let mut keep = |row: Option<Value>| {
             if let Some(row) = row {
                 bytes += approximate_bytes(&row);
-                self.budget.check_memory(bytes)?;
+                self.budget.check_moment(bytes)?;
                 rows.push(row);
             }
             Ok::<(), EvaluateError>(())
@@ -117,7 +133,8 @@ impl<'a> Machine<'a> {
         if let Some(grouping) = &plan.grouping {
             let mut groups = Groups::new(grouping);
             self.visit(plan, &mut || {
-                groups.add(self, (0, 0))?;
+                groups.add(self, grouping, (0, 0))?;
+                self.budget.check_moment(groups.bytes())?;
                 Ok(Flow::Continue(()))
             })?;
             for group in groups.finish() {
@@ -152,8 +169,8 @@ impl<'a> Machine<'a> {
 }
 
 /// The elements of an array; nothing for any other value.
-fn elements(value: Value) -> Vec<Value> {
-    if let Value::Array(items) = value { items } else { Vec::new() }
+fn elements(value: Value) -> Vec<Datum> {
+    if let Value::Array(items) = value { items.into_iter().map(Datum::Value).collect() } else { Vec::new() }
 }
 
 /// How far the loops over a query's sources are, so that a page can go on in the middle of a product without making the

@@ -36,12 +36,13 @@ pub fn bind(query: &Query, catalog: &Catalog<'_>, parameters: &Parameters) -> Re
         scopes: Vec::new(),
         slot_count: 0,
         root: None,
+        root_unnamed: false,
         computed_allowed: true,
         input: None,
     };
     let mut plan = binder.query(query)?;
     plan.slot_count = binder.slot_count;
-    plan.input = binder.input.map(Box::new);
+    plan.input = binder.input.map(Arc::new);
     Ok(plan)
 }
 
@@ -53,6 +54,8 @@ struct Binder<'a> {
     slot_count: usize,
     /// The slot of the whole document.
     root: Option<Slot>,
+    /// Whether the next name for the container stands for that document: in the subquery of `FROM (SELECT ..)`.
+    root_unnamed: bool,
     /// Off while a computed property is resolved: they may not use each other.
     computed_allowed: bool,
     /// The subquery that a whole query reads instead of the container.

@@ -2,13 +2,14 @@
 //!
 //! `bind` turns the tree, the parameters and what the container defines into a [`QueryPlan`]; `rules` improve it, each in
 //! a file of its own, without changing its answer; `routing` finds the partition keys that a filter pins; `explain`
-//! prints a plan for people, `client_plan` for SDKs.
+//! prints a plan for people, `client_plan` for SDKs; `advice` says what could be asked more cheaply.
 //! Invariants
 //! - A plan holds no names: aliases are slots, functions are pointers, parameters are values.
 //! - A rule takes a plan and gives a plan with the same rows.
 //!
 //! Not here: reading documents and evaluating (`sql-exec`), the grammar (`sql-syntax`).
 
+pub mod advice;
 mod bind;
 pub mod client_plan;
 mod error;

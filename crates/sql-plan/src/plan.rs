@@ -26,7 +26,7 @@ pub struct QueryPlan {
     /// Slots that a frame needs for this query and all inside it.
     pub slot_count: usize,
     /// The query whose rows are this one's documents: `FROM (SELECT ..)` of a whole query.
-    pub input: Option<Box<QueryPlan>>,
+    pub input: Option<Arc<QueryPlan>>,
 }
 
 /// A source of rows, bound to a slot.
@@ -128,6 +128,11 @@ pub enum Score {
 }
 
 impl QueryPlan {
+    /// The keys that rows are sorted by; none if they are not, or by rank.
+    pub fn order_keys(&self) -> &[OrderKey] {
+        if let Order::Keys(keys) = &self.order { keys } else { &[] }
+    }
+
     /// A plan of one empty row: what stands in while a plan is taken apart.
     pub(crate) fn nothing() -> QueryPlan {
         QueryPlan {

@@ -28,9 +28,8 @@ pub fn route(plan: &QueryPlan, definition: &PartitionKeyDefinition) -> Route {
     else {
         return Route::Everything;
     };
-    let conditions = plan.filters.iter().flatten();
     let mut levels: Vec<Option<Vec<Value>>> = vec![None; definition.paths.len()];
-    for condition in conditions {
+    for condition in conditions(plan) {
         for (level, path) in definition.paths.iter().enumerate() {
             let own = |expression: &Expr| is_path(expression, source.slot, path.segments());
             if let Some(values) = allowed(condition, &own) {
@@ -57,6 +56,19 @@ pub fn route(plan: &QueryPlan, definition: &PartitionKeyDefinition) -> Route {
         Some(first) if first.is_empty() => Route::Everything,
         _ => Route::Keys(keys.into_iter().map(PartitionKey::new).collect()),
     }
+}
+
+/// What every row meets: the filter, and those of subqueries without whose rows there are none.
+fn conditions(plan: &QueryPlan) -> Vec<&Expr> {
+    let mut all: Vec<&Expr> = plan.filters.iter().flatten().collect();
+    for source in &plan.sources {
+        if let SourceKind::Rows(inner) | SourceKind::ElementsOfRows(inner) = &source.kind
+            && inner.grouping.is_none()
+        {
+            all.extend(conditions(inner));
+        }
+    }
+    all
 }
 
 /// The values that a condition allows a path to have; none if it says nothing about it.

@@ -15,6 +15,7 @@ mod feed;
 pub mod incoming;
 mod present;
 mod scoped;
+mod slices;
 pub mod sweep;
 pub mod transaction;
 pub mod verify;
@@ -23,6 +24,7 @@ pub use feed::PageLimit;
 pub use incoming::{Incoming, Refusal};
 pub use present::{etag_text, push_document, push_etag, system_property};
 pub use scoped::{FeedError, FeedPage, FeedPosition, FeedReader, FeedScope};
+pub use slices::{Documents, KeySlice};
 pub use transaction::{BYTE_TALLY, DOCUMENT_TALLY, Location, Transaction};
 
 use astrarium_catalog::definition::container::DefaultTtl;

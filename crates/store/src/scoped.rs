@@ -11,6 +11,7 @@ use astrarium_keys::body::Body;
 use astrarium_kv::Snapshot;
 use astrarium_partition::{EffectiveKey, EffectiveRange, PartitionKey};
 use bytes::Bytes;
+use std::sync::Arc;
 
 /// Which documents a feed gives.
 #[derive(Debug, Clone)]
@@ -91,17 +92,17 @@ pub enum FeedError {
 const SORTED_SCOPE_MAX: PageLimit = PageLimit { count_max: 2_000, bytes_max: 4 << 20 };
 
 /// What a feed reads from.
-#[derive(Clone, Copy)]
-pub struct FeedReader<'a> {
+#[derive(Clone)]
+pub struct FeedReader {
     /// The view of the data.
-    pub snapshot: &'a dyn Snapshot,
+    pub snapshot: Arc<dyn Snapshot>,
     /// The container.
-    pub container: &'a Container,
+    pub container: Arc<Container>,
     /// What counts as expired.
     pub expiry: Expiry,
 }
 
-impl FeedReader<'_> {
+impl FeedReader {
     /// Reads a page in the feed's order.
     pub async fn page(
         &self,
@@ -127,39 +128,7 @@ impl FeedReader<'_> {
         }
     }
 
-    /// Reads a page in whatever order is cheapest; positions are good only for this function.
-    pub async fn page_any_order(
-        &self,
-        scope: &FeedScope,
-        position: Option<FeedPosition>,
-        limit: PageLimit,
-    ) -> Result<FeedPage, FeedError> {
-        let definition = &self.container.definition.partition_key;
-        let (keys, place) = match scope {
-            FeedScope::All => (Scope::Slice(EffectiveRange::full()), EffectiveRange::full()),
-            FeedScope::Range(id) => {
-                let range = self.range(*id)?;
-                // The last effective key of a range is the first of the next one, which is in another shard.
-                (
-                    Scope::Slice(range.keys.clone()),
-                    EffectiveRange { min: range.keys.min.clone(), max: range.keys.min.clone() },
-                )
-            }
-            FeedScope::Partition(key) => {
-                let effective = definition.effective(key);
-                let place = EffectiveRange { min: effective.clone(), max: effective.clone() };
-                (Scope::Partition(key, effective), place)
-            }
-            FeedScope::Slice(slice) => (Scope::Slice(slice.clone()), slice.clone()),
-        };
-        let (index, after) = self.start(&place.min, position.as_ref())?;
-        let range = &self.container.ranges[index];
-        let after = after.filter(|suffix| !suffix.is_empty());
-        let page = by_key(self.snapshot, range, &keys, after.as_deref(), limit, self.expiry).await?;
-        Ok(self.keyed_page(index, &place, page.documents, page.resume))
-    }
-
-    fn range(&self, id: u32) -> Result<&Range, FeedError> {
+    pub(crate) fn range(&self, id: u32) -> Result<&Range, FeedError> {
         self.container.ranges.iter().find(|range| range.id == id).ok_or(FeedError::RangeGone)
     }
 
@@ -175,7 +144,7 @@ impl FeedReader<'_> {
             Some(_) => return Err(FeedError::ForeignPosition),
         };
         let index = ranges.iter().position(|range| range.id == range_id).ok_or(FeedError::RangeGone)?;
-        let page = by_insertion(self.snapshot, &ranges[index], number, limit, self.expiry).await?;
+        let page = by_insertion(&*self.snapshot, &ranges[index], number, limit, self.expiry).await?;
         let at = |number: u64| FeedPosition::Number { range_id, number };
         let next = ranges.get(index + 1).map(|next| FeedPosition::Number { range_id: next.id, number: 0 });
         let documents = page.documents.into_iter().map(|(number, body)| (at(number), body)).collect();
@@ -197,13 +166,13 @@ impl FeedReader<'_> {
         }
         let after = after.filter(|suffix| !suffix.is_empty());
         if after.is_none() {
-            let small = by_key(self.snapshot, range, scope, None, SORTED_SCOPE_MAX, self.expiry).await?;
+            let small = by_key(&*self.snapshot, range, scope, None, SORTED_SCOPE_MAX, self.expiry).await?;
             if small.resume.is_none() {
                 let all = small.documents.into_iter().map(|(_, body)| body).collect();
                 return Ok(self.sorted_page(index, place, all, 0, limit));
             }
         }
-        let page = by_key(self.snapshot, range, scope, after.as_deref(), limit, self.expiry).await?;
+        let page = by_key(&*self.snapshot, range, scope, after.as_deref(), limit, self.expiry).await?;
         Ok(self.keyed_page(index, place, page.documents, page.resume))
     }
 
@@ -254,8 +223,8 @@ impl FeedReader<'_> {
         let mut kept: Vec<Body> = Vec::new();
         let mut after: Option<Bytes> = None;
         loop {
-            let page =
-                by_key(self.snapshot, range, scope, after.as_deref(), SORTED_SCOPE_MAX, self.expiry).await?;
+            let page = by_key(&*self.snapshot, range, scope, after.as_deref(), SORTED_SCOPE_MAX, self.expiry)
+                .await?;
             let bodies = page.documents.into_iter().map(|(_, body)| body);
             kept.extend(bodies.filter(|body| body.header.number > after_number));
             kept.sort_by_key(|body| body.header.number);

@@ -80,7 +80,7 @@ impl Collector {
         &mut self,
         row: SortedRow,
         value: Option<Value>,
-        budget: &Budget<'_>,
+        budget: &Budget,
     ) -> Result<(), EvaluateError> {
         let bytes = row.json.len() + 100 + row.keys.iter().map(approximate_bytes).sum::<usize>();
         if let (Some(distinct), Some(value)) = (&mut self.distinct, value) {
@@ -99,14 +99,23 @@ impl Collector {
         }
         self.bytes += bytes;
         self.rows.push(row);
-        if self.bytes > budget.limits().memory_bytes_max && self.distinct.is_none() {
-            self.shrink();
+        if self.distinct.is_some() {
+            return budget.hold(self.bytes);
         }
-        budget.check_memory(self.bytes)?;
-        if self.distinct.is_none() && self.rows.len() >= self.count_max.saturating_mul(2).max(1_024) {
+        let enough = self.rows.len() >= self.count_max.saturating_mul(2).max(1_024);
+        if enough || budget.hold(self.bytes).is_err() {
             self.shrink();
+            budget.hold(self.bytes)?;
         }
         Ok(())
+    }
+
+    /// Drops what cannot be part of the page.
+    pub(crate) fn settle(&mut self, budget: &Budget) -> Result<(), EvaluateError> {
+        if self.distinct.is_none() {
+            self.shrink();
+        }
+        budget.hold(self.bytes)
     }
 
     /// Sorts, and drops what cannot be part of the page.
@@ -122,6 +131,27 @@ impl Collector {
             .map(|row| row.json.len() + 100 + row.keys.iter().map(approximate_bytes).sum::<usize>())
             .sum();
         self.rows = rows;
+    }
+
+    /// A collector of the same kind that has no rows yet.
+    pub(crate) fn empty(&self) -> Collector {
+        let distinct = self.distinct.is_some();
+        Collector::new(self.descending.clone(), self.after.clone(), self.count_max, distinct)
+    }
+
+    /// Takes in the rows of another part of the documents.
+    pub(crate) fn merge(&mut self, other: Collector, budget: &Budget) -> Result<(), EvaluateError> {
+        let mut values: Vec<Option<Value>> = Vec::new();
+        values.resize(other.rows.len(), None);
+        for (value, index) in other.distinct.into_iter().flatten() {
+            values[index] = Some(value);
+        }
+        for (row, value) in other.rows.into_iter().zip(values) {
+            if self.wants(&row.keys, row.place) {
+                self.add(row, value, budget)?;
+            }
+        }
+        Ok(())
     }
 
     /// The rows after the last one given, in order.

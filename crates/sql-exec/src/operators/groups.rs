@@ -13,11 +13,13 @@ use hashbrown::HashMap;
 pub(crate) type RowPlace = (u64, u32);
 
 /// Groups under way.
-pub(crate) struct Groups<'a> {
-    grouping: &'a Grouping,
+#[derive(Default)]
+pub(crate) struct Groups {
     by_keys: HashMap<Vec<Value>, usize, RandomState>,
     found: Vec<Group>,
     bytes: usize,
+    /// The keys of the row at hand, kept for their memory.
+    keys: Vec<Value>,
 }
 
 struct Group {
@@ -36,42 +38,76 @@ pub(crate) struct FinishedGroup {
 /// What a group takes beside its keys and lists.
 const GROUP_BYTES: usize = 200;
 
-impl<'a> Groups<'a> {
-    pub(crate) fn new(grouping: &'a Grouping) -> Groups<'a> {
-        let mut groups = Groups { grouping, by_keys: HashMap::default(), found: Vec::new(), bytes: 0 };
+impl Groups {
+    pub(crate) fn new(grouping: &Grouping) -> Groups {
+        let mut groups = Groups::default();
         if grouping.keys.is_empty() {
             // Without GROUP BY there is one group, rows or not.
-            groups.group(Vec::new(), (0, 0));
+            groups.group(&[], grouping, (0, 0));
         }
         groups
     }
 
+    /// About how much memory the groups hold.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Takes the machine's current row into its group.
-    pub(crate) fn add(&mut self, machine: &Machine<'_>, place: RowPlace) -> Result<(), EvaluateError> {
-        let keys: Vec<Value> =
-            self.grouping.keys.iter().map(|key| machine.evaluate(key)).collect::<Result<_, _>>()?;
-        let index = self.group(keys, place);
-        for (position, aggregate) in self.grouping.aggregates.iter().enumerate() {
-            let value = machine.evaluate(&aggregate.argument)?;
-            let accumulator = &mut self.found[index].accumulators[position];
+    pub(crate) fn add(
+        &mut self,
+        machine: &Machine<'_>,
+        grouping: &Grouping,
+        place: RowPlace,
+    ) -> Result<(), EvaluateError> {
+        let mut keys = std::mem::take(&mut self.keys);
+        keys.clear();
+        for key in &grouping.keys {
+            keys.push(machine.evaluate(key)?);
+        }
+        let index = self.group(&keys, grouping, place);
+        self.keys = keys;
+        let group = &mut self.found[index];
+        for (accumulator, aggregate) in group.accumulators.iter_mut().zip(&grouping.aggregates) {
+            let value = machine.value(&aggregate.argument)?;
             let before = accumulator.bytes();
             accumulator.add(&value);
             self.bytes = (self.bytes + accumulator.bytes()).saturating_sub(before);
         }
-        self.found[index].first = self.found[index].first.min(place);
-        machine.budget.check_memory(self.bytes)
+        group.first = group.first.min(place);
+        Ok(())
     }
 
-    fn group(&mut self, keys: Vec<Value>, first: RowPlace) -> usize {
-        if let Some(index) = self.by_keys.get(&keys) {
+    fn group(&mut self, keys: &[Value], grouping: &Grouping, first: RowPlace) -> usize {
+        if let Some(index) = self.by_keys.get(keys) {
             return *index;
         }
-        let accumulators =
-            self.grouping.aggregates.iter().map(|aggregate| aggregate.function.start()).collect();
-        self.bytes += GROUP_BYTES + keys.iter().map(approximate_bytes).sum::<usize>() * 2;
-        self.by_keys.insert(keys.clone(), self.found.len());
-        self.found.push(Group { keys, accumulators, first });
+        let accumulators = grouping.aggregates.iter().map(|aggregate| aggregate.function.start()).collect();
+        self.keep(Group { keys: keys.to_vec(), accumulators, first })
+    }
+
+    fn keep(&mut self, group: Group) -> usize {
+        self.bytes += GROUP_BYTES + group.keys.iter().map(approximate_bytes).sum::<usize>() * 2;
+        self.by_keys.insert(group.keys.clone(), self.found.len());
+        self.found.push(group);
         self.found.len() - 1
+    }
+
+    /// Takes in the groups of later rows.
+    pub(crate) fn merge(&mut self, later: Groups) {
+        for group in later.found {
+            let Some(&index) = self.by_keys.get(&group.keys) else {
+                self.keep(group);
+                continue;
+            };
+            let own = &mut self.found[index];
+            own.first = own.first.min(group.first);
+            for (accumulator, later) in own.accumulators.iter_mut().zip(group.accumulators) {
+                let before = accumulator.bytes();
+                accumulator.merge(later);
+                self.bytes = (self.bytes + accumulator.bytes()).saturating_sub(before);
+            }
+        }
     }
 
     pub(crate) fn finish(self) -> impl Iterator<Item = FinishedGroup> {

@@ -58,6 +58,22 @@ pub(crate) fn count(
     Ok(())
 }
 
+/// Adds the statistics of other documents.
+pub(crate) fn merge(statistics: &mut Vec<Statistics>, others: Vec<Statistics>) {
+    if statistics.is_empty() {
+        *statistics = others;
+        return;
+    }
+    for (own, other) in statistics.iter_mut().zip(others) {
+        own.documents += other.documents;
+        own.words += other.words;
+        own.hits.resize(own.hits.len().max(other.hits.len()), 0.0);
+        for (own, other) in own.hits.iter_mut().zip(other.hits) {
+            *own += other;
+        }
+    }
+}
+
 /// The scores of the machine's current row.
 pub(crate) fn scores(
     machine: &Machine<'_>,

@@ -236,6 +236,8 @@ impl Binder<'_> {
         }
         let Some(function) = astrarium_sql_functions::find(name) else {
             let message = format!("'{name}' is not a recognized built-in function name.");
+            // The name alone is at fault, not its arguments.
+            let span = Span::new(span.start as usize, span.start as usize + name.len());
             return Err(PlanError::new(span, "SC2005", message));
         };
         if !function.takes(bound.len()) {

@@ -43,18 +43,18 @@ impl Binder<'_> {
             ast::SourceKind::Iterate { alias, collection } => {
                 let kind = match collection {
                     Collection::Path(path) => SourceKind::Elements(self.source_path(path, first, sources)?),
-                    Collection::Subquery(query) => SourceKind::ElementsOfRows(Box::new(self.query(query)?)),
+                    Collection::Subquery(query) => match self.whole_input(query, first, sources)? {
+                        Some(row) => SourceKind::Elements(Expr::Path(row, Vec::new())),
+                        None => SourceKind::ElementsOfRows(Box::new(self.query(query)?)),
+                    },
                 };
                 let slot = self.new_slot();
                 sources.push(Source { slot, kind });
                 self.name(Some(alias.text.clone()), slot, alias.span)
             }
             ast::SourceKind::Subquery { query, alias } => {
-                if first && self.scopes.len() == 1 {
-                    // The only source of a whole query: its rows stand where documents would.
-                    self.input = Some(bind(query, &self.catalog, self.parameters)?);
-                    let slot = self.documents(sources);
-                    return self.name(alias.as_ref().map(|alias| alias.text.clone()), slot, source.span);
+                if let Some(row) = self.whole_input(query, first, sources)? {
+                    return self.name(alias.as_ref().map(|alias| alias.text.clone()), row, source.span);
                 }
                 let plan = self.query(query)?;
                 let slot = self.new_slot();
@@ -64,10 +64,32 @@ impl Binder<'_> {
         }
     }
 
+    /// Gets ready for a subquery as the first source of a whole query, which reads the container itself. Where it merges
+    /// documents, its rows stand where documents would: their slot. Otherwise each document has its own rows, as in a
+    /// join, so that pages and ranges come one after another.
+    fn whole_input(
+        &mut self,
+        query: &ast::Query,
+        first: bool,
+        sources: &mut Vec<Source>,
+    ) -> Result<Option<Slot>, PlanError> {
+        if !first || self.scopes.len() > 1 {
+            return Ok(None);
+        }
+        if is_row_by_row(query) {
+            self.documents(sources);
+            self.root_unnamed = true;
+            return Ok(None);
+        }
+        self.input = Some(bind(query, &self.catalog, self.parameters)?);
+        Ok(Some(self.documents(sources)))
+    }
+
+    /// Gives a source its name; one without a name is only seen by `SELECT *`.
     fn name(&mut self, name: Option<String>, slot: Slot, span: Span) -> Result<(), PlanError> {
-        let Some(name) = name else { return Ok(()) };
+        let name = name.unwrap_or_default();
         let names = self.scopes.last_mut().expect("a query has a scope");
-        if names.iter().any(|(own, _)| *own == name) {
+        if !name.is_empty() && names.iter().any(|(own, _)| *own == name) {
             let message = format!("The input alias '{name}' is specified more than once in the FROM clause.");
             return Err(PlanError::new(span, "SC2011", message));
         }
@@ -97,6 +119,10 @@ impl Binder<'_> {
                 }
                 match self.root {
                     None if first => Ok(Expr::Path(self.documents(sources), Vec::new())),
+                    Some(root) if first && self.root_unnamed => {
+                        self.root_unnamed = false;
+                        Ok(Expr::Path(root, Vec::new()))
+                    }
                     // `root` always means the document, also inside a subquery.
                     Some(root) if name.eq_ignore_ascii_case("root") => Ok(Expr::Path(root, Vec::new())),
                     _ => Err(unresolved(name, path.span)),
@@ -120,6 +146,19 @@ impl Binder<'_> {
         let scopes = self.scopes.iter().rev();
         scopes.flat_map(|names| names.iter()).find(|(own, _)| own == name).map(|(_, slot)| *slot)
     }
+}
+
+/// Whether a subquery's rows are made of one document each: it reads the container and merges nothing.
+fn is_row_by_row(query: &ast::Query) -> bool {
+    let from = match query.from.as_ref().map(|from| &from.first.kind) {
+        None => false,
+        Some(
+            ast::SourceKind::Subquery { query, .. }
+            | ast::SourceKind::Iterate { collection: Collection::Subquery(query), .. },
+        ) => is_row_by_row(query),
+        Some(_) => true,
+    };
+    from && !query.select.distinct && query.group_by.is_empty() && !super::grouping::has_aggregate(query)
 }
 
 /// One more step into a value.

@@ -63,6 +63,8 @@ pub struct Way {
     pub scope: QueryScope,
     /// Rows of a page.
     pub page_size: usize,
+    /// Whether reading is spread over all cores even for a few documents.
+    pub spread_work: bool,
 }
 
 impl Stage {
@@ -121,7 +123,13 @@ impl Stage {
 
     /// The ways in which a query must give the same.
     pub fn ways(&self, set: &Set, setting: &Setting) -> Result<Vec<Way>, String> {
-        let way = |name, scope, page_size| Way { name, container: set.spread.clone(), scope, page_size };
+        let way = |name, scope, page_size| Way {
+            name,
+            container: set.spread.clone(),
+            scope,
+            page_size,
+            spread_work: page_size == 3,
+        };
         if let Some(key) = &setting.key {
             let key = PartitionKey::parse_header(key).map_err(|error| error.to_string())?;
             let scope = self.account.partition_scope(&set.spread, &key).map_err(|error| error.to_string())?;
@@ -141,14 +149,16 @@ impl Stage {
         if !setting.closed {
             let slice = QueryScope::Given(FeedScope::Slice(EffectiveRange::full()));
             ways.push(way("slice, pages of 2", slice, 2));
-            ways.push(way("range", QueryScope::Given(FeedScope::Range(0)), ONE_PAGE));
+            let range = way("range", QueryScope::Given(FeedScope::Range(0)), ONE_PAGE);
+            ways.push(Way { spread_work: true, ..range });
         }
         if let Some(container) = set.together.clone().filter(|_| !setting.closed) {
             let key = PartitionKey::default();
             let scope = self.account.partition_scope(&container, &key).map_err(|error| error.to_string())?;
             for (name, page_size) in [("one partition", ONE_PAGE), ("one partition, pages of 1", 1)] {
                 let scope = QueryScope::Given(scope.clone());
-                ways.push(Way { name, container: container.clone(), scope, page_size });
+                let spread_work = page_size == 1;
+                ways.push(Way { name, container: container.clone(), scope, page_size, spread_work });
             }
         }
         Ok(ways)
@@ -156,7 +166,11 @@ impl Stage {
 
     /// Asks a query to its end.
     pub fn ask(&self, query: &Query, way: &Way) -> Answer {
-        self.ask_within(query, way, Limits { row_count_max: way.page_size, ..Limits::default() })
+        let mut limits = Limits { row_count_max: way.page_size, ..Limits::default() };
+        if way.spread_work {
+            limits.alone_documents_max = 0;
+        }
+        self.ask_within(query, way, limits)
     }
 
     /// Asks a query to its end, each page within limits.

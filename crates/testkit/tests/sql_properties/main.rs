@@ -22,6 +22,7 @@ use astrarium_testkit::sql::naive::rows;
 use astrarium_testkit::sql::stage::{ONE_PAGE, Stage, read_query};
 use proptest::prelude::*;
 use std::cell::RefCell;
+use std::sync::Arc;
 
 /// What the server adds to documents.
 const SYSTEM_PROPERTIES: [&str; 5] = ["_rid", "_self", "_etag", "_attachments", "_ts"];
@@ -144,7 +145,7 @@ proptest! {
         let improved = astrarium_sql_plan::plan(&tree, &catalog, &parameters).map_err(refused)?;
         for (what, plan) in [("without rules", &bare), ("with rules", &improved)] {
             for size in [ONE_PAGE, page_size] {
-                check_same(&format!("{what}, pages of {size}"), &text, &expected, &run_plan(plan, &values, size)?)?;
+                check_same(&format!("{what}, pages of {size}"), &text, &expected, &run_plan(&Arc::new(plan.clone()), &values, size)?)?;
             }
         }
         prop_assert!(!astrarium_sql_plan::explain::explain(&improved).is_empty());
@@ -198,9 +199,12 @@ impl UserFunctions for NoFunctions {
 }
 
 /// All rows of a plan over values at hand.
-fn run_plan(plan: &QueryPlan, values: &[Value], page_size: usize) -> Result<Vec<Json>, TestCaseError> {
-    let env = Env::system();
-    let runtime = Runtime { env: &env, user_functions: &NoFunctions, spatial_mode: SpatialMode::Geography };
+fn run_plan(plan: &Arc<QueryPlan>, values: &[Value], page_size: usize) -> Result<Vec<Json>, TestCaseError> {
+    let runtime = Runtime {
+        env: Env::system(),
+        user_functions: Arc::new(NoFunctions),
+        spatial_mode: SpatialMode::Geography,
+    };
     let limits = Limits { row_count_max: page_size, ..Limits::default() };
     let input = match &plan.input {
         Some(inner) => {

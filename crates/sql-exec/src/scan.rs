@@ -1,0 +1,220 @@
+//! Looks at every document of a query's input, in any order and on all cores.
+//!
+//! In: an input, and a [`Sink`] that takes documents. Out: the sink, and what was read.
+//! The first documents are read at once, so a small query costs nothing extra. What is left then is divided into parts,
+//! each with a sink of its own; as many tasks as there are cores take part after part.
+//! Invariants
+//! - Parts are merged in their order, and where they begin depends on the data only: the same data gives the same
+//!   result, sums included, on any machine.
+//! - Between two steps a task gives way to others: a long query holds up nobody.
+
+use crate::budget::{Budget, Gauge};
+use crate::frame::{Datum, Frame};
+use crate::page::{ExecuteError, Runtime};
+use crate::pipeline::Machine;
+use crate::rows::{Batch, Counts, Cursor, Input};
+use astrarium_sql_functions::Context;
+use astrarium_sql_plan::evaluate::EvaluateError;
+use astrarium_sql_plan::plan::QueryPlan;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::task::{JoinSet, yield_now};
+
+/// Parts that the rest is divided into: more than cores, because parts differ in size.
+const PART_COUNT: usize = 32;
+
+/// What takes documents in.
+pub(crate) trait Sink: Send + Sized + 'static {
+    /// Takes the rows of the machine's document, which has this number.
+    fn take(&mut self, machine: &Machine<'_>, plan: &QueryPlan, number: u64) -> Result<(), EvaluateError>;
+
+    /// A sink of the same kind that has taken nothing.
+    fn empty(&self) -> Self;
+
+    /// Takes in what another sink has taken from later documents.
+    fn merge(&mut self, later: Self, budget: &Budget) -> Result<(), EvaluateError>;
+
+    /// Gives back what it holds and will not need, once its part of the documents is over.
+    fn settle(&mut self, _: &Budget) -> Result<(), EvaluateError> {
+        Ok(())
+    }
+}
+
+/// A query under way, shared by its tasks.
+#[derive(Clone)]
+pub(crate) struct Job {
+    pub(crate) runtime: Runtime,
+    pub(crate) plan: Arc<QueryPlan>,
+    pub(crate) gauge: Arc<Gauge>,
+}
+
+impl Job {
+    pub(crate) fn frame(&self) -> Frame {
+        Frame::new(self.plan.slot_count.max(1))
+    }
+
+    pub(crate) fn budget(&self) -> Budget {
+        Budget::new(Arc::clone(&self.gauge))
+    }
+
+    /// Hands what evaluates expressions to some work.
+    pub(crate) fn with_machine<T>(
+        &self,
+        frame: &Frame,
+        budget: &Budget,
+        work: impl FnOnce(&Machine<'_>) -> T,
+    ) -> T {
+        let env = &self.gauge.env;
+        let random = || env.random_u64();
+        let context = Context {
+            now_microseconds: env.now_micros(),
+            query_start_microseconds: self.gauge.began,
+            random: &random,
+            spatial_mode: self.runtime.spatial_mode,
+            ..Context::default()
+        };
+        work(&Machine { runtime: &self.runtime, context, budget, frame })
+    }
+
+    /// Binds a document to the plan's first source.
+    pub(crate) fn bind(&self, frame: &Frame, document: Datum) {
+        if let Some(source) = self.plan.sources.first() {
+            frame.set(source.slot, document);
+        }
+    }
+
+    /// Hands every document of an input to a sink.
+    pub(crate) async fn everything<S: Sink>(
+        &self,
+        input: &Input,
+        mut sink: S,
+    ) -> Result<(S, Counts), ExecuteError> {
+        let mut worker = Worker::new(self.clone());
+        let (reader, scope) = match input {
+            Input::Nothing => {
+                worker.take([Ok((Datum::Empty, 0))], &mut sink)?;
+                return Ok((sink, Counts::default()));
+            }
+            Input::Values(values) => {
+                let values =
+                    values.iter().zip(1..).map(|(value, number)| Ok((Datum::Value(value.clone()), number)));
+                worker.take(values, &mut sink)?;
+                return Ok((sink, Counts::default()));
+            }
+            Input::Container(reader, scope) => (reader, scope),
+        };
+        let mut cursor = Cursor::new(reader.clone(), reader.slices(scope)?);
+        while worker.counts.documents < self.gauge.limits.alone_documents_max {
+            let Some(batch) = cursor.next().await? else { return Ok((sink, worker.counts)) };
+            worker.take_batch(batch, &mut sink)?;
+            yield_now().await;
+        }
+        let parts = cursor.divide(PART_COUNT).await?;
+        self.in_parallel(parts, Merged { sink, worker, next: 0, waiting: BTreeMap::new() }).await
+    }
+
+    /// Reads all parts on all cores.
+    async fn in_parallel<S: Sink>(
+        &self,
+        parts: Vec<Cursor>,
+        merged: Merged<S>,
+    ) -> Result<(S, Counts), ExecuteError> {
+        let task_count = std::thread::available_parallelism().map_or(1, usize::from).min(parts.len());
+        let parts = Arc::new(Mutex::new(parts.into_iter().enumerate()));
+        let empty = merged.sink.empty();
+        let merged = Arc::new(Mutex::new(merged));
+        let mut tasks = JoinSet::new();
+        for _ in 0..task_count {
+            let (job, parts, merged, empty) =
+                (self.clone(), Arc::clone(&parts), Arc::clone(&merged), empty.empty());
+            tasks.spawn(async move {
+                loop {
+                    let part = parts.lock().next();
+                    let Some((place, cursor)) = part else { return Ok::<_, ExecuteError>(()) };
+                    let mut worker = Worker::new(job.clone());
+                    let sink = worker.take_all(cursor, empty.empty()).await?;
+                    merged.lock().add(place, sink, worker)?;
+                }
+            });
+        }
+        while let Some(outcome) = tasks.join_next().await {
+            match outcome {
+                Ok(outcome) => outcome?,
+                Err(failure) => std::panic::resume_unwind(failure.into_panic()),
+            }
+        }
+        let merged = Arc::into_inner(merged).expect("the tasks are over").into_inner();
+        Ok((merged.sink, merged.worker.counts))
+    }
+}
+
+/// What the parts have come to so far. Tasks take the parts in order, so few wait here for one before them.
+struct Merged<S> {
+    sink: S,
+    worker: Worker,
+    next: usize,
+    /// Parts that were done before their turn. The worker of each goes along, for its budget counts what the sink holds.
+    waiting: BTreeMap<usize, (S, Worker)>,
+}
+
+impl<S: Sink> Merged<S> {
+    fn add(&mut self, place: usize, sink: S, worker: Worker) -> Result<(), EvaluateError> {
+        self.waiting.insert(place, (sink, worker));
+        while let Some((later, part)) = self.waiting.remove(&self.next) {
+            self.next += 1;
+            self.worker.counts.add(part.counts);
+            self.sink.merge(later, &self.worker.budget)?;
+        }
+        Ok(())
+    }
+}
+
+/// One of the tasks of a query, with a frame and a budget of its own.
+struct Worker {
+    job: Job,
+    frame: Frame,
+    budget: Budget,
+    counts: Counts,
+}
+
+impl Worker {
+    fn new(job: Job) -> Worker {
+        let (frame, budget) = (job.frame(), job.budget());
+        Worker { job, frame, budget, counts: Counts::default() }
+    }
+
+    async fn take_all<S: Sink>(&mut self, mut cursor: Cursor, mut sink: S) -> Result<S, ExecuteError> {
+        while let Some(batch) = cursor.next().await? {
+            self.take_batch(batch, &mut sink)?;
+            yield_now().await;
+        }
+        sink.settle(&self.budget)?;
+        Ok(sink)
+    }
+
+    fn take_batch(&mut self, batch: Batch, sink: &mut impl Sink) -> Result<(), ExecuteError> {
+        self.take(batch.documents(), sink)
+    }
+
+    fn take(
+        &mut self,
+        documents: impl IntoIterator<Item = Result<(Datum, u64), ExecuteError>>,
+        sink: &mut impl Sink,
+    ) -> Result<(), ExecuteError> {
+        let (job, counts) = (&self.job, &mut self.counts);
+        job.with_machine(&self.frame, &self.budget, |machine| {
+            for document in documents {
+                let (datum, number) = document?;
+                if let Datum::Document(_, body) = &datum {
+                    counts.documents += 1;
+                    counts.bytes += body.text().len() as u64;
+                }
+                job.bind(machine.frame, datum);
+                machine.budget.step()?;
+                sink.take(machine, &job.plan, number)?;
+            }
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,160 @@
+//! What queries that look at everything do with each document: sort, group, rank.
+
+use crate::budget::Budget;
+use crate::operators::collect::Collector;
+use crate::operators::groups::{Groups, RowPlace};
+use crate::operators::rank::{self, ScoredRow, Statistics};
+use crate::page::{collect_row, output};
+use crate::pipeline::{Flow, Machine};
+use crate::scan::Sink;
+use astrarium_sql_plan::evaluate::EvaluateError;
+use astrarium_sql_plan::plan::{OrderKey, QueryPlan, RankComponent};
+use astrarium_value::Value;
+use std::sync::Arc;
+
+/// Sorted or distinct rows.
+pub(crate) struct CollectorSink {
+    pub(crate) collector: Collector,
+}
+
+impl Sink for CollectorSink {
+    fn take(&mut self, machine: &Machine<'_>, plan: &QueryPlan, number: u64) -> Result<(), EvaluateError> {
+        let keys = plan.order_keys();
+        let mut index = 0;
+        machine.visit(plan, &mut || {
+            collect_row(&machine.row(), plan, keys, (number, index), &mut self.collector)?;
+            index += 1;
+            Ok(Flow::Continue(()))
+        })
+    }
+
+    fn empty(&self) -> CollectorSink {
+        CollectorSink { collector: self.collector.empty() }
+    }
+
+    fn merge(&mut self, later: CollectorSink, budget: &Budget) -> Result<(), EvaluateError> {
+        self.collector.merge(later.collector, budget)
+    }
+
+    fn settle(&mut self, budget: &Budget) -> Result<(), EvaluateError> {
+        self.collector.settle(budget)
+    }
+}
+
+/// Groups and their aggregates.
+pub(crate) struct GroupsSink {
+    pub(crate) groups: Groups,
+}
+
+impl Sink for GroupsSink {
+    fn take(&mut self, machine: &Machine<'_>, plan: &QueryPlan, number: u64) -> Result<(), EvaluateError> {
+        let Some(grouping) = &plan.grouping else { return Ok(()) };
+        let mut index = 0;
+        machine.visit(plan, &mut || {
+            self.groups.add(machine, grouping, (number, index))?;
+            index += 1;
+            machine.budget.hold(self.groups.bytes())?;
+            Ok(Flow::Continue(()))
+        })
+    }
+
+    fn empty(&self) -> GroupsSink {
+        GroupsSink { groups: Groups::default() }
+    }
+
+    fn merge(&mut self, later: GroupsSink, budget: &Budget) -> Result<(), EvaluateError> {
+        self.groups.merge(later.groups);
+        budget.hold(self.groups.bytes())
+    }
+}
+
+/// The sort keys of one row, which is known by its place.
+pub(crate) struct KeysSink {
+    pub(crate) keys: Vec<OrderKey>,
+    pub(crate) wanted: RowPlace,
+    pub(crate) found: Option<Vec<Value>>,
+}
+
+impl Sink for KeysSink {
+    fn take(&mut self, machine: &Machine<'_>, plan: &QueryPlan, number: u64) -> Result<(), EvaluateError> {
+        let (wanted, wanted_index) = self.wanted;
+        if number != wanted {
+            return Ok(());
+        }
+        let mut index = 0;
+        machine.visit(plan, &mut || {
+            if index == wanted_index {
+                let values = self.keys.iter().map(|key| machine.evaluate(&key.key));
+                self.found = Some(values.collect::<Result<Vec<Value>, _>>()?);
+                return Ok(Flow::Break(()));
+            }
+            index += 1;
+            Ok(Flow::Continue(()))
+        })
+    }
+
+    fn empty(&self) -> KeysSink {
+        KeysSink { keys: self.keys.clone(), wanted: self.wanted, found: None }
+    }
+
+    fn merge(&mut self, later: KeysSink, _: &Budget) -> Result<(), EvaluateError> {
+        self.found = self.found.take().or(later.found);
+        Ok(())
+    }
+}
+
+/// The statistics of full-text scores.
+pub(crate) struct StatisticsSink {
+    pub(crate) components: Arc<[RankComponent]>,
+    pub(crate) statistics: Vec<Statistics>,
+}
+
+impl Sink for StatisticsSink {
+    fn take(&mut self, machine: &Machine<'_>, _: &QueryPlan, _: u64) -> Result<(), EvaluateError> {
+        rank::count(machine, &self.components, &mut self.statistics)
+    }
+
+    fn empty(&self) -> StatisticsSink {
+        StatisticsSink { components: Arc::clone(&self.components), statistics: Vec::new() }
+    }
+
+    fn merge(&mut self, later: StatisticsSink, _: &Budget) -> Result<(), EvaluateError> {
+        rank::merge(&mut self.statistics, later.statistics);
+        Ok(())
+    }
+}
+
+/// Rows with their scores.
+pub(crate) struct ScoreSink {
+    pub(crate) components: Arc<[RankComponent]>,
+    pub(crate) statistics: Arc<[Statistics]>,
+    pub(crate) rows: Vec<ScoredRow>,
+    pub(crate) bytes: usize,
+}
+
+impl Sink for ScoreSink {
+    fn take(&mut self, machine: &Machine<'_>, plan: &QueryPlan, number: u64) -> Result<(), EvaluateError> {
+        let mut index = 0;
+        machine.visit(plan, &mut || {
+            let scores = rank::scores(machine, &self.components, &self.statistics)?;
+            if let Some(json) = output(&plan.projection, &machine.row())? {
+                self.bytes += json.len() + 100;
+                self.rows.push(ScoredRow { scores, place: (number, index), json });
+                machine.budget.hold(self.bytes)?;
+            }
+            index += 1;
+            Ok(Flow::Continue(()))
+        })
+    }
+
+    fn empty(&self) -> ScoreSink {
+        let (components, statistics) = (Arc::clone(&self.components), Arc::clone(&self.statistics));
+        ScoreSink { components, statistics, rows: Vec::new(), bytes: 0 }
+    }
+
+    fn merge(&mut self, later: ScoreSink, budget: &Budget) -> Result<(), EvaluateError> {
+        self.rows.extend(later.rows);
+        self.bytes += later.bytes;
+        budget.hold(self.bytes)
+    }
+}

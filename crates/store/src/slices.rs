@@ -1,0 +1,155 @@
+//! Reading everything of a scope in whatever order is cheapest: the order of keys, in slices that can be read at once.
+//!
+//! In: a scope. Out: slices of the key space, and the visible documents of each, step by step.
+//! Invariants
+//! - The slices of a scope, and the parts that a slice is divided into, hold each document once.
+//! - Where a slice is divided depends on its first and last key only, so the same data gives the same parts.
+
+use crate::feed::{Scope, just_after};
+use crate::scoped::{FeedError, FeedReader, FeedScope};
+use crate::{Error, Expiry};
+use astrarium_keys::body::Body;
+use astrarium_keys::document;
+use astrarium_kv::{Direction, KeyRange, ScanLimit, Space};
+use bytes::Bytes;
+
+/// Documents read from the engine at once.
+const STEP: ScanLimit = ScanLimit { entry_count_max: 256, byte_count_max: 1 << 20 };
+
+/// Documents of one range between two keys, those that were not read yet.
+#[derive(Debug, Clone)]
+pub struct KeySlice {
+    keys: KeyRange,
+}
+
+/// Documents read at once.
+#[derive(Debug)]
+pub struct Documents {
+    entries: Vec<(Bytes, Bytes)>,
+    expiry: Expiry,
+}
+
+impl Documents {
+    /// The visible ones.
+    pub fn visible(self) -> impl Iterator<Item = Result<Body, Error>> {
+        self.entries.into_iter().filter_map(move |(_, bytes)| match Body::decode(bytes) {
+            Ok(body) => self.expiry.is_alive(&body.header).then_some(Ok(body)),
+            Err(error) => Some(Err(error.into())),
+        })
+    }
+}
+
+impl FeedReader {
+    /// The slices that hold the documents of a scope, one for each range that it touches.
+    pub fn slices(&self, scope: &FeedScope) -> Result<Vec<KeySlice>, FeedError> {
+        let whole = |shard: u64| KeySlice { keys: KeyRange::prefix(&document::shard_prefix(shard)) };
+        let container = &self.container;
+        Ok(match scope {
+            FeedScope::All => container.ranges.iter().map(|range| whole(range.shard.0)).collect(),
+            FeedScope::Range(id) => vec![whole(self.range(*id)?.shard.0)],
+            FeedScope::Partition(key) => {
+                let effective = container.definition.partition_key.effective(key);
+                let range = container.range_of(&effective);
+                vec![KeySlice { keys: Scope::Partition(key, effective).key_range(range) }]
+            }
+            FeedScope::Slice(slice) => {
+                let touched = |range: &&astrarium_catalog::container::Range| {
+                    range.keys.min < slice.max && slice.min < range.keys.max
+                };
+                let scope = Scope::Slice(slice.clone());
+                let ranges = container.ranges.iter().filter(touched);
+                ranges.map(|range| KeySlice { keys: scope.key_range(range) }).collect()
+            }
+        })
+    }
+
+    /// The next documents of a slice, which then begins after them; none at its end.
+    pub async fn next_of(&self, slice: &mut KeySlice) -> Result<Option<Documents>, FeedError> {
+        if slice.keys.start >= slice.keys.end {
+            return Ok(None);
+        }
+        let batch = self.snapshot.scan(Space::Body, &slice.keys, Direction::Forward, STEP).await;
+        let batch = batch.map_err(Error::from)?;
+        slice.keys.start = match batch.entries.last() {
+            Some((key, _)) if batch.more => just_after(key),
+            _ => slice.keys.end.clone(),
+        };
+        Ok(Some(Documents { entries: batch.entries, expiry: self.expiry }))
+    }
+
+    /// Divides a slice into about so many parts of about the same size, in order.
+    pub async fn divide(&self, slice: KeySlice, count: usize) -> Result<Vec<KeySlice>, FeedError> {
+        let (Some(first), Some(last)) = (
+            self.end_key(&slice, Direction::Forward).await?,
+            self.end_key(&slice, Direction::Backward).await?,
+        ) else {
+            return Ok(vec![slice]);
+        };
+        let mut parts = Vec::with_capacity(count);
+        let mut start = slice.keys.start;
+        for boundary in boundaries(&first, &last, count) {
+            parts.push(KeySlice { keys: KeyRange { start, end: boundary.clone() } });
+            start = boundary;
+        }
+        parts.push(KeySlice { keys: KeyRange { start, end: slice.keys.end } });
+        Ok(parts)
+    }
+
+    async fn end_key(&self, slice: &KeySlice, direction: Direction) -> Result<Option<Bytes>, FeedError> {
+        if slice.keys.start >= slice.keys.end {
+            return Ok(None);
+        }
+        let limit = ScanLimit { entry_count_max: 1, byte_count_max: 1 };
+        let batch = self.snapshot.scan(Space::Body, &slice.keys, direction, limit).await;
+        Ok(batch.map_err(Error::from)?.entries.pop().map(|(key, _)| key))
+    }
+}
+
+/// Keys that stand at equal distances between two keys, as far as the eight bytes after their common beginning tell.
+fn boundaries(first: &[u8], last: &[u8], count: usize) -> Vec<Bytes> {
+    let common = first.iter().zip(last).take_while(|(first, last)| first == last).count();
+    let number = |key: &[u8]| {
+        let mut bytes = [0; 8];
+        for (place, byte) in bytes.iter_mut().zip(&key[common..]) {
+            *place = *byte;
+        }
+        u128::from(u64::from_be_bytes(bytes))
+    };
+    let (low, high) = (number(first), number(last));
+    let mut boundaries: Vec<Bytes> = Vec::with_capacity(count);
+    for part in 1..count {
+        let place = low + (high - low) * part as u128 / count as u128;
+        if place == low || place == high {
+            continue;
+        }
+        let boundary = [&first[..common], &(place as u64).to_be_bytes()].concat();
+        if boundaries.last().is_none_or(|last| **last < *boundary) {
+            boundaries.push(boundary.into());
+        }
+    }
+    boundaries
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boundaries_rise_between_the_ends() {
+        let cases: [(&[u8], &[u8], usize); 6] = [
+            (b"doc-0", b"doc-99999", 8),
+            (b"a", b"b", 4),
+            (b"same", b"same", 4),
+            (b"prefix", b"prefix-longer", 16),
+            (b"\x00", b"\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF", 3),
+            (b"x1", b"x2", 1),
+        ];
+        for (first, last, count) in cases {
+            let found = boundaries(first, last, count);
+            assert!(found.len() < count.max(1), "{first:?} {count}");
+            assert!(found.windows(2).all(|pair| pair[0] < pair[1]), "{found:?}");
+            assert!(found.iter().all(|key| first < &key[..] && &key[..] <= last), "{found:?}");
+        }
+        assert_eq!(boundaries(b"doc-0", b"doc-99999", 8).len(), 7);
+    }
+}
