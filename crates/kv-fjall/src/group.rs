@@ -29,6 +29,8 @@ pub(crate) struct Group {
     hasher: RandomState,
     /// Shards that batches of the group change, with their new states.
     shards: HashMap<ShardId, ShardState, RandomState>,
+    /// Keys of the set, and whether they are there after the group.
+    set: std::collections::BTreeMap<Vec<u8>, bool>,
     accepted: Vec<(Answer, CommitVersion)>,
 }
 
@@ -78,6 +80,8 @@ impl Group {
                 Mutation::Delete { space, key } => self.change(Change { space, key, value: None }),
             }
         }
+        self.set.extend(batch.set.removed.iter().map(|key| (key.to_vec(), false)));
+        self.set.extend(batch.set.added.iter().map(|key| (key.to_vec(), true)));
         Ok(version)
     }
 
@@ -96,6 +100,9 @@ impl Group {
         self.places.clear();
         for change in self.changes.drain(..) {
             writer.change(change.space, change.key, change.value);
+        }
+        for (key, is_there) in std::mem::take(&mut self.set) {
+            writer.set_key(&key, is_there);
         }
         for (shard, state) in &self.shards {
             writer.shard(*shard, *state);
@@ -116,6 +123,7 @@ impl Group {
     /// Drops what the group would have changed, when it cannot be written.
     pub(crate) fn forget_changes(&mut self) {
         self.changes.clear();
+        self.set.clear();
         self.places.clear();
         self.shards.clear();
     }

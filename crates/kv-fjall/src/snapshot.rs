@@ -10,7 +10,8 @@ use crate::health;
 use crate::store::Store;
 use astrarium_kv::contract::{KEY_BYTES_MAX, ScanCollector};
 use astrarium_kv::{
-    Direction, Error, KeyRange, Reply, ScanBatch, ScanLimit, ShardId, ShardState, Snapshot, Space,
+    Direction, Error, FAMILY_BYTES, KeyBatch, KeyRange, Reply, ScanBatch, ScanLimit, ShardId, ShardState,
+    Snapshot, Space,
 };
 use bytes::Bytes;
 use fjall::{Guard, Readable};
@@ -78,6 +79,31 @@ impl View {
     }
 }
 
+impl View {
+    fn scan_keys(&self, range: &KeyRange, direction: Direction, limit: ScanLimit) -> Result<KeyBatch, Error> {
+        let mut batch = KeyBatch::default();
+        if range.start >= range.end {
+            return Ok(batch);
+        }
+        let entries = self.snapshot.range(&self.store.set, &range.start[..]..&range.end[..]);
+        let entries: Box<dyn Iterator<Item = Guard>> = match direction {
+            Direction::Forward => Box::new(entries),
+            Direction::Backward => Box::new(entries.rev()),
+        };
+        for entry in entries {
+            let count = batch.keys.len();
+            if count > 0
+                && (count >= limit.entry_count_max || batch.keys.byte_count() >= limit.byte_count_max)
+            {
+                batch.more = true;
+                break;
+            }
+            batch.keys.push(&entry.key().map_err(|error| reading(&error))?);
+        }
+        Ok(batch)
+    }
+}
+
 impl Snapshot for FjallSnapshot {
     fn get(&self, space: Space, key: &[u8]) -> Reply<Result<Option<Bytes>, Error>> {
         Reply::ready(self.view().and_then(|view| view.get(space, key)))
@@ -95,6 +121,25 @@ impl Snapshot for FjallSnapshot {
         limit: ScanLimit,
     ) -> Reply<Result<ScanBatch, Error>> {
         Reply::ready(self.view().and_then(|view| view.scan(space, range, direction, limit)))
+    }
+
+    fn scan_keys(
+        &self,
+        range: &KeyRange,
+        direction: Direction,
+        limit: ScanLimit,
+    ) -> Reply<Result<KeyBatch, Error>> {
+        Reply::ready(self.view().and_then(|view| view.scan_keys(range, direction, limit)))
+    }
+
+    fn count_keys(&self, family: &[u8; FAMILY_BYTES]) -> Reply<Result<u64, Error>> {
+        self.estimate_keys(&KeyRange::prefix(family))
+    }
+
+    fn estimate_keys(&self, range: &KeyRange) -> Reply<Result<u64, Error>> {
+        let everything = ScanLimit { entry_count_max: usize::MAX, byte_count_max: usize::MAX };
+        let keys = self.view().and_then(|view| view.scan_keys(range, Direction::Forward, everything));
+        Reply::ready(keys.map(|batch| batch.keys.len() as u64))
     }
 }
 

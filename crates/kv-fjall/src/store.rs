@@ -41,6 +41,8 @@ pub(crate) struct Store {
     folder: PathBuf,
     pub(crate) database: Database,
     spaces: [Keyspace; Space::ALL.len()],
+    /// The keys of the set.
+    pub(crate) set: Keyspace,
     /// Shard states and the group record; not reachable through the contract.
     state: Keyspace,
 }
@@ -55,8 +57,9 @@ impl Store {
         let meta = database.keyspace("meta", || small_values(2 << 20))?;
         let body = database.keyspace("body", bodies)?;
         let log = database.keyspace("log", || small_values(8 << 20))?;
+        let set = database.keyspace("set", || small_values(16 << 20))?;
         let state = database.keyspace("state", || small_values(2 << 20))?;
-        Ok(Store { folder: folder.to_path_buf(), database, spaces: [meta, body, log], state })
+        Ok(Store { folder: folder.to_path_buf(), database, spaces: [meta, body, log], set, state })
     }
 
     pub(crate) fn keyspace(&self, space: Space) -> &Keyspace {
@@ -120,15 +123,15 @@ impl Store {
     }
 
     fn keyspaces(&self) -> impl Iterator<Item = &Keyspace> {
-        self.spaces.iter().chain([&self.state])
+        self.spaces.iter().chain([&self.set, &self.state])
     }
 
     /// Ends fjall's threads and, when everything is in tables, empties the journals: the next start has nothing to
     /// replay. They are emptied and not removed, because fjall learns its last sequence number only if one is there.
     pub(crate) fn close(self) -> std::io::Result<()> {
         let is_flushed = self.is_flushed();
-        let Store { folder, database, spaces, state } = self;
-        drop((spaces, state));
+        let Store { folder, database, spaces, set, state } = self;
+        drop((spaces, set, state));
         drop(database);
         if is_flushed { journal::empty_all(&folder) } else { Ok(()) }
     }
@@ -164,6 +167,16 @@ impl GroupWriter<'_> {
         match value {
             Some(value) => self.batch.insert(keyspace, Slice::from(key), Slice::from(value)),
             None => self.batch.remove(keyspace, Slice::from(key)),
+        }
+    }
+
+    /// Adds a key to the set, or removes it.
+    pub(crate) fn set_key(&mut self, key: &[u8], is_there: bool) {
+        let value = is_there.then_some(&[][..]);
+        journal::checksum_item(&mut self.checksum, self.store.set.id(), key, value);
+        match value {
+            Some(value) => self.batch.insert(&self.store.set, key, value),
+            None => self.batch.remove(&self.store.set, key),
         }
     }
 

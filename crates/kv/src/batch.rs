@@ -1,6 +1,6 @@
 //! One transaction, ready to commit: what must hold, and what changes.
 
-use crate::{ShardId, Space, TALLY_COUNT};
+use crate::{SetChanges, ShardId, Space, TALLY_COUNT};
 use bytes::Bytes;
 
 /// A transaction of one shard, prepared by the request and only checked and applied by the engine.
@@ -20,6 +20,8 @@ pub struct WriteBatch {
     pub expectations: Vec<(Space, Bytes, Expectation)>,
     /// Applied in order; a later mutation of a key replaces an earlier one.
     pub mutations: Vec<Mutation>,
+    /// Keys that come into the engine's set, and keys that go.
+    pub set: SetChanges,
 }
 
 /// What a batch relied on. Checked against the state just before it, earlier batches of the same group included.
@@ -89,6 +91,7 @@ impl WriteBatch {
             fences: Vec::new(),
             expectations: Vec::new(),
             mutations: Vec::new(),
+            set: SetChanges::default(),
         }
     }
 
@@ -114,12 +117,10 @@ impl WriteBatch {
 
     /// Bytes of keys and values, for limits and grouping.
     pub fn byte_count(&self) -> usize {
-        self.mutations
-            .iter()
-            .map(|mutation| match mutation {
-                Mutation::Put { key, value, .. } => key.len() + value.len(),
-                Mutation::Delete { key, .. } => key.len(),
-            })
-            .sum()
+        let mutations = self.mutations.iter().map(|mutation| match mutation {
+            Mutation::Put { key, value, .. } => key.len() + value.len(),
+            Mutation::Delete { key, .. } => key.len(),
+        });
+        mutations.sum::<usize>() + self.set.added.byte_count() + self.set.removed.byte_count()
     }
 }

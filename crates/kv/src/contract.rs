@@ -18,7 +18,8 @@ mod suite;
 pub use suite::{Ending, block_on, check, check_reopen};
 
 use crate::{
-    CommitVersion, Error, Expectation, Mutation, ScanBatch, ScanLimit, ShardState, Stamp, WriteBatch,
+    CommitVersion, Error, Expectation, FAMILY_BYTES, KeyBatch, Mutation, ScanBatch, ScanLimit, ShardState,
+    Stamp, WriteBatch,
 };
 use bytes::{Bytes, BytesMut};
 
@@ -49,10 +50,16 @@ pub fn validate(batch: &WriteBatch) -> Result<(), Error> {
             Mutation::Delete { key, .. } => validate_key(key)?,
         }
     }
+    for key in batch.set.added.iter().chain(batch.set.removed.iter()) {
+        validate_key(key)?;
+        if key.len() < FAMILY_BYTES {
+            return Err(broken("a key of the set is shorter than its family"));
+        }
+    }
     Ok(())
 }
 
-fn validate_key(key: &Bytes) -> Result<(), Error> {
+fn validate_key(key: &[u8]) -> Result<(), Error> {
     match key.len() {
         0 => Err(broken("a key is empty")),
         length if length > KEY_BYTES_MAX => Err(broken("a key is longer than 32 KiB")),
@@ -119,6 +126,21 @@ pub fn raise_fences(batch: &WriteBatch, mut raise: impl FnMut(crate::ShardId)) {
             raise(*shard);
         }
     }
+}
+
+/// Gathers keys of the set until the limit is reached.
+pub fn gather_keys<'a>(keys: impl Iterator<Item = &'a [u8]>, limit: ScanLimit) -> KeyBatch {
+    let mut batch = KeyBatch::default();
+    for key in keys {
+        let count = batch.keys.len();
+        let full = count >= limit.entry_count_max || batch.keys.byte_count() >= limit.byte_count_max;
+        if count > 0 && full {
+            batch.more = true;
+            break;
+        }
+        batch.keys.push(key);
+    }
+    batch
 }
 
 /// Gathers the entries of a scan until its limit is reached.

@@ -13,17 +13,21 @@
 
 use crate::contract::{self, ScanCollector};
 use crate::{
-    CommitVersion, Direction, Engine, Error, KeyRange, Mutation, Reply, ScanBatch, ScanLimit, ShardId,
-    ShardState, Snapshot, Space, Stats, WriteBatch,
+    CommitVersion, Direction, Engine, Error, FAMILY_BYTES, KeyBatch, KeyRange, Mutation, Reply, ScanBatch,
+    ScanLimit, ShardId, ShardState, Snapshot, Space, Stats, WriteBatch,
 };
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// Keys looked at for unneeded versions in a commit, besides two for each of its mutations, so that collecting always
 /// outruns writing.
 const COLLECT_EXTRA: usize = 16;
+
+/// Where the set stands beside the spaces: its keys have empty values.
+const SET: usize = Space::ALL.len();
 
 /// Storage that ends with the process.
 #[derive(Default)]
@@ -42,12 +46,13 @@ type Live = BTreeMap<u64, usize>;
 
 #[derive(Default)]
 struct State {
-    spaces: [BTreeMap<Bytes, Chain>; Space::ALL.len()],
+    /// The spaces, then the set.
+    spaces: [BTreeMap<Bytes, Chain>; SET + 1],
     shards: BTreeMap<ShardId, ShardState>,
     /// Of the last commit; what a new snapshot sees.
     sequence: u64,
     /// Keys whose chains may be shortened once no snapshot is older than the sequence; in ascending order of it.
-    unneeded: VecDeque<(u64, Space, Bytes)>,
+    unneeded: VecDeque<(u64, usize, Bytes)>,
     stats: Stats,
     closed: bool,
 }
@@ -143,15 +148,22 @@ impl State {
         self.sequence += 1;
         let version = contract::advance(self.shards.entry(batch.shard).or_default(), &batch);
         contract::raise_fences(&batch, |shard| self.shards.entry(shard).or_default().epoch += 1);
-        let visits = batch.mutations.len() * 2 + COLLECT_EXTRA;
+        let set_changes = batch.set.added.len() + batch.set.removed.len();
+        let visits = (batch.mutations.len() + set_changes) * 2 + COLLECT_EXTRA;
         for mutation in batch.mutations {
             match mutation {
                 Mutation::Put { space, key, value, stamp } => {
                     let (key, value) = contract::stamp_put(key, value, stamp, version);
-                    self.write(space, key, Some(value), live);
+                    self.write(space as usize, key, Some(value), live);
                 }
-                Mutation::Delete { space, key } => self.write(space, key, None, live),
+                Mutation::Delete { space, key } => self.write(space as usize, key, None, live),
             }
+        }
+        for key in batch.set.added.iter() {
+            self.write(SET, Bytes::copy_from_slice(key), Some(Bytes::new()), live);
+        }
+        for key in batch.set.removed.iter() {
+            self.write(SET, Bytes::copy_from_slice(key), None, live);
         }
         self.collect(visits, live);
         self.stats.commits += 1;
@@ -159,9 +171,9 @@ impl State {
         version
     }
 
-    fn write(&mut self, space: Space, key: Bytes, value: Option<Bytes>, live: &Live) {
+    fn write(&mut self, space: usize, key: Bytes, value: Option<Bytes>, live: &Live) {
         let sequence = self.sequence;
-        let map = &mut self.spaces[space as usize];
+        let map = &mut self.spaces[space];
         let Some(chain) = map.get_mut(&key) else {
             if value.is_some() {
                 map.insert(key, Chain { newest: Version { sequence, value }, older: Vec::new() });
@@ -186,7 +198,7 @@ impl State {
             let Some((_, space, key)) = self.unneeded.pop_front() else {
                 return;
             };
-            let map = &mut self.spaces[space as usize];
+            let map = &mut self.spaces[space];
             let Some(chain) = map.get_mut(&key) else { continue };
             chain.prune(live);
             if chain.is_gone() {
@@ -279,6 +291,42 @@ impl Snapshot for MemorySnapshot {
             Direction::Forward => gather(entries, limit),
             Direction::Backward => gather(entries.rev(), limit),
         }))
+    }
+
+    fn scan_keys(
+        &self,
+        range: &KeyRange,
+        direction: Direction,
+        limit: ScanLimit,
+    ) -> Reply<Result<KeyBatch, Error>> {
+        let state = self.shared.state.read();
+        let keys = self.keys(&state, range);
+        Reply::ready(Ok(match direction {
+            Direction::Forward => contract::gather_keys(keys, limit),
+            Direction::Backward => contract::gather_keys(keys.rev(), limit),
+        }))
+    }
+
+    fn count_keys(&self, family: &[u8; FAMILY_BYTES]) -> Reply<Result<u64, Error>> {
+        self.estimate_keys(&KeyRange::prefix(family))
+    }
+
+    fn estimate_keys(&self, range: &KeyRange) -> Reply<Result<u64, Error>> {
+        let state = self.shared.state.read();
+        Reply::ready(Ok(self.keys(&state, range).count() as u64))
+    }
+}
+
+impl MemorySnapshot {
+    fn keys<'s>(
+        &'s self,
+        state: &'s State,
+        range: &'s KeyRange,
+    ) -> impl DoubleEndedIterator<Item = &'s [u8]> {
+        let end = (&range.end).max(&range.start);
+        let chains = state.spaces[SET]
+            .range::<[u8], _>((Bound::Included(&range.start[..]), Bound::Excluded(&end[..])));
+        chains.filter(|(_, chain)| chain.at(self.sequence).is_some()).map(|(key, _)| &key[..])
     }
 }
 

@@ -1,6 +1,6 @@
 //! Consistent reads.
 
-use crate::{Error, Reply, Space};
+use crate::{Error, KeyBatch, Reply, Space};
 use bytes::Bytes;
 
 /// A view that does not change. Holding one for long keeps old versions alive, so hold it for one request.
@@ -19,6 +19,22 @@ pub trait Snapshot: Send + Sync {
         direction: Direction,
         limit: ScanLimit,
     ) -> Reply<Result<ScanBatch, Error>>;
+
+    /// Keys of the set in a range, in key order or backwards, until the range or the limit ends.
+    fn scan_keys(
+        &self,
+        range: &KeyRange,
+        direction: Direction,
+        limit: ScanLimit,
+    ) -> Reply<Result<KeyBatch, Error>>;
+
+    /// How many keys of the set belong to a family ([`crate::FAMILY_BYTES`]), without walking them. Exact as long as only
+    /// absent keys were added and only present ones removed.
+    fn count_keys(&self, family: &[u8; crate::FAMILY_BYTES]) -> Reply<Result<u64, Error>>;
+
+    /// About how many keys of the set are in a range, cheaply: right within a small factor, 0 only if it says so for
+    /// sure.
+    fn estimate_keys(&self, range: &KeyRange) -> Reply<Result<u64, Error>>;
 }
 
 /// Keys from `start` (included) to `end` (not included).

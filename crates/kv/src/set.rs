@@ -1,0 +1,170 @@
+//! The engine's set: keys without values, many and small, beside the spaces.
+//!
+//! Batches add keys to the set and remove keys from it; snapshots walk it in key order, both ways. Lists of keys are
+//! one buffer, because a document has tens of keys and an allocation for each would cost more than the rest.
+//! Invariants
+//! - Within a batch no key is both added and removed, and no key is named twice.
+//! - Adding a key that is there, or removing one that is not, changes nothing, but makes [`Snapshot::count_keys`] wrong.
+//!
+//! [`Snapshot::count_keys`]: crate::Snapshot::count_keys
+
+/// Bytes that keys are counted by: all keys that begin with the same so many bytes are one family.
+pub const FAMILY_BYTES: usize = 16;
+
+/// Keys in one buffer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeyList {
+    bytes: Vec<u8>,
+    /// Where each key ends.
+    ends: Vec<u32>,
+}
+
+/// What a batch does to the set.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SetChanges {
+    /// Keys that come, in order.
+    pub added: KeyList,
+    /// Keys that go, in order.
+    pub removed: KeyList,
+}
+
+/// Keys of a range, in scan order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeyBatch {
+    /// The keys.
+    pub keys: KeyList,
+    /// Whether the limit ended the scan and the range may have more. Go on after the last key.
+    pub more: bool,
+}
+
+impl KeyList {
+    /// An empty list.
+    pub fn new() -> KeyList {
+        KeyList::default()
+    }
+
+    /// Appends a key.
+    pub fn push(&mut self, key: &[u8]) {
+        self.bytes.extend_from_slice(key);
+        self.end_key();
+    }
+
+    /// Appends a key in pieces: whatever `write` appends to the buffer.
+    pub fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        write(&mut self.bytes);
+        self.end_key();
+    }
+
+    fn end_key(&mut self) {
+        self.ends.push(u32::try_from(self.bytes.len()).expect("a list of keys is smaller than 4 GiB"));
+    }
+
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Bytes of all keys together.
+    pub fn byte_count(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The key at a position, which must be one of the list's.
+    pub fn get(&self, position: usize) -> &[u8] {
+        let start = if position == 0 { 0 } else { self.ends[position - 1] as usize };
+        &self.bytes[start..self.ends[position] as usize]
+    }
+
+    /// The last key.
+    pub fn last(&self) -> Option<&[u8]> {
+        self.len().checked_sub(1).map(|last| self.get(last))
+    }
+
+    /// All keys.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &[u8]> + ExactSizeIterator {
+        (0..self.len()).map(|position| self.get(position))
+    }
+
+    /// The same keys in order, each once.
+    #[must_use]
+    pub fn sorted(&self) -> KeyList {
+        let mut order: Vec<usize> = (0..self.len()).collect();
+        order.sort_unstable_by(|left, right| self.get(*left).cmp(self.get(*right)));
+        order.dedup_by(|left, right| self.get(*left) == self.get(*right));
+        let mut sorted =
+            KeyList { bytes: Vec::with_capacity(self.bytes.len()), ends: Vec::with_capacity(order.len()) };
+        for position in order {
+            sorted.push(self.get(position));
+        }
+        sorted
+    }
+}
+
+impl SetChanges {
+    /// Whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.removed.is_empty()
+    }
+
+    /// From the keys that were to those that are, both sorted: only the difference.
+    pub fn between(old: &KeyList, new: &KeyList) -> SetChanges {
+        let mut changes = SetChanges::default();
+        let (mut old, mut new) = (old.iter().peekable(), new.iter().peekable());
+        loop {
+            match (old.peek(), new.peek()) {
+                (Some(gone), Some(come)) if gone == come => {
+                    old.next();
+                    new.next();
+                }
+                (Some(gone), Some(come)) if gone < come => {
+                    changes.removed.push(gone);
+                    old.next();
+                }
+                (Some(gone), None) => {
+                    changes.removed.push(gone);
+                    old.next();
+                }
+                (_, Some(come)) => {
+                    changes.added.push(come);
+                    new.next();
+                }
+                (None, None) => return changes,
+            }
+        }
+    }
+
+    /// Takes in the changes of another document; the keys of two documents are never the same.
+    pub fn extend(&mut self, other: &SetChanges) {
+        other.added.iter().for_each(|key| self.added.push(key));
+        other.removed.iter().for_each(|key| self.removed.push(key));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(keys: &[&str]) -> KeyList {
+        let mut list = KeyList::new();
+        keys.iter().for_each(|key| list.push(key.as_bytes()));
+        list
+    }
+
+    #[test]
+    fn the_difference_of_two_lists() {
+        let check = |old: &[&str], new: &[&str], removed: &[&str], added: &[&str]| {
+            let expected = SetChanges { added: list(added), removed: list(removed) };
+            assert_eq!(SetChanges::between(&list(old).sorted(), &list(new).sorted()), expected);
+        };
+        check(&[], &[], &[], &[]);
+        check(&["b", "a"], &["a", "b"], &[], &[]);
+        check(&["a", "c"], &["b", "c", "d", "d"], &["a"], &["b", "d"]);
+        check(&["x"], &[], &["x"], &[]);
+        check(&[], &["x", "", "y"], &[], &["", "x", "y"]);
+    }
+}
