@@ -1,0 +1,15 @@
+//! The automatic index: from documents to keys of the engine's set, and from what a query needs back to documents.
+//!
+//! In: documents and a container's policies; conditions. Out: keys, a pure function of both; numbers of documents.
+//! [`IndexSet`] holds the indexes of one container, each of a [`kind`](kinds). A kind says which keys a document has,
+//! and which ranges of keys serve a condition or an order; nobody else knows what kinds there are.
+//! Invariants
+//! - What an index finds is never less than what meets the need; whoever asks checks the documents again, unless the
+//!   answer says that it is exact.
+//! - Entries are a pure function of document and policy, so that a rebuilt index equals an incremental one byte for byte.
+//!
+//! Not here: SQL (`sql-plan` translates filters into needs), the layout of keys (`keys`), documents (`store`).
+
+pub mod condition;
+
+pub use condition::{Condition, Need, OrderPath, Path, PathStep, Predicate, Type};
