@@ -13,3 +13,16 @@
 pub mod condition;
 
 pub use condition::{Condition, Need, OrderPath, Path, PathStep, Predicate, Type};
+
+mod document;
+mod entries;
+pub mod finder;
+mod index_set;
+pub mod kinds;
+mod policy;
+
+pub use document::Document;
+pub use entries::Entries;
+pub use finder::{Candidates, Finder};
+pub use index_set::{Access, IndexSet};
+pub use kinds::{IndexKind, Ordered, Served, TermRange};

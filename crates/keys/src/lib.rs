@@ -9,6 +9,7 @@
 pub mod body;
 pub mod document;
 pub mod feed;
+pub mod index_entry;
 pub mod number;
 pub mod ordered;
 pub mod record;

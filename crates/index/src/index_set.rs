@@ -1,0 +1,150 @@
+//! All indexes of a container, in one generation.
+
+use crate::condition::{Need, OrderPath};
+use crate::document::Document;
+use crate::entries::Entries;
+use crate::kinds::{self, IndexKind, Ordered, Served, TermRange, after};
+use astrarium_catalog::definition::container::{ContainerDefinition, IndexingMode};
+use astrarium_keys::index_entry::Family;
+use astrarium_kv::KeyList;
+
+/// Describes the family of documents that their writers left out of the index.
+const EXCLUDED: &[u8] = &[3];
+/// Describes the family of logical partitions.
+const PARTITIONS: &[u8] = &[4];
+
+/// The indexes of a container.
+#[derive(Debug)]
+pub struct IndexSet {
+    generation: u8,
+    is_used: bool,
+    kinds: Vec<Box<dyn IndexKind>>,
+    excluded: Family,
+    partitions: Family,
+}
+
+/// Documents that can meet a need.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Access {
+    /// All of them.
+    Everything,
+    /// None.
+    Nothing,
+    /// Those with entries.
+    Entries(Served),
+    /// Those in all of these.
+    All(Vec<Access>),
+    /// Those in at least one of these.
+    Any(Vec<Access>),
+}
+
+impl IndexSet {
+    /// The indexes that a definition asks for.
+    pub fn new(generation: u8, definition: &ContainerDefinition) -> IndexSet {
+        let is_used = definition.indexing.mode != IndexingMode::None;
+        IndexSet {
+            generation,
+            is_used,
+            kinds: if is_used { kinds::all(generation, definition) } else { Vec::new() },
+            excluded: Family::of(generation, EXCLUDED),
+            partitions: Family::of(generation, PARTITIONS),
+        }
+    }
+
+    /// The generation.
+    pub fn generation(&self) -> u8 {
+        self.generation
+    }
+
+    /// Whether the policy wants an index at all.
+    pub fn is_used(&self) -> bool {
+        self.is_used
+    }
+
+    /// The entries of a document, sorted.
+    pub fn entries(&self, shard: u64, number: u64, document: &Document<'_>) -> KeyList {
+        let mut list = KeyList::new();
+        if !self.is_used {
+            return list;
+        }
+        let mut out = Entries::new(&mut list, shard, number);
+        out.push(self.partitions, |key| key.extend_from_slice(document.partition));
+        if document.is_excluded {
+            out.push(self.excluded, |_| ());
+        } else {
+            for kind in &self.kinds {
+                kind.entries(document, &mut out);
+            }
+        }
+        list.sorted()
+    }
+
+    /// The documents left out of the index: whatever an index finds, these may belong too.
+    pub fn excluded(&self) -> Family {
+        self.excluded
+    }
+
+    /// The entries of the documents whose partition begins with these bytes.
+    pub fn partition(&self, partition: &[u8], is_whole: bool) -> Served {
+        Served {
+            family: self.partitions,
+            ranges: vec![TermRange { start: partition.to_vec(), end: after(partition), is_point: is_whole }],
+            exact: true,
+            repeated: false,
+            shown: "partition key".to_owned(),
+        }
+    }
+
+    /// The documents that can meet a need, as far as the indexes know.
+    pub fn access(&self, need: &Need) -> Access {
+        match need {
+            _ if !self.is_used => Access::Everything,
+            Need::Anything => Access::Everything,
+            Need::Nothing => Access::Nothing,
+            Need::One { condition, exact } => {
+                let served = self.kinds.iter().find_map(|kind| kind.serve(condition));
+                served.map_or(Access::Everything, |mut served| {
+                    served.exact &= exact;
+                    Access::Entries(served)
+                })
+            }
+            Need::All(needs) => {
+                let mut all = Vec::new();
+                for need in needs {
+                    match self.access(need) {
+                        Access::Everything => {}
+                        Access::Nothing => return Access::Nothing,
+                        Access::All(inner) => all.extend(inner),
+                        access => all.push(access),
+                    }
+                }
+                one_or(all, Access::Everything, Access::All)
+            }
+            Need::Any(needs) => {
+                let mut any = Vec::new();
+                for need in needs {
+                    match self.access(need) {
+                        Access::Everything => return Access::Everything,
+                        Access::Nothing => {}
+                        Access::Any(inner) => any.extend(inner),
+                        access => any.push(access),
+                    }
+                }
+                one_or(any, Access::Nothing, Access::Any)
+            }
+        }
+    }
+
+    /// The entries that have documents in an order.
+    pub fn order(&self, order: &[OrderPath]) -> Option<Ordered> {
+        self.kinds.iter().find_map(|kind| kind.order(order))
+    }
+}
+
+fn one_or(mut list: Vec<Access>, none: Access, many: impl FnOnce(Vec<Access>) -> Access) -> Access {
+    match list.len() {
+        0 => none,
+        1 => list.remove(0),
+        _ => many(list),
+    }
+}

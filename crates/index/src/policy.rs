@@ -1,0 +1,192 @@
+//! Which places of documents are indexed: the paths of a policy as a tree, walked along with a document.
+//!
+//! Rules: the most specific path decides. A longer path is more specific than a shorter one, and at the same length `/?`
+//! (the scalar at the place) is more specific than `/*` (the place and everything below).
+
+use crate::condition::{Path, PathStep};
+use astrarium_catalog::definition::container::{
+    IndexPath, IndexStep, IndexTarget, IndexingMode, IndexingPolicy,
+};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Properties that the database gives and no index has.
+const NOT_INDEXED: [&str; 4] = ["_rid", "_self", "_attachments", "_lsn"];
+
+/// The included and excluded paths of a container.
+#[derive(Debug)]
+pub(crate) struct Policy {
+    /// The first is the top of documents.
+    nodes: Vec<PolicyNode>,
+}
+
+#[derive(Debug, Default)]
+struct PolicyNode {
+    names: HashMap<Arc<str>, usize>,
+    elements: Option<usize>,
+    /// What `/?` at this place says.
+    value: Option<bool>,
+    /// What `/*` at this place says.
+    subtree: Option<bool>,
+}
+
+/// How far a walk has come.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Walk {
+    node: Option<usize>,
+    /// What the nearest `/*` at or above this place says.
+    inherited: bool,
+}
+
+/// What is indexed at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Coverage {
+    /// Nothing.
+    Nothing,
+    /// A scalar value.
+    Scalars,
+    /// Any value.
+    Everything,
+}
+
+impl Policy {
+    pub(crate) fn new(policy: &IndexingPolicy) -> Policy {
+        let mut own = Policy { nodes: vec![PolicyNode::default()] };
+        if policy.mode == IndexingMode::None {
+            return own;
+        }
+        for (paths, included) in [(&policy.included, true), (&policy.excluded, false)] {
+            for path in paths {
+                own.add(path, included);
+            }
+        }
+        own
+    }
+
+    fn add(&mut self, path: &IndexPath, included: bool) {
+        let mut at = 0;
+        for step in path.steps() {
+            let fresh = self.nodes.len();
+            let node = &mut self.nodes[at];
+            at = match step {
+                IndexStep::Property(name) => *node.names.entry(Arc::from(&**name)).or_insert(fresh),
+                IndexStep::Elements => *node.elements.get_or_insert(fresh),
+            };
+            if at == fresh {
+                self.nodes.push(PolicyNode::default());
+            }
+        }
+        match path.target() {
+            IndexTarget::Value => self.nodes[at].value = Some(included),
+            IndexTarget::Subtree => self.nodes[at].subtree = Some(included),
+        }
+    }
+
+    /// The top of documents.
+    pub(crate) fn start(&self) -> Walk {
+        self.enter(Some(0), false)
+    }
+
+    fn enter(&self, node: Option<usize>, inherited: bool) -> Walk {
+        let own = node.and_then(|node| self.nodes[node].subtree);
+        Walk { node, inherited: own.unwrap_or(inherited) }
+    }
+
+    /// One step down, into a property.
+    pub(crate) fn property(&self, walk: Walk, name: &str) -> Walk {
+        let next = walk.node.and_then(|node| self.nodes[node].names.get(name).copied());
+        self.enter(next, walk.inherited)
+    }
+
+    /// One step down, into elements.
+    pub(crate) fn elements(&self, walk: Walk) -> Walk {
+        let next = walk.node.and_then(|node| self.nodes[node].elements);
+        self.enter(next, walk.inherited)
+    }
+
+    /// What is indexed where a walk stands.
+    pub(crate) fn at(&self, walk: Walk) -> Coverage {
+        let value = walk.node.and_then(|node| self.nodes[node].value);
+        match (walk.inherited, value) {
+            (true, Some(false)) => Coverage::Nothing,
+            (true, _) => Coverage::Everything,
+            (false, Some(true)) => Coverage::Scalars,
+            (false, _) => Coverage::Nothing,
+        }
+    }
+
+    /// Whether nothing below can be indexed.
+    pub(crate) fn is_over(walk: Walk) -> bool {
+        walk.node.is_none() && !walk.inherited
+    }
+
+    /// What is indexed at a place.
+    pub(crate) fn covers(&self, path: &Path) -> Coverage {
+        if let Some(PathStep::Name(name)) = path.0.first()
+            && NOT_INDEXED.contains(&&**name)
+        {
+            return Coverage::Nothing;
+        }
+        let walk = path.0.iter().fold(self.start(), |walk, step| match step {
+            PathStep::Name(name) => self.property(walk, name),
+            PathStep::Elements => self.elements(walk),
+        });
+        self.at(walk)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use astrarium_catalog::definition::container::ContainerDefinition;
+    use serde_json::json;
+
+    fn check(included: &[&str], excluded: &[&str], expected: &[(&str, Coverage)]) {
+        let paths = |paths: &[&str]| paths.iter().map(|path| json!({"path": path})).collect::<Vec<_>>();
+        let body = json!({"id": "c", "partitionKey": {"paths": ["/pk"]},
+            "indexingPolicy": {"includedPaths": paths(included), "excludedPaths": paths(excluded)}});
+        let policy = Policy::new(&ContainerDefinition::from_json(&body).unwrap().indexing);
+        for (path, coverage) in expected {
+            let steps = path.split('/').skip(1).map(|step| match step {
+                "[]" => PathStep::Elements,
+                name => PathStep::Name(name.into()),
+            });
+            assert_eq!(policy.covers(&Path(steps.collect())), *coverage, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_most_specific_path_decides() {
+        use Coverage::{Everything, Nothing, Scalars};
+        check(
+            &["/*"],
+            &[],
+            &[("/a", Everything), ("/a/[]/b", Everything), ("/_etag", Nothing), ("/_ts", Everything)],
+        );
+        check(
+            &["/*", "/a/b/?", "/a/c/d/*"],
+            &["/a/*", "/x/?"],
+            &[
+                ("/a", Nothing),
+                ("/a/b", Scalars),
+                ("/a/b/c", Nothing),
+                ("/a/c", Nothing),
+                ("/a/c/d", Everything),
+                ("/a/c/d/[]", Everything),
+                ("/x", Nothing),
+                ("/x/y", Everything),
+                ("/_rid", Nothing),
+            ],
+        );
+        check(
+            &["/tags/[]/?", "/items/[]/name/?"],
+            &["/*"],
+            &[
+                ("/tags", Nothing),
+                ("/tags/[]", Scalars),
+                ("/items/[]/name", Scalars),
+                ("/items/[]/x", Nothing),
+            ],
+        );
+    }
+}
