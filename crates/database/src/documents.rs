@@ -237,7 +237,8 @@ impl Account {
             let ranges: Vec<&Range> =
                 container.ranges.iter().filter(|range| touches(&container, range, &scope)).collect();
             let range = *ranges.get(index).ok_or(Error::KeyRangeGone)?;
-            let step = sweep_partition(self.engine(), self.env(), &container, range, &scope).await;
+            let indexes = self.indexes(&container);
+            let step = sweep_partition(self.engine(), self.env(), &container, &indexes, range, &scope).await;
             match step.map_err(Failure::from) {
                 Ok(step) => {
                     charge += write_charge(step.bytes);
@@ -291,11 +292,12 @@ impl Account {
 
     fn begin<'a>(
         &'a self,
-        container: &'a Container,
+        container: &'a Arc<Container>,
         range: &'a Range,
         snapshot: Arc<dyn Snapshot>,
     ) -> Transaction<'a> {
-        Transaction::begin(self.env(), range, container.definition.default_ttl, snapshot)
+        let indexes = self.indexes(container);
+        Transaction::begin(self.env(), range, indexes, container.definition.default_ttl, snapshot)
     }
 
     async fn commit(&self, transaction: Transaction<'_>) -> Result<u64, Failure> {

@@ -17,6 +17,7 @@ mod databases;
 mod documents;
 mod error;
 mod feeds;
+mod index_cache;
 mod maintenance;
 mod offers;
 mod queries;
@@ -45,8 +46,10 @@ pub use maintenance::Health;
 pub use offers::OfferChange;
 pub use queries::{Query, QueryPage, QueryScope};
 
+use astrarium_index::Indexes;
 use astrarium_kv::Engine;
 use container_cache::ContainerCache;
+use index_cache::IndexCache;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -72,6 +75,7 @@ struct Shared {
     engine: Arc<dyn Engine>,
     env: Env,
     containers: ContainerCache,
+    indexes: IndexCache,
     /// The last number given to a catalog resource or shard.
     catalog_number: AtomicU64,
 }
@@ -84,6 +88,7 @@ impl Account {
             engine,
             env,
             containers: ContainerCache::default(),
+            indexes: IndexCache::default(),
             catalog_number: AtomicU64::new(state.high_water),
         };
         Ok(Account { shared: Arc::new(shared) })
@@ -96,6 +101,11 @@ impl Account {
 
     fn engine(&self) -> &dyn Engine {
         &*self.shared.engine
+    }
+
+    /// What a container's documents are indexed by.
+    pub(crate) fn indexes(&self, container: &Arc<Container>) -> Arc<Indexes> {
+        self.shared.indexes.of(container)
     }
 
     fn next_catalog_number(&self) -> u64 {

@@ -18,6 +18,7 @@ mod document;
 mod entries;
 pub mod finder;
 mod index_set;
+mod indexes;
 pub mod kinds;
 mod policy;
 
@@ -25,4 +26,5 @@ pub use document::Document;
 pub use entries::Entries;
 pub use finder::{Candidates, Finder};
 pub use index_set::{Access, IndexSet};
+pub use indexes::{Compute, Indexes, Stored};
 pub use kinds::{IndexKind, Ordered, Served, TermRange};

@@ -6,6 +6,7 @@ use crate::feed::{Scope, just_after};
 use crate::{Error, FeedScope, Transaction};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_env::Env;
+use astrarium_index::Indexes;
 use astrarium_keys::{document, feed, number};
 use astrarium_kv::{Direction, Engine, KeyRange, ScanLimit, ShardId, Snapshot, Space, WriteBatch};
 use astrarium_partition::EffectiveRange;
@@ -14,6 +15,9 @@ use std::sync::Arc;
 
 /// Keys or documents removed in one batch.
 const STEP: ScanLimit = ScanLimit { entry_count_max: 500, byte_count_max: 4 << 20 };
+
+/// Index entries removed in one batch.
+const INDEX_STEP: usize = 10_000;
 
 /// Removes some of a dead shard's keys; false when nothing was left.
 pub async fn sweep_shard(engine: &dyn Engine, shard: ShardId) -> Result<bool, Error> {
@@ -36,7 +40,21 @@ pub async fn sweep_shard(engine: &dyn Engine, shard: ShardId) -> Result<bool, Er
         engine.commit(batch).await?;
         return Ok(true);
     }
-    Ok(false)
+    sweep_index(engine, shard, &shard.0.to_be_bytes()).await
+}
+
+/// Removes some of a shard's index entries that begin with these bytes; false when nothing was left.
+pub async fn sweep_index(engine: &dyn Engine, shard: ShardId, prefix: &[u8]) -> Result<bool, Error> {
+    let range = KeyRange::prefix(prefix);
+    let limit = ScanLimit { entry_count_max: INDEX_STEP, byte_count_max: usize::MAX };
+    let found = engine.snapshot().scan_keys(&range, Direction::Forward, limit).await?;
+    if found.keys.is_empty() {
+        return Ok(false);
+    }
+    let mut batch = WriteBatch::new(shard, engine.shard(shard).await?.epoch);
+    batch.set.removed = found.keys;
+    engine.commit(batch).await?;
+    Ok(true)
 }
 
 /// What one step of removing a logical partition did.
@@ -57,6 +75,7 @@ pub async fn sweep_partition(
     engine: &dyn Engine,
     env: &Env,
     container: &Container,
+    indexes: &Arc<Indexes>,
     range: &Range,
     scope: &FeedScope,
 ) -> Result<PartitionStep, Error> {
@@ -70,7 +89,8 @@ pub async fn sweep_partition(
     };
     let found = snapshot.scan(Space::Body, &keys, Direction::Forward, STEP).await?;
     let mut step = PartitionStep { more: found.more, ..PartitionStep::default() };
-    let mut transaction = Transaction::begin(env, range, container.definition.default_ttl, snapshot);
+    let mut transaction =
+        Transaction::begin(env, range, Arc::clone(indexes), container.definition.default_ttl, snapshot);
     for (key, _) in &found.entries {
         if let Some(old) = transaction.remove(key).await? {
             step.removed += 1;

@@ -10,10 +10,12 @@ use crate::{Error, Expiry, Incoming};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_catalog::definition::container::DefaultTtl;
 use astrarium_env::Env;
+use astrarium_index::{Indexes, Stored};
 use astrarium_keys::body::{Body, Header};
 use astrarium_keys::{document, number};
 use astrarium_kv::{Expectation, Snapshot, Space, Stamp, WriteBatch};
 use astrarium_partition::{EffectiveKey, PartitionKey};
+use astrarium_value::{Value, json};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -47,6 +49,7 @@ impl<'a> Location<'a> {
 pub struct Transaction<'a> {
     env: &'a Env,
     range: &'a Range,
+    indexes: Arc<Indexes>,
     expiry: Expiry,
     snapshot: Arc<dyn Snapshot>,
     entries: Vec<Entry>,
@@ -68,11 +71,12 @@ impl<'a> Transaction<'a> {
     pub fn begin(
         env: &'a Env,
         range: &'a Range,
+        indexes: Arc<Indexes>,
         default_ttl: Option<DefaultTtl>,
         snapshot: Arc<dyn Snapshot>,
     ) -> Transaction<'a> {
         let expiry = Expiry { default_ttl, now: env.now_seconds() };
-        Transaction { env, range, expiry, snapshot, entries: Vec::new(), sequence: 0 }
+        Transaction { env, range, indexes, expiry, snapshot, entries: Vec::new(), sequence: 0 }
     }
 
     /// The visible document at a key, this transaction's own writes included.
@@ -118,6 +122,7 @@ impl<'a> Transaction<'a> {
     pub fn into_batch(self) -> Option<WriteBatch> {
         let mut batch = WriteBatch::new(self.range.shard, self.range.epoch);
         for entry in self.entries.into_iter().filter(|entry| entry.changed) {
+            stage_index(&mut batch, &self.indexes, &entry);
             stage(&mut batch, entry);
         }
         (!batch.mutations.is_empty()).then_some(batch)
@@ -145,6 +150,34 @@ impl<'a> Transaction<'a> {
         };
         self.sequence += 1;
         Body::in_place(header, incoming.bytes)
+    }
+}
+
+/// Appends the difference between the index entries of what storage has and of what it shall have.
+fn stage_index(batch: &mut WriteBatch, indexes: &Indexes, entry: &Entry) {
+    let suffix = &entry.key[document::SHARD_PREFIX_LENGTH..];
+    let (old_etag, new_etag) = (entry.stored.as_ref().map(etag), entry.current.as_ref().map(etag));
+    let old = entry.stored.as_ref().map(|body| as_indexed(body, suffix, old_etag.as_deref()));
+    let new = entry.current.as_ref().map(|body| as_indexed(body, suffix, new_etag.as_deref()));
+    batch.set.extend(&indexes.changes(batch.shard.0, old, new, 0));
+}
+
+fn etag(body: &Body) -> String {
+    crate::etag_text(body.header.etag, body.header.timestamp)
+}
+
+/// A document as indexes see it.
+pub(crate) fn as_indexed<'b>(body: &'b Body, suffix: &'b [u8], etag: Option<&'b str>) -> Stored<'b> {
+    // The id ends the key, and text has it unescaped.
+    let id = json::seek::member(body.text(), "id").map(json::seek::value);
+    let id_length = if let Some(Value::String(id)) = id { id.len() } else { 0 };
+    Stored {
+        number: body.header.number,
+        text: body.text(),
+        timestamp: body.header.timestamp,
+        etag: etag.unwrap_or_default(),
+        partition: &suffix[..suffix.len().saturating_sub(id_length)],
+        is_excluded: body.header.index_excluded,
     }
 }
 

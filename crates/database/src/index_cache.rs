@@ -1,0 +1,40 @@
+//! The indexes of containers, made from their policies once.
+
+use astrarium_catalog::container::Container;
+use astrarium_index::{IndexSet, Indexes};
+use astrarium_keys::Rid;
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use parking_lot::RwLock;
+use std::sync::{Arc, Weak};
+
+/// Containers whose indexes are kept at most; beyond that the cache starts anew.
+const CONTAINERS_MAX: usize = 10_000;
+
+/// Indexes by container. An entry counts for exactly the loaded container it was made for.
+#[derive(Default)]
+pub(crate) struct IndexCache {
+    made: RwLock<HashMap<Rid, (Weak<Container>, Arc<Indexes>), RandomState>>,
+}
+
+impl IndexCache {
+    /// The indexes of a container.
+    pub(crate) fn of(&self, container: &Arc<Container>) -> Arc<Indexes> {
+        if let Some((made_for, indexes)) = self.made.read().get(&container.rid())
+            && std::ptr::eq(made_for.as_ptr(), Arc::as_ptr(container))
+        {
+            return Arc::clone(indexes);
+        }
+        let indexes = Arc::new(make(container));
+        let mut made = self.made.write();
+        if made.len() >= CONTAINERS_MAX {
+            made.clear();
+        }
+        made.insert(container.rid(), (Arc::downgrade(container), Arc::clone(&indexes)));
+        indexes
+    }
+}
+
+fn make(container: &Container) -> Indexes {
+    Indexes::new(IndexSet::new(1, &container.definition), None, None)
+}
