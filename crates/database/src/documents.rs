@@ -148,6 +148,9 @@ impl Account {
         let charge =
             write_charge(incoming.text_length()) + old.map_or(0.0, |(_, length)| write_charge(length));
         let body = transaction.write(&location.key, incoming, write.options.index_excluded).await?.clone();
+        if transaction.breaks_unique_key().await? {
+            return Err(Error::UniqueKey.into());
+        }
         let lsn = self.commit(transaction).await?;
         Ok(Outcome {
             container: write.container.clone(),

@@ -43,6 +43,9 @@ pub enum Error {
     /// A resource of this name is there already.
     #[error("Entity with the specified id already exists in the system.")]
     Exists,
+    /// A document of the same logical partition has the same values at the paths of a unique key.
+    #[error("Unique index constraint violation.")]
+    UniqueKey,
     /// The resource is not in the state the request was made for.
     #[error("Operation cannot be performed because one of the specified precondition is not met.")]
     PreconditionFailed,
@@ -78,8 +81,10 @@ pub struct QueryFault {
     pub start: usize,
     /// Where it ends.
     pub end: usize,
-    /// What is wrong.
+    /// What is wrong, in the service's sentence and nothing else: tests of clients compare it.
     pub message: String,
+    /// Line and column for people, and what was met and expected there where that is known.
+    pub detail: String,
 }
 
 /// Who has to act on an error.
@@ -113,7 +118,7 @@ impl Error {
             | Error::OwnerNotFound
             | Error::TooLarge
             | Error::KeyRangeGone => Kind::Request,
-            Error::Exists | Error::PreconditionFailed | Error::RetryWith => Kind::Conflict,
+            Error::Exists | Error::UniqueKey | Error::PreconditionFailed | Error::RetryWith => Kind::Conflict,
             Error::Busy => Kind::Throttled,
             Error::Unavailable(_) => Kind::Unavailable,
             Error::Damaged(_) => Kind::Corruption,

@@ -36,5 +36,6 @@ impl IndexCache {
 }
 
 fn make(container: &Container) -> Indexes {
-    Indexes::new(IndexSet::new(1, &container.definition), None, None)
+    let definition = &container.definition;
+    Indexes::new(IndexSet::new(1, definition), None, definition.unique_keys.clone(), None)
 }

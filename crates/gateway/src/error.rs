@@ -15,12 +15,25 @@ pub(crate) struct Failure {
     pub(crate) substatus: u32,
     pub(crate) message: String,
     pub(crate) retry_after_ms: Option<u64>,
-    /// Whether the message is JSON already, as for the mistakes of a query.
-    pub(crate) is_json: bool,
+    /// What the message is.
+    pub(crate) form: Form,
+    /// What the message ends with, for people.
+    pub(crate) remark: Option<String>,
     /// What the body says beside the message.
     pub(crate) additional: Option<String>,
     /// Where the failure happened, for the session headers of answers about items.
     pub(crate) place: Option<Place>,
+}
+
+/// What an error's message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// A sentence.
+    Sentence,
+    /// The mistakes of a query, as JSON.
+    QueryFaults,
+    /// The same, told by the planner.
+    PlanFaults,
 }
 
 impl Failure {
@@ -30,7 +43,8 @@ impl Failure {
             substatus: 0,
             message: message.into(),
             retry_after_ms: None,
-            is_json: false,
+            form: Form::Sentence,
+            remark: None,
             additional: None,
             place: None,
         }
@@ -49,6 +63,14 @@ impl Failure {
         self
     }
 
+    /// The same failure of a query, met while making the plan for a client.
+    pub(crate) fn of_plan(mut self) -> Failure {
+        if self.form == Form::QueryFaults {
+            self.form = Form::PlanFaults;
+        }
+        self
+    }
+
     /// Whether the operator should hear of it.
     pub(crate) fn is_ours(&self) -> bool {
         self.status >= 500
@@ -56,17 +78,19 @@ impl Failure {
 
     pub(crate) fn answer(&self, activity_id: &str) -> Answer {
         let code = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let detail = match self.status {
-            _ if self.is_json => Detail::Json(&self.message),
-            401 | 403 => Detail::Plain(&self.message),
-            _ if self.additional.is_some() => Detail::Plain(&self.message),
-            _ => Detail::Errors(&self.message),
+        let detail = match (self.form, self.status) {
+            (Form::QueryFaults, _) => Detail::Json(&self.message),
+            (Form::PlanFaults, _) => Detail::Planning(&self.message),
+            (Form::Sentence, 401 | 403) => Detail::Plain(&self.message),
+            (Form::Sentence, _) if self.additional.is_some() => Detail::Plain(&self.message),
+            (Form::Sentence, _) => Detail::Errors(&self.message),
         };
         let body = ErrorBody {
             code: status::code_name(self.status),
             detail,
             activity_id,
             request_uri: None,
+            remark: self.remark.as_deref(),
             additional_error_info: self.additional.as_deref(),
         };
         let body = body.to_json();
@@ -90,7 +114,11 @@ impl From<database::Error> for Failure {
         let message = error.to_string();
         match error {
             Error::Invalid(_) => Failure::new(400, message),
-            Error::Query(faults) => Failure { is_json: true, ..Failure::new(400, faults_json(&faults)) },
+            Error::Query(faults) => {
+                let details: Vec<&str> = faults.iter().map(|fault| fault.detail.as_str()).collect();
+                let remark = Some(details.join("; "));
+                Failure { form: Form::QueryFaults, remark, ..Failure::new(400, faults_json(&faults)) }
+            }
             Error::Timeout(_) => Failure::new(408, message),
             Error::NeedsClientPlan(plan) => {
                 Failure { additional: Some(plan), ..Failure::new(400, message).with_substatus(1004) }
@@ -99,7 +127,7 @@ impl From<database::Error> for Failure {
             Error::ContainerRecreated => Failure::new(400, message).with_substatus(1024),
             Error::NotFound => Failure::new(404, message),
             Error::OwnerNotFound => Failure::new(404, message).with_substatus(1003),
-            Error::Exists => Failure::new(409, message),
+            Error::Exists | Error::UniqueKey => Failure::new(409, message),
             Error::KeyRangeGone => Failure::new(410, message).with_substatus(1002),
             Error::PreconditionFailed => Failure::new(412, message),
             Error::TooLarge => Failure::new(413, message),

@@ -213,7 +213,8 @@ impl Finder {
         Ok(Some(joined))
     }
 
-    fn rough_estimate<'a>(
+    /// About how many documents an access has; more than there are for all of them.
+    pub fn rough_estimate<'a>(
         &'a self,
         access: &'a Access,
     ) -> Pin<Box<dyn Future<Output = Result<u64, Error>> + Send + 'a>> {

@@ -3,7 +3,7 @@
 use crate::condition::{Need, OrderPath};
 use crate::document::Document;
 use crate::entries::Entries;
-use crate::kinds::{self, IndexKind, Ordered, Served, TermRange, after};
+use crate::kinds::{self, IndexKind, Ordered, Served, TermRange};
 use astrarium_catalog::definition::container::{ContainerDefinition, IndexingMode};
 use astrarium_keys::index_entry::Family;
 use astrarium_kv::KeyList;
@@ -84,15 +84,20 @@ impl IndexSet {
         self.excluded
     }
 
-    /// The entries of the documents whose partition begins with these bytes.
-    pub fn partition(&self, partition: &[u8], is_whole: bool) -> Served {
+    /// The entries of the documents whose partitions lie between two bounds. `is_one` says that it is one partition.
+    pub fn partitions(&self, (start, end): (&[u8], &[u8]), is_one: bool) -> Served {
         Served {
             family: self.partitions,
-            ranges: vec![TermRange { start: partition.to_vec(), end: after(partition), is_point: is_whole }],
+            ranges: vec![TermRange { start: start.to_vec(), end: end.to_vec(), is_point: is_one }],
             exact: true,
             repeated: false,
             shown: "partition key".to_owned(),
         }
+    }
+
+    /// The family that has one entry for each document.
+    pub fn documents(&self) -> Family {
+        self.partitions
     }
 
     /// The documents that can meet a need, as far as the indexes know.
@@ -138,6 +143,26 @@ impl IndexSet {
     /// The entries that have documents in an order.
     pub fn order(&self, order: &[OrderPath]) -> Option<Ordered> {
         self.kinds.iter().find_map(|kind| kind.order(order))
+    }
+}
+
+impl Access {
+    /// Whether a range of many terms has to be read and sorted for it.
+    pub fn needs_sorting(&self) -> bool {
+        match self {
+            Access::Everything | Access::Nothing => false,
+            Access::Entries(served) => served.ranges.iter().any(|range| !range.is_point),
+            Access::All(parts) | Access::Any(parts) => parts.iter().any(Access::needs_sorting),
+        }
+    }
+
+    /// The indexes it uses, for people.
+    pub fn shown(&self, out: &mut Vec<String>) {
+        match self {
+            Access::Everything | Access::Nothing => {}
+            Access::Entries(served) => out.push(served.shown.clone()),
+            Access::All(parts) | Access::Any(parts) => parts.iter().for_each(|part| part.shown(out)),
+        }
     }
 }
 

@@ -2,9 +2,12 @@
 
 use crate::document::Document;
 use crate::index_set::IndexSet;
+use astrarium_catalog::definition::container::UniqueKey;
+use astrarium_keys::unique::unique_key;
 use astrarium_kv::{KeyList, SetChanges};
-use astrarium_value::Value;
-use astrarium_value::json::Text;
+use astrarium_value::json::{Node, Text};
+use astrarium_value::{PropertyPath, Value};
+use bytes::Bytes;
 use std::fmt;
 use std::sync::Arc;
 
@@ -17,6 +20,8 @@ pub struct Indexes {
     pub active: IndexSet,
     /// The generation that is being built.
     pub building: Option<IndexSet>,
+    /// Combinations of properties that are unique within a logical partition.
+    unique: Vec<UniqueKey>,
     compute: Option<Compute>,
 }
 
@@ -45,8 +50,27 @@ pub struct Stored<'a> {
 
 impl Indexes {
     /// The indexes of a container.
-    pub fn new(active: IndexSet, building: Option<IndexSet>, compute: Option<Compute>) -> Indexes {
-        Indexes { active, building, compute }
+    pub fn new(
+        active: IndexSet,
+        building: Option<IndexSet>,
+        unique: Vec<UniqueKey>,
+        compute: Option<Compute>,
+    ) -> Indexes {
+        Indexes { active, building, unique, compute }
+    }
+
+    /// The unique keys that a document holds.
+    pub fn unique_keys(&self, shard: u64, document: Stored<'_>) -> Vec<Bytes> {
+        if self.unique.is_empty() {
+            return Vec::new();
+        }
+        let Ok(text) = Text::parse(document.text) else { return Vec::new() };
+        let key = |(place, unique): (u8, &UniqueKey)| {
+            let value = |path: &PropertyPath| text.root().at(path).map(Node::to_value).unwrap_or_default();
+            let values: Vec<Value> = unique.paths.iter().map(value).collect();
+            unique_key(shard, place, document.partition, &values)
+        };
+        (0..).zip(&self.unique).map(key).collect()
     }
 
     /// What changes when a document becomes another one, comes or goes. `built_to` is the highest number that the

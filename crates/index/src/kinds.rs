@@ -8,7 +8,8 @@ use crate::document::Document;
 use crate::entries::Entries;
 use crate::policy::Policy;
 use astrarium_catalog::definition::container::ContainerDefinition;
-use astrarium_keys::index_entry::Family;
+use astrarium_keys::index_entry::{Family, is_shortened_term, push_term, term_length};
+use astrarium_value::Value;
 use std::fmt;
 
 /// One kind of index of a container.
@@ -58,10 +59,43 @@ pub struct Ordered {
     pub backward: bool,
     /// Whether every document has an entry; otherwise those where the path is undefined have none.
     pub complete: bool,
-    /// How many terms an entry has.
-    pub term_count: usize,
+    /// For each term of an entry, whether its bits are inverted.
+    pub inverted: Vec<bool>,
     /// The index for people.
     pub shown: String,
+}
+
+impl Ordered {
+    /// The terms of an entry with these values.
+    pub fn terms(&self, values: &[Value]) -> Vec<u8> {
+        let mut terms = Vec::new();
+        for (value, inverted) in values.iter().zip(&self.inverted) {
+            let start = terms.len();
+            push_term(&mut terms, value);
+            if *inverted {
+                terms[start..].iter_mut().for_each(|byte| *byte = !*byte);
+            }
+        }
+        terms
+    }
+
+    /// Whether the terms of an entry stand for several lists of values.
+    pub fn is_shortened(&self, mut terms: &[u8]) -> bool {
+        for inverted in &self.inverted {
+            let Some(length) = term_length(terms, *inverted) else { return true };
+            let (own, rest) = terms.split_at(length);
+            terms = rest;
+            let shortened = if *inverted {
+                is_shortened_term(&own.iter().map(|byte| !byte).collect::<Vec<_>>())
+            } else {
+                is_shortened_term(own)
+            };
+            if shortened {
+                return true;
+            }
+        }
+        false
+    }
 }
 
 /// The indexes that a container's policies ask for.

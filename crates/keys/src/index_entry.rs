@@ -131,6 +131,21 @@ pub fn is_shortened_term(term: &[u8]) -> bool {
     }
 }
 
+/// How long the first of several terms is; its bits may be inverted. `None` for bytes that are no term.
+pub fn term_length(terms: &[u8], inverted: bool) -> Option<usize> {
+    let flip = |byte: u8| if inverted { !byte } else { byte };
+    let length = match flip(*terms.first()?) {
+        tag::NUMBER => 9,
+        tag::STRING => {
+            let text = terms.get(1..)?;
+            let end = text.iter().take(TEXT_BYTES_MAX).position(|byte| flip(*byte) == 0);
+            1 + end.unwrap_or(TEXT_BYTES_MAX) + 1
+        }
+        _ => 1,
+    };
+    (length <= terms.len()).then_some(length)
+}
+
 /// The value of a term of a single-valued entry that is not shortened.
 pub fn read_term(term: &[u8]) -> Result<Value, Malformed> {
     match ordered::read_value(term) {

@@ -15,6 +15,7 @@ pub mod ordered;
 pub mod record;
 pub mod rid;
 pub mod tags;
+pub mod unique;
 
 pub use rid::Rid;
 

@@ -24,4 +24,6 @@ pub mod log {
     pub const NUMBER: u8 = 0x01;
     /// The change feed, one entry for each document: see [`crate::feed`].
     pub const FEED: u8 = 0x02;
+    /// The document that holds a unique key: see [`crate::unique`].
+    pub const UNIQUE: u8 = 0x03;
 }

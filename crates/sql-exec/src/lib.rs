@@ -10,8 +10,10 @@
 //!
 //! Not here: planning (`sql-plan`), the text of continuation tokens (`gateway`), HTTP.
 
+mod access;
 mod budget;
 mod frame;
+mod in_order;
 mod operators;
 mod page;
 mod pipeline;
@@ -20,6 +22,7 @@ mod rows;
 mod scan;
 mod sinks;
 
+pub use access::IndexPlan;
 pub use budget::Limits;
 pub use page::{ExecuteError, Page, Runtime, UserFunctions, run};
 pub use resume::Resume;

@@ -1,7 +1,9 @@
 //! One page of a query: chooses how it runs, reads documents, and stops in good order.
 
+use crate::access::IndexPlan;
 use crate::budget::{Budget, Gauge, Limits};
 use crate::frame::Frame;
+use crate::in_order::Walk;
 use crate::operators::collect::{Collector, SortedRow};
 use crate::operators::groups::Groups;
 use crate::operators::rank;
@@ -46,6 +48,8 @@ pub struct Page {
     pub documents: u64,
     /// Bytes of those documents.
     pub document_bytes: u64,
+    /// Entries of indexes looked at.
+    pub index_entries: u64,
 }
 
 /// Why a page could not be made.
@@ -57,6 +61,9 @@ pub enum ExecuteError {
     /// Documents cannot be read.
     #[error(transparent)]
     Feed(#[from] FeedError),
+    /// The index cannot be read.
+    #[error(transparent)]
+    Index(#[from] astrarium_index::finder::Error),
     /// The position is not one of this query.
     #[error("Invalid Continuation Token")]
     ForeignPosition,
@@ -98,11 +105,11 @@ pub async fn run(
     Ok(execution.page)
 }
 
-struct Execution<'a> {
-    job: &'a Job,
-    plan: &'a QueryPlan,
-    frame: Frame,
-    budget: Budget,
+pub(crate) struct Execution<'a> {
+    pub(crate) job: &'a Job,
+    pub(crate) plan: &'a QueryPlan,
+    pub(crate) frame: Frame,
+    pub(crate) budget: Budget,
     page: Page,
     bytes: usize,
     given: u64,
@@ -110,7 +117,7 @@ struct Execution<'a> {
 }
 
 /// What came of offering a row to the page.
-enum Offer {
+pub(crate) enum Offer {
     /// Taken, or skipped for OFFSET.
     Taken,
     /// The page is full; the row belongs to the next one.
@@ -120,17 +127,18 @@ enum Offer {
 }
 
 impl Execution<'_> {
-    fn with_machine<T>(&self, work: impl FnOnce(&Machine<'_>) -> T) -> T {
+    pub(crate) fn with_machine<T>(&self, work: impl FnOnce(&Machine<'_>) -> T) -> T {
         self.job.with_machine(&self.frame, &self.budget, work)
     }
 
-    fn count(&mut self, counts: Counts) {
+    pub(crate) fn count(&mut self, counts: Counts) {
         self.page.documents += counts.documents;
         self.page.document_bytes += counts.bytes;
+        self.page.index_entries += counts.entries;
     }
 
     /// Offers a row to the page.
-    fn offer(&mut self, json: Vec<u8>) -> Offer {
+    pub(crate) fn offer(&mut self, json: Vec<u8>) -> Offer {
         if self.plan.limit.is_some_and(|limit| self.given >= limit) {
             return Offer::Done;
         }
@@ -150,11 +158,11 @@ impl Execution<'_> {
         Offer::Taken
     }
 
-    fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.plan.limit.is_some_and(|limit| self.given >= limit)
     }
 
-    fn stop_at(&mut self, place: Place) {
+    pub(crate) fn stop_at(&mut self, place: Place) {
         self.page.resume = Some(Resume { given: self.given, skipped: self.skipped, place });
     }
 
@@ -165,11 +173,13 @@ impl Execution<'_> {
             Some(Place::Stream(position, index)) => (position, index),
             Some(_) => return Err(ExecuteError::ForeignPosition),
         };
-        let mut reader = Reader::new(input, before.clone());
+        let mut reader = Reader::new(input, self.budget.limits().row_count_max, before.clone());
         let mut examined_when_full = None;
         loop {
             let batch = reader.next().await?;
-            (self.page.documents, self.page.document_bytes) = (reader.counts.documents, reader.counts.bytes);
+            self.page.documents = reader.counts.documents;
+            self.page.document_bytes = reader.counts.bytes;
+            self.page.index_entries = reader.counts.entries;
             let Some(batch) = batch else { return Ok(()) };
             for document in batch {
                 let after = document.after.clone();
@@ -254,7 +264,21 @@ impl Execution<'_> {
             }
             place => resume_after(place)?,
         };
-        let sink = CollectorSink { collector: self.collector(keys, after) };
+        let ordered = match input {
+            Input::Container(_, _, Some(IndexPlan { order: Some(ordered), .. })) => Some(ordered),
+            _ => None,
+        };
+        if let (Input::Container(reader, scope, Some(plan)), Some(ordered), false) =
+            (input, ordered, self.plan.distinct)
+        {
+            let walk = Walk { reader, scope, plan, ordered };
+            if let Some(range) = walk.choose(self.wanted()).await? {
+                return self.in_index_order(&walk, range, after).await;
+            }
+        }
+        let first_descends = keys.first().is_some_and(|key| key.descending);
+        let reverse_ties = ordered.map_or(first_descends, |ordered| ordered.backward);
+        let sink = CollectorSink { collector: self.collector(keys, after, reverse_ties) };
         let (sink, counts) = self.job.everything(input, sink).await?;
         self.count(counts);
         self.give_sorted(sink.collector.finish());
@@ -275,14 +299,24 @@ impl Execution<'_> {
         sink.found.map(Some).ok_or_else(too_long)
     }
 
-    fn collector(&self, keys: &[OrderKey], after: Option<LastRow>) -> Collector {
-        let descending = keys.iter().map(|key| key.descending).collect();
+    /// Rows that the page needs, those included that OFFSET skips.
+    fn wanted(&self) -> u64 {
         let to_skip = self.plan.offset - self.skipped.min(self.plan.offset);
         let page = self.budget.limits().row_count_max as u64;
         let wanted = self.plan.limit.map_or(page, |limit| page.min(limit - self.given.min(limit)));
-        let count_max =
-            usize::try_from(to_skip.saturating_add(wanted).saturating_add(1)).unwrap_or(usize::MAX);
-        Collector::new(descending, after, count_max, self.plan.distinct)
+        to_skip.saturating_add(wanted)
+    }
+
+    /// `reverse_ties` is the direction in which an index has the documents of equal keys.
+    pub(crate) fn collector(
+        &self,
+        keys: &[OrderKey],
+        after: Option<LastRow>,
+        reverse_ties: bool,
+    ) -> Collector {
+        let descending = keys.iter().map(|key| key.descending).collect();
+        let count_max = usize::try_from(self.wanted().saturating_add(1)).unwrap_or(usize::MAX);
+        Collector::new(descending, reverse_ties, after, count_max, self.plan.distinct)
     }
 
     fn give_sorted(&mut self, rows: Vec<SortedRow>) {
@@ -320,7 +354,7 @@ impl Execution<'_> {
         self.count(counts);
         self.budget.hold(sink.groups.bytes())?;
         let keys: &[OrderKey] = self.plan.order_keys();
-        let mut collector = self.collector(keys, after);
+        let mut collector = self.collector(keys, after, false);
         self.with_machine(|machine| {
             for group in sink.groups.finish() {
                 let row = CurrentRow { machine, keys: &group.keys, aggregates: &group.results };
@@ -371,7 +405,7 @@ impl Execution<'_> {
 }
 
 /// Sort keys and place of the last row of the page before.
-type LastRow = (Vec<Value>, (u64, u32));
+pub(crate) type LastRow = (Vec<Value>, (u64, u32));
 
 /// Where a sorted page goes on.
 fn resume_after(place: Option<Place>) -> Result<Option<LastRow>, ExecuteError> {

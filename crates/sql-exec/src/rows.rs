@@ -1,16 +1,20 @@
 //! Where a query's documents come from: a container's range of keys, or values at hand.
 
+use crate::access::{Found, IndexPlan, Search};
 use crate::frame::Datum;
 use crate::page::ExecuteError;
+use astrarium_catalog::container::Range;
 use astrarium_keys::Rid;
+use astrarium_keys::body::Body;
 use astrarium_store::{Documents, FeedPosition, FeedReader, FeedScope, KeySlice, PageLimit};
 use astrarium_value::Value;
+use bytes::Bytes;
 use std::collections::VecDeque;
 
 /// What a query reads.
 pub enum Input {
-    /// Documents of a container.
-    Container(FeedReader, FeedScope),
+    /// Documents of a container, and what its indexes could do.
+    Container(FeedReader, FeedScope, Option<IndexPlan>),
     /// Values at hand, such as the resources of a catalog feed.
     Values(Vec<Value>),
     /// One empty row: a query without FROM.
@@ -30,9 +34,13 @@ pub(crate) struct Incoming {
 /// Reads documents in order of insertion, step by step.
 pub(crate) struct Reader<'a> {
     input: &'a Input,
+    /// Rows that a page has at most.
+    row_count: usize,
     /// Where the next step starts; the beginning if there is none.
     position: Option<FeedPosition>,
     at_end: bool,
+    /// What an index finds in the range with this id.
+    found: Option<(u32, Option<Found>)>,
     pub(crate) counts: Counts,
 }
 
@@ -41,19 +49,22 @@ pub(crate) struct Reader<'a> {
 pub(crate) struct Counts {
     pub(crate) documents: u64,
     pub(crate) bytes: u64,
+    /// Entries of indexes.
+    pub(crate) entries: u64,
 }
 
 impl Counts {
     pub(crate) fn add(&mut self, other: Counts) {
         self.documents += other.documents;
         self.bytes += other.bytes;
+        self.entries += other.entries;
     }
 }
 
 impl<'a> Reader<'a> {
     /// Starts after a position.
-    pub(crate) fn new(input: &'a Input, position: Option<FeedPosition>) -> Reader<'a> {
-        Reader { input, position, at_end: false, counts: Counts::default() }
+    pub(crate) fn new(input: &'a Input, row_count: usize, position: Option<FeedPosition>) -> Reader<'a> {
+        Reader { input, row_count, position, at_end: false, found: None, counts: Counts::default() }
     }
 
     /// Whether everything was read.
@@ -71,19 +82,76 @@ impl<'a> Reader<'a> {
         match self.input {
             Input::Nothing => Ok(Some(vec![Incoming { datum: Datum::Empty, after: None }])),
             Input::Values(values) => Ok(Some(values_after(values, position.as_ref()))),
-            Input::Container(reader, scope) => {
+            Input::Container(reader, scope, index) => {
+                if let Some(plan) = index
+                    && let Some(documents) = self.by_index(plan, reader, scope, position.as_ref()).await?
+                {
+                    return Ok(Some(documents));
+                }
                 let page = reader.page(scope, position, STEP).await?;
                 self.at_end = page.resume.is_none();
                 self.position = page.resume;
-                self.counts.documents += page.documents.len() as u64;
-                let container = reader.container.rid();
-                let documents = page.documents.into_iter().map(|(after, body)| {
-                    self.counts.bytes += body.text().len() as u64;
-                    Incoming { datum: Datum::Document(container, body), after: Some(after) }
-                });
-                Ok(Some(documents.collect()))
+                Ok(Some(self.incoming(reader, page.documents)))
             }
         }
+    }
+
+    fn incoming(&mut self, reader: &FeedReader, documents: Vec<(FeedPosition, Body)>) -> Vec<Incoming> {
+        let container = reader.container.rid();
+        let incoming = documents.into_iter().map(|(after, body)| {
+            self.counts.documents += 1;
+            self.counts.bytes += body.text().len() as u64;
+            Incoming { datum: Datum::Document(container, body), after: Some(after) }
+        });
+        incoming.collect()
+    }
+
+    /// The next documents that an index finds; none if it is not used here.
+    async fn by_index(
+        &mut self,
+        plan: &IndexPlan,
+        reader: &FeedReader,
+        scope: &FeedScope,
+        position: Option<&FeedPosition>,
+    ) -> Result<Option<Vec<Incoming>>, ExecuteError> {
+        let ranges = reader.ranges(scope)?;
+        let keyed = matches!(scope, FeedScope::Partition(_) | FeedScope::Slice(_));
+        let after = match position {
+            None => 0,
+            Some(FeedPosition::Number { number, .. }) if !keyed => *number,
+            Some(FeedPosition::Within { number, .. }) if keyed => *number,
+            Some(FeedPosition::Key { suffix, .. }) if suffix.is_empty() => 0,
+            // In the middle of a walk in order of keys.
+            Some(_) => return Ok(None),
+        };
+        let id = position.map_or(ranges[0].id, FeedPosition::range_id);
+        let Some(index) = ranges.iter().position(|range| range.id == id) else { return Ok(None) };
+        let range = ranges[index];
+        if self.found.as_ref().is_none_or(|(known, _)| *known != id) {
+            let search = Search { plan, reader, scope };
+            self.found = Some((id, search.in_order(range, self.row_count).await?));
+        }
+        let Some((_, Some(found))) = &mut self.found else { return Ok(None) };
+        let first = after.saturating_add(1);
+        let read_before = found.candidates.entries;
+        let numbers =
+            found.candidates.numbers(&found.finder, first, STEP.count_max.min(self.row_count + 1)).await?;
+        self.counts.entries += found.candidates.entries - read_before;
+        let at = |number: u64| match keyed {
+            true => FeedPosition::Within { range_id: id, number },
+            false => FeedPosition::Number { range_id: id, number },
+        };
+        self.position = match numbers.last() {
+            Some(last) if numbers.len() >= STEP.count_max.min(self.row_count + 1) => Some(at(*last)),
+            _ => ranges.get(index + 1).map(|next| match keyed {
+                true => FeedPosition::Key { range_id: next.id, suffix: Bytes::new() },
+                false => FeedPosition::Number { range_id: next.id, number: 0 },
+            }),
+        };
+        self.at_end = self.position.is_none();
+        let bodies = reader.by_numbers(range, scope, &numbers).await?;
+        let documents = bodies.into_iter().map(|body| (at(body.header.number), body)).collect();
+        Ok(Some(self.incoming(reader, documents)))
     }
 }
 
@@ -105,34 +173,92 @@ fn values_after(values: &[Value], position: Option<&FeedPosition>) -> Vec<Incomi
 /// Reads documents in whatever order is cheapest, step by step.
 pub(crate) struct Cursor {
     reader: FeedReader,
-    slices: VecDeque<KeySlice>,
+    scope: FeedScope,
+    pieces: VecDeque<Piece>,
 }
 
+/// Documents that wait to be read.
+enum Piece {
+    /// All of a slice.
+    Slice(KeySlice),
+    /// Those of a range, by number.
+    Numbers(Range, Vec<u64>),
+}
+
+/// Numbers of documents read at once.
+const NUMBERS_STEP: usize = 256;
+
 impl Cursor {
-    pub(crate) fn new(reader: FeedReader, slices: impl IntoIterator<Item = KeySlice>) -> Cursor {
-        Cursor { reader, slices: slices.into_iter().collect() }
+    /// All documents of a scope, or those of them that an index finds; and how many entries were read for that.
+    pub(crate) async fn open(
+        reader: &FeedReader,
+        scope: &FeedScope,
+        index: Option<&IndexPlan>,
+    ) -> Result<(Cursor, u64), ExecuteError> {
+        let mut pieces = VecDeque::new();
+        let mut entries = 0;
+        for range in reader.ranges(scope)? {
+            let found = match index {
+                Some(plan) => Search { plan, reader, scope }.all(range).await?,
+                None => None,
+            };
+            pieces.push_back(match found {
+                Some(mut found) => {
+                    let numbers = found.candidates.numbers(&found.finder, 0, usize::MAX).await?;
+                    entries += found.candidates.entries;
+                    Piece::Numbers(range.clone(), numbers)
+                }
+                None => Piece::Slice(reader.slice(scope, range)),
+            });
+        }
+        Ok((Cursor { reader: reader.clone(), scope: scope.clone(), pieces }, entries))
     }
 
     /// The next documents; none at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<Batch>, ExecuteError> {
-        while let Some(slice) = self.slices.front_mut() {
-            if let Some(documents) = self.reader.next_of(slice).await? {
-                return Ok(Some(Batch { container: self.reader.container.rid(), documents }));
+        let container = self.reader.container.rid();
+        while let Some(piece) = self.pieces.front_mut() {
+            match piece {
+                Piece::Slice(slice) => {
+                    if let Some(documents) = self.reader.next_of(slice).await? {
+                        return Ok(Some(Batch { container, documents }));
+                    }
+                }
+                Piece::Numbers(range, numbers) if !numbers.is_empty() => {
+                    let rest = numbers.split_off(numbers.len().min(NUMBERS_STEP));
+                    let step = std::mem::replace(numbers, rest);
+                    let bodies = self.reader.by_numbers(range, &self.scope, &step).await?;
+                    let documents = Documents::of(bodies, self.reader.expiry);
+                    return Ok(Some(Batch { container, documents }));
+                }
+                Piece::Numbers(..) => {}
             }
-            self.slices.pop_front();
+            self.pieces.pop_front();
         }
         Ok(None)
     }
 
-    /// What was not read yet, in parts that can be read at the same time: about so many, each slice at least one.
+    /// What was not read yet, in parts that can be read at the same time: about so many, each piece at least one.
     pub(crate) async fn divide(self, count: usize) -> Result<Vec<Cursor>, ExecuteError> {
-        let per_slice = count.div_ceil(self.slices.len().max(1));
+        let per_piece = count.div_ceil(self.pieces.len().max(1));
         let mut parts = Vec::new();
-        for slice in self.slices {
-            let divided = self.reader.divide(slice, per_slice).await?;
-            parts.extend(divided.into_iter().map(|part| Cursor::new(self.reader.clone(), [part])));
+        for piece in self.pieces {
+            match piece {
+                Piece::Slice(slice) => {
+                    parts.extend(self.reader.divide(slice, per_piece).await?.into_iter().map(Piece::Slice));
+                }
+                Piece::Numbers(range, numbers) => {
+                    let chunks = numbers.chunks(numbers.len().div_ceil(per_piece).max(NUMBERS_STEP));
+                    parts.extend(chunks.map(|chunk| Piece::Numbers(range.clone(), chunk.to_vec())));
+                }
+            }
         }
-        Ok(parts)
+        let cursor = |piece: Piece| Cursor {
+            reader: self.reader.clone(),
+            scope: self.scope.clone(),
+            pieces: VecDeque::from([piece]),
+        };
+        Ok(parts.into_iter().map(cursor).collect())
     }
 }
 

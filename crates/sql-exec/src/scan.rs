@@ -91,7 +91,7 @@ impl Job {
         mut sink: S,
     ) -> Result<(S, Counts), ExecuteError> {
         let mut worker = Worker::new(self.clone());
-        let (reader, scope) = match input {
+        let (reader, (scope, index)) = match input {
             Input::Nothing => {
                 worker.take([Ok((Datum::Empty, 0))], &mut sink)?;
                 return Ok((sink, Counts::default()));
@@ -102,9 +102,10 @@ impl Job {
                 worker.take(values, &mut sink)?;
                 return Ok((sink, Counts::default()));
             }
-            Input::Container(reader, scope) => (reader, scope),
+            Input::Container(reader, scope, index) => (reader, (scope, index)),
         };
-        let mut cursor = Cursor::new(reader.clone(), reader.slices(scope)?);
+        let (mut cursor, entries) = Cursor::open(reader, scope, index.as_ref()).await?;
+        worker.counts.entries = entries;
         while worker.counts.documents < self.gauge.limits.alone_documents_max {
             let Some(batch) = cursor.next().await? else { return Ok((sink, worker.counts)) };
             worker.take_batch(batch, &mut sink)?;

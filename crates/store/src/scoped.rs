@@ -8,7 +8,8 @@ use crate::feed::{PageLimit, Scope, by_insertion, by_key};
 use crate::{Error, Expiry};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_keys::body::Body;
-use astrarium_kv::Snapshot;
+use astrarium_keys::{Malformed, document, number};
+use astrarium_kv::{Snapshot, Space};
 use astrarium_partition::{EffectiveKey, EffectiveRange, PartitionKey};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -126,6 +127,58 @@ impl FeedReader {
                 self.by_key(&Scope::Slice(slice.clone()), slice, position, limit).await
             }
         }
+    }
+
+    /// The ranges that a scope touches, in order.
+    pub fn ranges(&self, scope: &FeedScope) -> Result<Vec<&Range>, FeedError> {
+        let all = &self.container.ranges;
+        Ok(match scope {
+            FeedScope::All => all.iter().collect(),
+            FeedScope::Range(id) => vec![self.range(*id)?],
+            FeedScope::Partition(key) => {
+                vec![self.container.range_of(&self.container.definition.partition_key.effective(key))]
+            }
+            FeedScope::Slice(slice) => all.iter().filter(|range| range.keys.overlaps(slice)).collect(),
+        })
+    }
+
+    /// The visible documents of a range that have these numbers and belong to a scope, each with its number, in order.
+    pub async fn by_numbers(
+        &self,
+        range: &Range,
+        scope: &FeedScope,
+        numbers: &[u64],
+    ) -> Result<Vec<Body>, FeedError> {
+        let shard = range.shard.0;
+        let entries: Vec<Bytes> = numbers.iter().map(|number| number::number_key(shard, *number)).collect();
+        let suffixes = self.snapshot.get_many(Space::Log, &entries).await.map_err(Error::from)?;
+        let bounds = match scope {
+            FeedScope::All | FeedScope::Range(_) => None,
+            FeedScope::Partition(key) => {
+                let effective = self.container.definition.partition_key.effective(key);
+                Some(Scope::Partition(key, effective).key_range(range))
+            }
+            FeedScope::Slice(slice) => Some(Scope::Slice(slice.clone()).key_range(range)),
+        };
+        let mut keys = Vec::with_capacity(numbers.len());
+        for suffix in suffixes {
+            // The index and the directory are of one snapshot: an entry without a document is damage.
+            let suffix = suffix.ok_or(Error::Malformed(Malformed::new("index entry without a document")))?;
+            let key = document::from_suffix(shard, &suffix);
+            if bounds.as_ref().is_none_or(|bounds| bounds.start <= key && key < bounds.end) {
+                keys.push(key);
+            }
+        }
+        let mut documents = Vec::with_capacity(keys.len());
+        for bytes in self.snapshot.get_many(Space::Body, &keys).await.map_err(Error::from)? {
+            let bytes =
+                bytes.ok_or(Error::Malformed(Malformed::new("directory entry without a document")))?;
+            let body = Body::decode(bytes).map_err(Error::from)?;
+            if self.expiry.is_alive(&body.header) {
+                documents.push(body);
+            }
+        }
+        Ok(documents)
     }
 
     pub(crate) fn range(&self, id: u32) -> Result<&Range, FeedError> {

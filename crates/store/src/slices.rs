@@ -8,6 +8,7 @@
 use crate::feed::{Scope, just_after};
 use crate::scoped::{FeedError, FeedReader, FeedScope};
 use crate::{Error, Expiry};
+use astrarium_catalog::container::Range;
 use astrarium_keys::body::Body;
 use astrarium_keys::document;
 use astrarium_kv::{Direction, KeyRange, ScanLimit, Space};
@@ -29,7 +30,24 @@ pub struct Documents {
     expiry: Expiry,
 }
 
+impl KeySlice {
+    /// The same slice among the partitions of an index: keys without their shard.
+    pub fn partitions(&self) -> (&[u8], &[u8]) {
+        let start = self.keys.start.get(document::SHARD_PREFIX_LENGTH..).unwrap_or_default();
+        let same_shard = self.keys.end.get(..document::SHARD_PREFIX_LENGTH)
+            == self.keys.start.get(..document::SHARD_PREFIX_LENGTH);
+        let end = if same_shard { &self.keys.end[document::SHARD_PREFIX_LENGTH..] } else { &[0xFF] };
+        (start, end)
+    }
+}
+
 impl Documents {
+    /// Documents that were read otherwise, and are known to be visible.
+    pub fn of(bodies: Vec<Body>, expiry: Expiry) -> Documents {
+        let entries = bodies.into_iter().map(|body| (Bytes::new(), body.into_bytes())).collect();
+        Documents { entries, expiry }
+    }
+
     /// The visible ones.
     pub fn visible(self) -> impl Iterator<Item = Result<Body, Error>> {
         self.entries.into_iter().filter_map(move |(_, bytes)| match Body::decode(bytes) {
@@ -42,25 +60,20 @@ impl Documents {
 impl FeedReader {
     /// The slices that hold the documents of a scope, one for each range that it touches.
     pub fn slices(&self, scope: &FeedScope) -> Result<Vec<KeySlice>, FeedError> {
-        let whole = |shard: u64| KeySlice { keys: KeyRange::prefix(&document::shard_prefix(shard)) };
-        let container = &self.container;
-        Ok(match scope {
-            FeedScope::All => container.ranges.iter().map(|range| whole(range.shard.0)).collect(),
-            FeedScope::Range(id) => vec![whole(self.range(*id)?.shard.0)],
+        Ok(self.ranges(scope)?.into_iter().map(|range| self.slice(scope, range)).collect())
+    }
+
+    /// The slice of one range that holds the documents of a scope.
+    pub fn slice(&self, scope: &FeedScope, range: &Range) -> KeySlice {
+        let keys = match scope {
+            FeedScope::All | FeedScope::Range(_) => KeyRange::prefix(&document::shard_prefix(range.shard.0)),
             FeedScope::Partition(key) => {
-                let effective = container.definition.partition_key.effective(key);
-                let range = container.range_of(&effective);
-                vec![KeySlice { keys: Scope::Partition(key, effective).key_range(range) }]
+                let effective = self.container.definition.partition_key.effective(key);
+                Scope::Partition(key, effective).key_range(range)
             }
-            FeedScope::Slice(slice) => {
-                let touched = |range: &&astrarium_catalog::container::Range| {
-                    range.keys.min < slice.max && slice.min < range.keys.max
-                };
-                let scope = Scope::Slice(slice.clone());
-                let ranges = container.ranges.iter().filter(touched);
-                ranges.map(|range| KeySlice { keys: scope.key_range(range) }).collect()
-            }
-        })
+            FeedScope::Slice(slice) => Scope::Slice(slice.clone()).key_range(range),
+        };
+        KeySlice { keys }
     }
 
     /// The next documents of a slice, which then begins after them; none at its end.

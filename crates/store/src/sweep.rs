@@ -7,7 +7,7 @@ use crate::{Error, FeedScope, Transaction};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_env::Env;
 use astrarium_index::Indexes;
-use astrarium_keys::{document, feed, number};
+use astrarium_keys::{document, feed, number, unique};
 use astrarium_kv::{Direction, Engine, KeyRange, ScanLimit, ShardId, Snapshot, Space, WriteBatch};
 use astrarium_partition::EffectiveRange;
 use bytes::Bytes;
@@ -25,6 +25,7 @@ pub async fn sweep_shard(engine: &dyn Engine, shard: ShardId) -> Result<bool, Er
         (Space::Body, document::shard_prefix(shard.0)),
         (Space::Log, number::number_prefix(shard.0)),
         (Space::Log, feed::feed_prefix(shard.0)),
+        (Space::Log, unique::unique_prefix(shard.0)),
     ];
     let snapshot = engine.snapshot();
     for (space, prefix) in places {

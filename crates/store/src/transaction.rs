@@ -12,11 +12,12 @@ use astrarium_catalog::definition::container::DefaultTtl;
 use astrarium_env::Env;
 use astrarium_index::{Indexes, Stored};
 use astrarium_keys::body::{Body, Header};
-use astrarium_keys::{document, number};
+use astrarium_keys::{Malformed, document, number, unique};
 use astrarium_kv::{Expectation, Snapshot, Space, Stamp, WriteBatch};
 use astrarium_partition::{EffectiveKey, PartitionKey};
 use astrarium_value::{Value, json};
 use bytes::Bytes;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Which of a shard's running sums counts documents, expired ones included until they are swept.
@@ -121,11 +122,41 @@ impl<'a> Transaction<'a> {
     /// The whole transaction as one batch, or nothing if it changed nothing.
     pub fn into_batch(self) -> Option<WriteBatch> {
         let mut batch = WriteBatch::new(self.range.shard, self.range.epoch);
+        let changed = || self.entries.iter().filter(|entry| entry.changed);
+        changed().for_each(|entry| stage_index(&mut batch, &self.indexes, entry));
+        stage_unique(&mut batch, &self.indexes, changed());
         for entry in self.entries.into_iter().filter(|entry| entry.changed) {
-            stage_index(&mut batch, &self.indexes, &entry);
             stage(&mut batch, entry);
         }
         (!batch.mutations.is_empty()).then_some(batch)
+    }
+
+    /// Whether a document of this transaction would hold a unique key that another one holds. A document that has
+    /// expired gives way.
+    pub async fn breaks_unique_key(&mut self) -> Result<bool, Error> {
+        let shard = self.range.shard.0;
+        let (mut gone, mut come) = (BTreeSet::new(), BTreeSet::new());
+        for entry in self.entries.iter().filter(|entry| entry.changed) {
+            let (old, new) = unique_keys(shard, &self.indexes, entry);
+            gone.extend(old);
+            for key in new {
+                if !come.insert(key) {
+                    return Ok(true);
+                }
+            }
+        }
+        for key in come.difference(&gone) {
+            let Some(holder) = self.snapshot.get(Space::Log, key).await? else { continue };
+            let holder = number::number_key(shard, unique::read_unique_value(&holder)?);
+            let suffix = self.snapshot.get(Space::Log, &holder).await?;
+            let suffix = suffix.ok_or(Malformed::new("unique key without a document"))?;
+            let holder = document::from_suffix(shard, &suffix);
+            if self.read(&holder).await?.is_some() {
+                return Ok(true);
+            }
+            self.remove(&holder).await?;
+        }
+        Ok(false)
     }
 
     async fn entry(&mut self, key: &Bytes) -> Result<usize, Error> {
@@ -160,6 +191,38 @@ fn stage_index(batch: &mut WriteBatch, indexes: &Indexes, entry: &Entry) {
     let old = entry.stored.as_ref().map(|body| as_indexed(body, suffix, old_etag.as_deref()));
     let new = entry.current.as_ref().map(|body| as_indexed(body, suffix, new_etag.as_deref()));
     batch.set.extend(&indexes.changes(batch.shard.0, old, new, 0));
+}
+
+/// The unique keys of what storage has, and of what it shall have.
+fn unique_keys(shard: u64, indexes: &Indexes, entry: &Entry) -> (Vec<Bytes>, Vec<Bytes>) {
+    let suffix = &entry.key[document::SHARD_PREFIX_LENGTH..];
+    let keys = |body: &Option<Body>| {
+        let keys = body.as_ref().map(|body| indexes.unique_keys(shard, as_indexed(body, suffix, None)));
+        keys.unwrap_or_default()
+    };
+    (keys(&entry.stored), keys(&entry.current))
+}
+
+/// Appends the unique keys that go and come. One that goes with one document and comes with another stays, and needs no
+/// expectation, because the document that had it is expected as it was.
+fn stage_unique<'e>(batch: &mut WriteBatch, indexes: &Indexes, entries: impl Iterator<Item = &'e Entry>) {
+    let shard = batch.shard.0;
+    let (mut gone, mut come) = (BTreeSet::new(), Vec::new());
+    for entry in entries {
+        let (old, new) = unique_keys(shard, indexes, entry);
+        gone.extend(old);
+        let number = entry.current.as_ref().map_or(0, |body| body.header.number);
+        come.extend(new.into_iter().map(|key| (key, number)));
+    }
+    for key in &gone {
+        batch.delete(Space::Log, key.clone());
+    }
+    for (key, number) in come {
+        if !gone.contains(&key) {
+            batch.expect(Space::Log, key.clone(), Expectation::Absent);
+        }
+        batch.put(Space::Log, key, unique::unique_value(number), Stamp::NONE);
+    }
 }
 
 fn etag(body: &Body) -> String {

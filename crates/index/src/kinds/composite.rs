@@ -79,8 +79,8 @@ impl IndexKind for CompositeIndex {
         } else {
             return None;
         };
-        let term_count = self.parts.len();
-        Some(Ordered { family: self.family, backward, complete: true, term_count, shown: self.shown.clone() })
+        let inverted = self.parts.iter().map(|part| part.descending).collect();
+        Some(Ordered { family: self.family, backward, complete: true, inverted, shown: self.shown.clone() })
     }
 }
 

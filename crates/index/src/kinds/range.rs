@@ -81,7 +81,7 @@ impl IndexKind for RangeIndex {
             family: self.family(&only.path),
             backward: only.descending,
             complete: false,
-            term_count: 1,
+            inverted: vec![false],
             shown: shown(&only.path),
         })
     }

@@ -2,7 +2,8 @@
 //!
 //! Only as many are kept as the page can need where the order alone decides; with DISTINCT all are kept once.
 //! Invariants
-//! - The order is total: sort keys, then the row's place. So a page can go on right after the last row given.
+//! - The order is total: sort keys, then the row's document, in the direction in which an index would be walked, then the
+//!   row's place in it. So a page can go on right after the last row given.
 
 use super::groups::RowPlace;
 use crate::budget::Budget;
@@ -24,6 +25,8 @@ pub(crate) struct SortedRow {
 /// Collects rows in order.
 pub(crate) struct Collector {
     descending: Vec<bool>,
+    /// Whether of rows with equal keys those of later documents come first.
+    reverse_ties: bool,
     /// Only rows after this one count.
     after: Option<(Vec<Value>, RowPlace)>,
     /// Rows kept at most; all if duplicates are removed.
@@ -39,12 +42,22 @@ pub(crate) struct Collector {
 impl Collector {
     pub(crate) fn new(
         descending: Vec<bool>,
+        reverse_ties: bool,
         after: Option<(Vec<Value>, RowPlace)>,
         count_max: usize,
         distinct: bool,
     ) -> Collector {
         let distinct = distinct.then(HashMap::default);
-        Collector { descending, after, count_max, rows: Vec::new(), worst: None, distinct, bytes: 0 }
+        Collector {
+            descending,
+            reverse_ties,
+            after,
+            count_max,
+            rows: Vec::new(),
+            worst: None,
+            distinct,
+            bytes: 0,
+        }
     }
 
     fn order(&self, left: (&[Value], RowPlace), right: (&[Value], RowPlace)) -> Ordering {
@@ -54,7 +67,9 @@ impl Collector {
                 return if *descending { order.reverse() } else { order };
             }
         }
-        left.1.cmp(&right.1)
+        let by_document = left.1.0.cmp(&right.1.0);
+        let by_document = if self.reverse_ties { by_document.reverse() } else { by_document };
+        by_document.then(left.1.1.cmp(&right.1.1))
     }
 
     fn is_after(&self, keys: &[Value], place: RowPlace) -> bool {
@@ -136,7 +151,13 @@ impl Collector {
     /// A collector of the same kind that has no rows yet.
     pub(crate) fn empty(&self) -> Collector {
         let distinct = self.distinct.is_some();
-        Collector::new(self.descending.clone(), self.after.clone(), self.count_max, distinct)
+        Collector::new(
+            self.descending.clone(),
+            self.reverse_ties,
+            self.after.clone(),
+            self.count_max,
+            distinct,
+        )
     }
 
     /// Takes in the rows of another part of the documents.

@@ -1,0 +1,120 @@
+//! Whether an index finds a query's documents, and the documents it finds.
+//!
+//! In: what the indexes could serve ([`IndexPlan`]), the scope of the query. Out: for each range, numbers of documents, or
+//! nothing where reading everything is cheaper.
+//! Invariant: the choice changes nothing but the cost. Documents come in the order of their numbers either way, and every
+//! filter is checked on each of them.
+
+use crate::page::ExecuteError;
+use astrarium_index::{Access, Candidates, Finder, Indexes, Ordered};
+use astrarium_store::{FeedReader, FeedScope, KeySlice};
+use std::sync::Arc;
+
+/// What indexes could do for a query.
+#[derive(Clone)]
+pub struct IndexPlan {
+    /// The container's indexes.
+    pub indexes: Arc<Indexes>,
+    /// Documents that can pass the filter.
+    pub access: Access,
+    /// Entries in the query's order.
+    pub order: Option<Ordered>,
+}
+
+/// Reading a document by its number costs about so many times what it costs in a scan.
+const BY_NUMBER_COST: u64 = 3;
+/// A scope of so few documents is read whole.
+const SMALL_SCOPE: u64 = 64;
+/// Nanoseconds to read and sort one entry, and to look at one document in order of insertion.
+const ENTRY_COST: u64 = 40;
+const DOCUMENT_COST: u64 = 3_000;
+
+/// How a query's documents are found in one range.
+pub(crate) struct Found {
+    pub(crate) finder: Finder,
+    pub(crate) candidates: Candidates,
+}
+
+/// Finds documents of one range.
+pub(crate) struct Search<'a> {
+    pub(crate) plan: &'a IndexPlan,
+    pub(crate) reader: &'a FeedReader,
+    pub(crate) scope: &'a FeedScope,
+}
+
+impl Search<'_> {
+    /// The finder of a range.
+    pub(crate) fn finder(&self, range: &astrarium_catalog::container::Range) -> Finder {
+        Finder { snapshot: Arc::clone(&self.reader.snapshot), shard: range.shard.0 }
+    }
+
+    /// The access of the plan within the scope, and about how many documents the scope has.
+    async fn scoped(&self, finder: &Finder, slice: &KeySlice) -> Result<(Access, u64), ExecuteError> {
+        let set = &self.plan.indexes.active;
+        let is_one = match self.scope {
+            FeedScope::All | FeedScope::Range(_) => {
+                return Ok((self.plan.access.clone(), finder.count(set.documents()).await?));
+            }
+            FeedScope::Partition(_) => true,
+            FeedScope::Slice(_) => false,
+        };
+        let scope = set.partitions(slice.partitions(), is_one);
+        let size = finder.estimate(&scope).await?;
+        let mut parts = vec![Access::Entries(scope)];
+        match &self.plan.access {
+            Access::All(inner) => parts.extend(inner.iter().cloned()),
+            access => parts.push(access.clone()),
+        }
+        Ok((Access::All(parts), size))
+    }
+
+    /// The documents of a range for a query that looks at all of them, in any order; `None` if a scan is cheaper.
+    pub(crate) async fn all(
+        &self,
+        range: &astrarium_catalog::container::Range,
+    ) -> Result<Option<Found>, ExecuteError> {
+        self.find(range, |estimate, size| estimate.saturating_mul(BY_NUMBER_COST) < size).await
+    }
+
+    /// The documents of a range for a query that gives rows in order of insertion, so many a page; `None` if reading in
+    /// that order is cheaper.
+    pub(crate) async fn in_order(
+        &self,
+        range: &astrarium_catalog::container::Range,
+        row_count: usize,
+    ) -> Result<Option<Found>, ExecuteError> {
+        let sorts = self.plan.access.needs_sorting();
+        self.find(range, |estimate, size| {
+            if !sorts {
+                return estimate < size;
+            }
+            let looked_at = (row_count as u64).saturating_mul(size / estimate.max(1)).min(size);
+            estimate.saturating_mul(ENTRY_COST) < looked_at.saturating_mul(DOCUMENT_COST)
+        })
+        .await
+    }
+
+    async fn find(
+        &self,
+        range: &astrarium_catalog::container::Range,
+        is_worth_it: impl FnOnce(u64, u64) -> bool,
+    ) -> Result<Option<Found>, ExecuteError> {
+        let set = &self.plan.indexes.active;
+        if !set.is_used() || self.plan.access == Access::Everything {
+            return Ok(None);
+        }
+        let finder = self.finder(range);
+        let slice = self.reader.slice(self.scope, range);
+        let (access, size) = self.scoped(&finder, &slice).await?;
+        let keyed = !matches!(self.scope, FeedScope::All | FeedScope::Range(_));
+        if keyed && size <= SMALL_SCOPE {
+            return Ok(None);
+        }
+        let estimate = finder.rough_estimate(&self.plan.access).await?;
+        if !is_worth_it(estimate, size) {
+            return Ok(None);
+        }
+        let candidates = finder.candidates(set, &access, false).await?;
+        Ok(candidates.map(|candidates| Found { finder, candidates }))
+    }
+}
