@@ -92,7 +92,14 @@ impl Signer {
         numbers.map(|number| create(item(number))).collect()
     }
 
-    fn request(&self, verb: &str, path: &str, more_lines: &str, body: &str) -> anyhow::Result<Vec<u8>> {
+    /// A request; `more_lines` are header lines with their ends.
+    pub(crate) fn request(
+        &self,
+        verb: &str,
+        path: &str,
+        more_lines: &str,
+        body: &str,
+    ) -> anyhow::Result<Vec<u8>> {
         let target = format!("/{path}");
         let address = Address::parse(&target, None).with_context(|| format!("address {target}"))?;
         let payload = signing_payload(verb, &address, Some(&self.date), None);

@@ -143,7 +143,7 @@ impl Connection {
 }
 
 /// Servers built on hyper write names in lower case.
-fn content_length(head: &[u8]) -> usize {
+pub(crate) fn content_length(head: &[u8]) -> usize {
     let name = b"\r\ncontent-length: ";
     let Some(at) = memmem::find(head, name) else { return 0 };
     let digits = head[at + name.len()..].iter().take_while(|byte| byte.is_ascii_digit());

@@ -1,19 +1,21 @@
 //! Benches: what a user would ask about speed, each answer beside the limit it is to be compared with, in one run.
 //!
-//! Three questions: how fast are point reads (`reads`), how fast are durable creates (`creates`), how soon is the server
-//! ready and what does it use when idle (`start`). Every server and every limit runs in a process of its own, so that
+//! Four questions: how fast are point reads (`reads`), how fast are durable creates (`creates`), how soon is the server
+//! ready and what does it use when idle (`start`), how fast are queries (`queries`). Every server and every limit runs in a process of its own, so that
 //! its CPU time can be read from `/proc`; they take turns within each round, and medians over rounds are printed.
 //! Invariants
 //! - Requests are built and signed before the clock starts, for all alike; one thread drives all connections.
-//! - A wrong answer or a lost connection ends the run: speed without right answers is not printed.
+//! - A wrong answer or a lost connection fails the run: speed without right answers is not printed.
 //!
-//! Not here: comparison with other databases.
+//! Not here: comparison with databases other than PostgreSQL, which is measured beside our queries where it is installed.
 
 mod creates;
 mod items;
 mod limits;
 mod load;
+mod postgres;
 mod process;
+mod queries;
 mod reads;
 mod report;
 mod start;
@@ -30,12 +32,13 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Measures Astrarium beside the limits of the machine, and tells which goals are met.
 ///
 /// Builds the server in release form, starts it in temporary folders (TMPDIR chooses the disk), and compares it with a
-/// bare hyper server that returns the same bytes, with the bare storage engine committing the same keys, and with bare
-/// fjall writing them in the same groups. Differences below 1.2 times mean little; run it on a quiet machine.
+/// bare hyper server that returns the same bytes, with the bare storage engine committing the same keys, with bare
+/// fjall writing them in the same groups, and with PostgreSQL answering the same queries (`PG_BIN` names the folder of its
+/// binaries; without them the rest is measured alone). Differences below 1.2 times mean little; run it on a quiet machine.
 #[derive(Debug, Parser)]
 #[command(name = "astrarium-benches")]
 struct Arguments {
-    /// Short rounds and few of them, for a first impression in about half a minute.
+    /// Short rounds and few of them, for a first impression in about two minutes.
     #[arg(long)]
     quick: bool,
 
@@ -47,12 +50,28 @@ struct Arguments {
     #[arg(long, value_name = "COUNT")]
     rounds: Option<usize>,
 
+    /// Documents that queries are asked over, multiples of 1000 separated by commas: 1000,20000,200000 by default,
+    /// 1000,10000 with --quick.
+    #[arg(long, value_name = "COUNTS", value_delimiter = ',')]
+    sizes: Vec<u64>,
+
     /// A server binary to measure instead of building one.
     #[arg(long, env = "ASTRARIUM_BIN", value_name = "FILE")]
     server: Option<PathBuf>,
 
     #[command(subcommand)]
     limit: Option<Limit>,
+}
+
+impl Arguments {
+    /// Sizes in ascending order.
+    fn sizes(&self) -> Vec<u64> {
+        let usual: &[u64] = if self.quick { &[1_000, 10_000] } else { &[1_000, 20_000, 200_000] };
+        let mut sizes = if self.sizes.is_empty() { usual.to_vec() } else { self.sizes.clone() };
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -63,10 +82,12 @@ enum Question {
     Creates,
     /// Time to ready, idle memory and idle CPU.
     Start,
+    /// SQL beside PostgreSQL with JSONB, parse and plan, memory of a running query.
+    Queries,
 }
 
 impl Question {
-    const ALL: [Question; 3] = [Question::Reads, Question::Creates, Question::Start];
+    const ALL: [Question; 4] = [Question::Reads, Question::Creates, Question::Start, Question::Queries];
 }
 
 impl std::fmt::Display for Question {
@@ -101,6 +122,8 @@ struct Plan {
     server: PathBuf,
     rounds: usize,
     quick: bool,
+    /// Documents that queries are asked over, ascending.
+    sizes: Vec<u64>,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -119,7 +142,7 @@ fn measure(arguments: &Arguments) -> anyhow::Result<()> {
         None => build_server()?,
     };
     let rounds = arguments.rounds.unwrap_or(if arguments.quick { 2 } else { 5 }).max(1);
-    let plan = Plan { server, rounds, quick: arguments.quick };
+    let plan = Plan { server, rounds, quick: arguments.quick, sizes: arguments.sizes() };
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     println!("{cores} cores, load average {}, {rounds} rounds", load.split(' ').next().unwrap_or("unknown"));
@@ -129,10 +152,11 @@ fn measure(arguments: &Arguments) -> anyhow::Result<()> {
             Question::Reads => reads::answer(&plan, &mut report)?,
             Question::Creates => creates::answer(&plan)?,
             Question::Start => start::answer(&plan, &mut report)?,
+            Question::Queries => queries::answer(&plan, &mut report)?,
         }
     }
     report.print_goals();
-    Ok(())
+    report.verdict()
 }
 
 /// The server beside this program in the target folder, brought up to date.

@@ -37,12 +37,39 @@ pub(crate) fn own_usage() -> anyhow::Result<Usage> {
     usage_of("self")
 }
 
+/// CPU time of a process, of its children, and of those children that have ended and were waited for.
+pub(crate) fn family_usage(parent: u32) -> anyhow::Result<Usage> {
+    let own = stat_fields(&parent.to_string())?;
+    let mut ticks = ticks_of(&own, 4)?;
+    for process in std::fs::read_dir("/proc")?.flatten() {
+        let name = process.file_name();
+        let Some(name) = name.to_str().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())) else {
+            continue;
+        };
+        // A process may end while the list is read.
+        let Ok(fields) = stat_fields(name) else { continue };
+        if fields.get(1).is_some_and(|field| *field == parent.to_string()) {
+            ticks += ticks_of(&fields, 4)?;
+        }
+    }
+    Ok(Usage(ticks / TICKS_PER_SECOND))
+}
+
 fn usage_of(process: &str) -> anyhow::Result<Usage> {
+    Ok(Usage(ticks_of(&stat_fields(process)?, 2)? / TICKS_PER_SECOND))
+}
+
+/// The fields of a process's state after its name, which stands in parentheses and may hold anything.
+fn stat_fields(process: &str) -> anyhow::Result<Vec<String>> {
     let text = std::fs::read_to_string(format!("/proc/{process}/stat")).context("read CPU time")?;
-    // The name in parentheses may hold anything; the fields after it are plain.
     let fields = text.rsplit(')').next().unwrap_or_default();
-    let ticks = fields.split_whitespace().skip(11).take(2).map(str::parse::<f64>);
-    Ok(Usage(ticks.sum::<Result<f64, _>>().context("read CPU time")? / TICKS_PER_SECOND))
+    Ok(fields.split_whitespace().map(str::to_owned).collect())
+}
+
+/// User and system time; with four fields those of ended children, too.
+fn ticks_of(fields: &[String], count: usize) -> anyhow::Result<f64> {
+    let ticks = fields.iter().skip(11).take(count).map(|field| field.parse::<f64>());
+    ticks.sum::<Result<f64, _>>().context("read CPU time")
 }
 
 /// A server in a process of its own; killed when dropped.
@@ -109,9 +136,23 @@ impl Server {
 
     /// Resident memory in megabytes.
     pub(crate) fn resident_megabytes(&self) -> anyhow::Result<f64> {
+        self.megabytes("VmRSS:")
+    }
+
+    /// The most resident memory, in megabytes, since [`Server::forget_peak`].
+    pub(crate) fn peak_megabytes(&self) -> anyhow::Result<f64> {
+        self.megabytes("VmHWM:")
+    }
+
+    /// Has the kernel count the peak of resident memory anew.
+    pub(crate) fn forget_peak(&self) -> anyhow::Result<()> {
+        std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5")
+            .context("forget the memory's peak")
+    }
+
+    fn megabytes(&self, name: &str) -> anyhow::Result<f64> {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line =
-            text.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("read resident memory")?;
+        let line = text.lines().find_map(|line| line.strip_prefix(name)).context("read resident memory")?;
         let kilobytes: f64 = line.trim().trim_end_matches("kB").trim().parse()?;
         Ok(kilobytes / 1024.0)
     }

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 #[derive(Default)]
 pub(crate) struct Report {
     goals: Vec<Goal>,
+    wrong: Vec<String>,
 }
 
 struct Goal {
@@ -25,6 +26,17 @@ impl Report {
     /// Adds a goal and the value that was reached.
     pub(crate) fn goal(&mut self, text: impl Into<String>, reached: f64, bound: Bound) {
         self.goals.push(Goal { text: text.into(), reached, bound });
+    }
+
+    /// Notes a wrong answer: what it concerns has no figures, and the run fails in the end.
+    pub(crate) fn wrong(&mut self, text: impl Into<String>) {
+        self.wrong.push(text.into());
+    }
+
+    /// Fails if an answer was wrong.
+    pub(crate) fn verdict(&self) -> anyhow::Result<()> {
+        anyhow::ensure!(self.wrong.is_empty(), "wrong answers:\n- {}", self.wrong.join("\n- "));
+        Ok(())
     }
 
     /// Prints all goals, and whether each is met.

@@ -1,0 +1,205 @@
+//! One blocking connection to our server: a request with all its pages.
+//!
+//! As little work as possible around each exchange, like `postgres::client`, so that both sides are timed alike.
+
+use super::answers;
+use super::documents::Documents;
+use super::rows::Variant;
+use crate::items::Signer;
+use crate::load::{self, Load};
+use crate::process::Server;
+use anyhow::Context as _;
+use astrarium_wire::headers;
+use memchr::memmem;
+use serde_json::{Value, json};
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+const DATABASE: &str = "bench";
+const CONTAINER: &str = "documents";
+const ANSWER_MAX: Duration = Duration::from_secs(600);
+const PAGE_COUNT_MAX: usize = 100_000;
+const READ_BYTES: usize = 1 << 16;
+/// Documents whose requests are held in memory at once while loading.
+const LOAD_UNIT: u64 = 20_000;
+const LOAD_CONNECTIONS: usize = 64;
+
+/// A connection.
+pub(crate) struct Session {
+    socket: TcpStream,
+    answer: Vec<u8>,
+    chunk: Vec<u8>,
+}
+
+/// A signed request; a continuation goes between its head and the rest.
+pub(crate) struct Request {
+    bytes: Vec<u8>,
+    head_length: usize,
+}
+
+/// Why an answer is not what was asked for.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) status: u16,
+    pub(crate) text: String,
+}
+
+/// Whether a page is followed by others that are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pages {
+    All,
+    First,
+}
+
+/// Makes database and container, and creates all documents.
+pub(crate) fn load(server: &Server, documents: &Documents) -> anyhow::Result<()> {
+    let signer = Signer::new()?;
+    let container = Documents::container(CONTAINER).to_string();
+    let setup = [
+        signer.request("POST", "dbs", "", &json!({"id": DATABASE}).to_string())?,
+        signer.request("POST", &format!("dbs/{DATABASE}/colls"), "", &container)?,
+    ];
+    for request in setup {
+        let answer = load::once(server.address, &request)?;
+        anyhow::ensure!(load::status_of(&answer) == 201, "setup: {}", String::from_utf8_lossy(&answer));
+    }
+    let mut first = 0;
+    while first < documents.count {
+        let last = documents.count.min(first + LOAD_UNIT);
+        // Signatures hold for a quarter of an hour, which a large container takes longer than.
+        let signer = Signer::new()?;
+        let requests = (first..last).map(|number| create(&signer, documents, number));
+        let requests = requests.collect::<anyhow::Result<Vec<_>>>()?;
+        let count = requests.len();
+        let time_max = ANSWER_MAX;
+        let load = Load { requests, connections: LOAD_CONNECTIONS, time_max, repeat: false, status: 201 };
+        let outcome = load::run(server.address, load)?;
+        anyhow::ensure!(outcome.count == count, "only {} documents were created", outcome.count);
+        first = last;
+    }
+    Ok(())
+}
+
+fn create(signer: &Signer, documents: &Documents, number: u64) -> anyhow::Result<Vec<u8>> {
+    let document = documents.document(number);
+    let line = partition_key_line(&document.partition_key);
+    signer.request("POST", &documents_path(), &line, &document.text)
+}
+
+/// The request of a variant; without a query it reads the document.
+pub(crate) fn request(
+    signer: &Signer,
+    sql: Option<&str>,
+    variant: &Variant,
+    item_count_max: u32,
+) -> anyhow::Result<Request> {
+    let bytes = match variant {
+        Variant::Read(number) => {
+            let path = format!("{}/{}", documents_path(), Documents::id(*number));
+            signer.request("GET", &path, &partition_key_line(&Documents::partition_key(*number)), "")?
+        }
+        Variant::Parameters(parameters) => {
+            let named = parameters.iter().map(|(name, value)| json!({"name": name, "value": value}));
+            let body = json!({"query": sql.unwrap_or_default(), "parameters": named.collect::<Vec<_>>()});
+            let lines = format!(
+                "content-type: application/query+json\r\n{}: True\r\n{}: True\r\n{}: {item_count_max}\r\n",
+                headers::IS_QUERY,
+                headers::QUERY_ENABLE_CROSS_PARTITION,
+                headers::MAX_ITEM_COUNT,
+            );
+            signer.request("POST", &documents_path(), &lines, &body.to_string())?
+        }
+    };
+    let head_length = memmem::find(&bytes, b"\r\n\r\n").context("a request has a head")? + 2;
+    Ok(Request { bytes, head_length })
+}
+
+impl Session {
+    pub(crate) fn open(address: SocketAddr) -> anyhow::Result<Session> {
+        let socket = TcpStream::connect(address)?;
+        socket.set_nodelay(true)?;
+        socket.set_read_timeout(Some(ANSWER_MAX))?;
+        Ok(Session { socket, answer: Vec::new(), chunk: vec![0; READ_BYTES] })
+    }
+
+    /// Receives the answer without looking at its body.
+    pub(crate) fn run(&mut self, request: &Request) -> anyhow::Result<()> {
+        let refused = |refusal: Refusal| anyhow::anyhow!("status {}: {}", refusal.status, refusal.text);
+        self.pages(request, Pages::All, |_| Ok(()))?.map_err(refused)
+    }
+
+    /// Receives the answer's rows.
+    pub(crate) fn query(
+        &mut self,
+        request: &Request,
+        wanted: Pages,
+    ) -> anyhow::Result<Result<Vec<Value>, Refusal>> {
+        let mut rows = Vec::new();
+        let outcome = self.pages(request, wanted, |body| {
+            rows.extend(answers::rows_of(body)?);
+            Ok(())
+        })?;
+        Ok(outcome.map(|()| rows))
+    }
+
+    fn pages(
+        &mut self,
+        request: &Request,
+        wanted: Pages,
+        mut page: impl FnMut(&[u8]) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Result<(), Refusal>> {
+        let mut continued: Option<Vec<u8>> = None;
+        for _ in 0..PAGE_COUNT_MAX {
+            let head = self.exchange(continued.as_deref().unwrap_or(&request.bytes))?;
+            let (head, body) = self.answer.split_at(head);
+            let status = load::status_of(head);
+            if status != 200 {
+                let text = String::from_utf8_lossy(body).into_owned();
+                return Ok(Err(Refusal { status, text }));
+            }
+            page(body)?;
+            let Some(token) = continuation(head).filter(|_| wanted == Pages::All) else {
+                return Ok(Ok(()));
+            };
+            let (first, rest) = request.bytes.split_at(request.head_length);
+            let line = [headers::CONTINUATION.as_bytes(), b": ", token, b"\r\n"].concat();
+            continued = Some([first, &line, rest].concat());
+        }
+        anyhow::bail!("more than {PAGE_COUNT_MAX} pages")
+    }
+
+    /// Sends, receives a whole answer, and gives the length of its head.
+    fn exchange(&mut self, bytes: &[u8]) -> anyhow::Result<usize> {
+        self.socket.write_all(bytes)?;
+        self.answer.clear();
+        let mut expected = None;
+        loop {
+            let count = self.socket.read(&mut self.chunk)?;
+            anyhow::ensure!(count > 0, "the server closed a connection");
+            self.answer.extend_from_slice(&self.chunk[..count]);
+            if expected.is_none() {
+                let head = memmem::find(&self.answer, b"\r\n\r\n").map(|end| end + 4);
+                expected = head.map(|head| (head, head + load::content_length(&self.answer[..head])));
+            }
+            if let Some((head, _)) = expected.filter(|(_, whole)| self.answer.len() >= *whole) {
+                return Ok(head);
+            }
+        }
+    }
+}
+
+fn continuation(head: &[u8]) -> Option<&[u8]> {
+    let name = [b"\r\n", headers::CONTINUATION.as_bytes(), b": "].concat();
+    let start = memmem::find(head, &name)? + name.len();
+    let length = memmem::find(&head[start..], b"\r\n")?;
+    Some(&head[start..start + length])
+}
+
+fn documents_path() -> String {
+    format!("dbs/{DATABASE}/colls/{CONTAINER}/docs")
+}
+
+fn partition_key_line(partition_key: &str) -> String {
+    format!("{}: [\"{partition_key}\"]\r\n", headers::PARTITION_KEY)
+}
