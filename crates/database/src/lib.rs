@@ -30,7 +30,7 @@ pub use astrarium_keys::body::Body;
 pub use astrarium_keys::record::RecordKind;
 pub use astrarium_keys::rid::{ChildType, Rid};
 pub use astrarium_partition as partition;
-pub use astrarium_sql_exec::{Limits, Resume};
+pub use astrarium_sql_exec::{IndexUse, Limits, Resume};
 pub use astrarium_sql_plan::advice::Advice;
 pub use astrarium_store::verify::Report;
 pub use astrarium_store::{FeedPosition, FeedScope, PageLimit, etag_text, push_document, push_etag};

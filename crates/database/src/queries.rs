@@ -6,13 +6,14 @@ use crate::{Account, Error};
 use astrarium_catalog::container::Container;
 use astrarium_catalog::definition::container::Geospatial;
 use astrarium_partition::EffectiveRange;
-use astrarium_sql_exec::{ExecuteError, Input, Limits, Page, Resume, Runtime, UserFunctions};
+use astrarium_sql_exec::{ExecuteError, IndexPlan, Input, Limits, Page, Resume, Runtime, UserFunctions};
 use astrarium_sql_functions::SpatialMode;
 use astrarium_sql_plan::advice::{Advice, advise};
 use astrarium_sql_plan::client_plan::client_plan;
 use astrarium_sql_plan::evaluate::EvaluateError;
+use astrarium_sql_plan::needs::{index_only, needs, order_need};
 use astrarium_sql_plan::routing::{Route, route};
-use astrarium_sql_plan::{Catalog, Parameters, PlanError, QueryPlan};
+use astrarium_sql_plan::{Catalog, NOT_JSON, Parameters, PlanError, QueryPlan};
 use astrarium_sql_syntax::{Position, SyntaxError, ast};
 use astrarium_store::FeedScope;
 use astrarium_value::Value;
@@ -148,11 +149,11 @@ impl Account {
             return Err(Error::NeedsClientPlan(plan.to_json().to_string()));
         }
         let range = match &input {
-            Input::Container(_, FeedScope::Partition(key)) => {
+            Input::Container(_, FeedScope::Partition(key), _) => {
                 container.range_of(&container.definition.partition_key.effective(key))
             }
-            Input::Container(_, FeedScope::Slice(slice)) => container.range_of(&slice.min),
-            Input::Container(_, FeedScope::Range(id)) => {
+            Input::Container(_, FeedScope::Slice(slice), _) => container.range_of(&slice.min),
+            Input::Container(_, FeedScope::Range(id), _) => {
                 container.ranges.iter().find(|range| range.id == *id).ok_or(Error::KeyRangeGone)?
             }
             _ => &container.ranges[0],
@@ -164,7 +165,7 @@ impl Account {
         };
         let runtime = self.runtime(spatial_mode);
         let input_scope = match &input {
-            Input::Container(_, scope) => Some(scope.clone()),
+            Input::Container(_, scope, _) => Some(scope.clone()),
             _ => None,
         };
         let page = run(&runtime, &plan, input, resume, limits).await?;
@@ -256,7 +257,22 @@ impl Account {
                 Route::Everything => return Err(cross_partition_disabled()),
             },
         };
-        Ok(Input::Container(self.reader(container), scope))
+        Ok(Input::Container(self.reader(container), scope, self.index_plan(container, plan)))
+    }
+}
+
+impl Account {
+    /// What a container's indexes could do for a query.
+    fn index_plan(&self, container: &Arc<Container>, plan: &QueryPlan) -> Option<IndexPlan> {
+        let indexes = self.indexes(container);
+        let set = &indexes.active;
+        if !set.is_used() {
+            return None;
+        }
+        let access = set.access(&needs(plan, &[]).need);
+        let order = order_need(plan, &[]).and_then(|order| set.order(&order));
+        let only = index_only(plan, &[]);
+        Some(IndexPlan { access, order, only, indexes })
     }
 }
 
@@ -338,9 +354,19 @@ impl UserFunctions for NoScripts {
 impl From<ExecuteError> for Error {
     fn from(error: ExecuteError) -> Error {
         match error {
+            ExecuteError::Evaluate(EvaluateError::Query(message)) if message == NOT_JSON => {
+                let detail = "a row of the result holds such a number".to_owned();
+                Error::Query(vec![QueryFault { code: "4001", start: 0, end: 0, message, detail }])
+            }
             ExecuteError::Evaluate(EvaluateError::Query(message)) => Error::Invalid(message),
             ExecuteError::Evaluate(EvaluateError::Budget(message)) => Error::Timeout(message),
             ExecuteError::Feed(error) => error.into(),
+            ExecuteError::Index(error) => match error {
+                astrarium_index::finder::Error::Storage(error) => error.into(),
+                astrarium_index::finder::Error::Malformed(error) => {
+                    astrarium_store::Error::from(error).into()
+                }
+            },
             ExecuteError::ForeignPosition => Error::invalid("Invalid Continuation Token"),
         }
     }

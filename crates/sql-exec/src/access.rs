@@ -5,8 +5,10 @@
 //! Invariant: the choice changes nothing but the cost. Documents come in the order of their numbers either way, and every
 //! filter is checked on each of them.
 
+use crate::budget::IndexUse;
 use crate::page::ExecuteError;
 use astrarium_index::{Access, Candidates, Finder, Indexes, Ordered};
+use astrarium_sql_plan::needs::IndexOnly;
 use astrarium_store::{FeedReader, FeedScope, KeySlice};
 use std::sync::Arc;
 
@@ -19,6 +21,8 @@ pub struct IndexPlan {
     pub access: Access,
     /// Entries in the query's order.
     pub order: Option<Ordered>,
+    /// What of the index could answer the query alone.
+    pub only: Option<IndexOnly>,
 }
 
 /// Reading a document by its number costs about so many times what it costs in a scan.
@@ -40,6 +44,7 @@ pub(crate) struct Search<'a> {
     pub(crate) plan: &'a IndexPlan,
     pub(crate) reader: &'a FeedReader,
     pub(crate) scope: &'a FeedScope,
+    pub(crate) index_use: IndexUse,
 }
 
 impl Search<'_> {
@@ -100,19 +105,22 @@ impl Search<'_> {
         is_worth_it: impl FnOnce(u64, u64) -> bool,
     ) -> Result<Option<Found>, ExecuteError> {
         let set = &self.plan.indexes.active;
-        if !set.is_used() || self.plan.access == Access::Everything {
+        let never = self.index_use == IndexUse::Never;
+        if never || !set.is_used() || self.plan.access == Access::Everything {
             return Ok(None);
         }
         let finder = self.finder(range);
         let slice = self.reader.slice(self.scope, range);
         let (access, size) = self.scoped(&finder, &slice).await?;
         let keyed = !matches!(self.scope, FeedScope::All | FeedScope::Range(_));
-        if keyed && size <= SMALL_SCOPE {
-            return Ok(None);
-        }
-        let estimate = finder.rough_estimate(&self.plan.access).await?;
-        if !is_worth_it(estimate, size) {
-            return Ok(None);
+        if self.index_use == IndexUse::ByCost {
+            if keyed && size <= SMALL_SCOPE {
+                return Ok(None);
+            }
+            let estimate = finder.rough_estimate(&self.plan.access).await?;
+            if !is_worth_it(estimate, size) {
+                return Ok(None);
+            }
         }
         let candidates = finder.candidates(set, &access, false).await?;
         Ok(candidates.map(|candidates| Found { finder, candidates }))

@@ -21,6 +21,20 @@ pub struct Limits {
     pub memory_bytes_max: usize,
     /// Documents that one task reads before a query that looks at everything is spread over all cores.
     pub alone_documents_max: u64,
+    /// Whether indexes are used.
+    pub index_use: IndexUse,
+}
+
+/// When a query uses an index that could serve it. The answer is the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum IndexUse {
+    /// When that is cheaper.
+    #[default]
+    ByCost,
+    /// Whenever it can.
+    Always,
+    /// Not at all.
+    Never,
 }
 
 impl Default for Limits {
@@ -32,6 +46,7 @@ impl Default for Limits {
             query_micros_max: 60_000_000,
             memory_bytes_max: 256 << 20,
             alone_documents_max: 2_048,
+            index_use: IndexUse::ByCost,
         }
     }
 }

@@ -6,6 +6,7 @@
 //! Invariant: the rows and their order are those that sorting everything would give.
 
 use crate::access::{IndexPlan, Search};
+use crate::budget::IndexUse;
 use crate::page::{ExecuteError, Execution, LastRow, Offer, collect_row, output};
 use crate::pipeline::Flow;
 use crate::resume::{Place, keys_fit};
@@ -25,12 +26,16 @@ const STEP: (usize, usize) = (16, 512);
 /// Looking at a document by its number costs about so many times what it costs in a scan.
 const BY_NUMBER_COST: u64 = 3;
 
+/// The index of a row that comes after all rows of its document.
+const WHOLE_DOCUMENT: u32 = u32::MAX;
+
 /// What an ordered walk reads.
 pub(crate) struct Walk<'a> {
     pub(crate) reader: &'a FeedReader,
     pub(crate) scope: &'a FeedScope,
     pub(crate) plan: &'a IndexPlan,
     pub(crate) ordered: &'a Ordered,
+    pub(crate) index_use: IndexUse,
 }
 
 /// Whether the page goes on.
@@ -41,19 +46,26 @@ enum Going {
 }
 
 impl Walk<'_> {
+    fn search(&self) -> Search<'_> {
+        Search { plan: self.plan, reader: self.reader, scope: self.scope, index_use: self.index_use }
+    }
+
     /// The one range to walk, if the index has all its documents and walking it is cheaper than sorting what the filter
     /// leaves. `wanted` is how many rows the page needs.
     pub(crate) async fn choose(&self, wanted: u64) -> Result<Option<&Range>, ExecuteError> {
         let ranges = self.reader.ranges(self.scope)?;
         let [range] = ranges[..] else { return Ok(None) };
+        if self.index_use == IndexUse::Never {
+            return Ok(None);
+        }
         let set = &self.plan.indexes.active;
-        let search = Search { plan: self.plan, reader: self.reader, scope: self.scope };
+        let search = self.search();
         let finder = search.finder(range);
         let size = finder.count(set.documents()).await?;
         let complete = finder.count(set.excluded()).await? == 0
             && (self.ordered.complete || finder.count(self.ordered.family).await? == size);
-        if !complete {
-            return Ok(None);
+        if !complete || self.index_use == IndexUse::Always {
+            return Ok(complete.then_some(range));
         }
         let keyed = matches!(self.scope, FeedScope::Partition(_) | FeedScope::Slice(_));
         let mut matching = size;
@@ -77,14 +89,16 @@ impl Walk<'_> {
     fn entries(&self, finder: &Finder, after: Option<&LastRow>) -> KeyRange {
         let prefix = self.ordered.family.prefix(finder.shard);
         let mut entries = KeyRange::prefix(&prefix);
-        let Some((keys, (number, _))) = after else { return entries };
+        let Some((keys, (number, index))) = after else { return entries };
+        // A document that was looked at to its end does not come again, so every page gets further.
+        let is_over = *index == WHOLE_DOCUMENT;
         let terms = [&prefix[..], &self.ordered.terms(keys)].concat();
         let shortened = self.ordered.is_shortened(&terms[prefix.len()..]);
         let at = [&terms[..], &number.to_be_bytes()].concat();
         match (self.ordered.backward, shortened) {
-            (false, false) => entries.start = at.into(),
+            (false, false) => entries.start = if is_over { just_after(&at) } else { at.into() },
             (false, true) => entries.start = terms.into(),
-            (true, false) => entries.end = just_after(&at),
+            (true, false) => entries.end = if is_over { at.into() } else { just_after(&at) },
             (true, true) => entries.end = KeyRange::prefix(&terms).end,
         }
         entries
@@ -99,7 +113,7 @@ impl Execution<'_> {
         range: &Range,
         after: Option<LastRow>,
     ) -> Result<(), ExecuteError> {
-        let search = Search { plan: walk.plan, reader: walk.reader, scope: walk.scope };
+        let search = walk.search();
         let finder = search.finder(range);
         let mut entries = walk.entries(&finder, after.as_ref());
         let direction = if walk.ordered.backward { Direction::Backward } else { Direction::Forward };
@@ -165,9 +179,8 @@ impl Execution<'_> {
             let number = body.header.number;
             self.count(Counts { documents: 1, bytes: body.text().len() as u64, entries: 0 });
             self.job.bind(&self.frame, crate::frame::Datum::Document(container, body));
-            let skipped = after
-                .filter(|(_, place)| place.0 == number)
-                .map_or(0, |(_, place)| place.1.saturating_add(1));
+            let given = after.filter(|(_, place)| place.0 == number).map(|(_, place)| place.1);
+            let is_given = |index: u32| given.is_some_and(|given| index <= given);
             let mut rows = Vec::new();
             let mut sort_keys = Vec::new();
             self.with_machine(|machine| {
@@ -177,7 +190,7 @@ impl Execution<'_> {
                 }
                 let mut index = 0;
                 machine.visit(plan, &mut || {
-                    if index >= skipped
+                    if !is_given(index)
                         && let Some(json) = output(&plan.projection, &machine.row())?
                     {
                         rows.push((index, json));
@@ -210,7 +223,7 @@ impl Execution<'_> {
             && self.job.gauge.page_is_over()
             && keys_fit(&keys)
         {
-            self.stop_at(Place::Key(Some(keys), number, u32::MAX));
+            self.stop_at(Place::Key(Some(keys), number, WHOLE_DOCUMENT));
             return Ok(Going::Over);
         }
         Ok(Going::On)

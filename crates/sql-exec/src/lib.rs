@@ -14,6 +14,7 @@ mod access;
 mod budget;
 mod frame;
 mod in_order;
+mod index_only;
 mod operators;
 mod page;
 mod pipeline;
@@ -23,7 +24,7 @@ mod scan;
 mod sinks;
 
 pub use access::IndexPlan;
-pub use budget::Limits;
+pub use budget::{IndexUse, Limits};
 pub use page::{ExecuteError, Page, Runtime, UserFunctions, run};
 pub use resume::Resume;
 pub use rows::Input;

@@ -1,11 +1,12 @@
 //! One page of a query: chooses how it runs, reads documents, and stops in good order.
 
 use crate::access::IndexPlan;
-use crate::budget::{Budget, Gauge, Limits};
-use crate::frame::Frame;
+use crate::budget::{Budget, Gauge, IndexUse, Limits};
+use crate::frame::{Datum, Frame};
 use crate::in_order::Walk;
+use crate::index_only::{Asking, document_with};
 use crate::operators::collect::{Collector, SortedRow};
-use crate::operators::groups::Groups;
+use crate::operators::groups::{FinishedGroup, GROUP_BYTES, Groups};
 use crate::operators::rank;
 use crate::pipeline::{CurrentRow, Flow, Machine, Track, project};
 use crate::resume::{Place, Resume, keys_fit};
@@ -14,7 +15,9 @@ use crate::scan::Job;
 use crate::sinks::{CollectorSink, GroupsSink, KeysSink, ScoreSink, StatisticsSink};
 use astrarium_env::Env;
 use astrarium_sql_functions::SpatialMode;
+use astrarium_sql_functions::limits::approximate_bytes;
 use astrarium_sql_plan::evaluate::{EvaluateError, evaluate};
+use astrarium_sql_plan::needs::IndexOnly;
 use astrarium_sql_plan::plan::{Grouping, Order, OrderKey, Projection, QueryPlan, RankComponent};
 use astrarium_store::{FeedError, FeedPosition};
 use astrarium_value::Value;
@@ -173,7 +176,7 @@ impl Execution<'_> {
             Some(Place::Stream(position, index)) => (position, index),
             Some(_) => return Err(ExecuteError::ForeignPosition),
         };
-        let mut reader = Reader::new(input, self.budget.limits().row_count_max, before.clone());
+        let mut reader = Reader::new(input, self.budget.limits(), before.clone());
         let mut examined_when_full = None;
         loop {
             let batch = reader.next().await?;
@@ -271,14 +274,19 @@ impl Execution<'_> {
         if let (Input::Container(reader, scope, Some(plan)), Some(ordered), false) =
             (input, ordered, self.plan.distinct)
         {
-            let walk = Walk { reader, scope, plan, ordered };
+            let walk = Walk { reader, scope, plan, ordered, index_use: self.budget.limits().index_use };
             if let Some(range) = walk.choose(self.wanted()).await? {
                 return self.in_index_order(&walk, range, after).await;
             }
         }
         let first_descends = keys.first().is_some_and(|key| key.descending);
         let reverse_ties = ordered.map_or(first_descends, |ordered| ordered.backward);
-        let sink = CollectorSink { collector: self.collector(keys, after, reverse_ties) };
+        let mut collector = self.collector(keys, after, reverse_ties);
+        if self.plan.distinct && self.distinct_of_index(input, keys, &mut collector).await? {
+            self.give_sorted(collector.finish());
+            return Ok(());
+        }
+        let sink = CollectorSink { collector };
         let (sink, counts) = self.job.everything(input, sink).await?;
         self.count(counts);
         self.give_sorted(sink.collector.finish());
@@ -349,14 +357,20 @@ impl Execution<'_> {
         place: Option<Place>,
     ) -> Result<(), ExecuteError> {
         let after = resume_after(place)?;
-        let sink = GroupsSink { groups: Groups::new(grouping) };
-        let (sink, counts) = self.job.everything(input, sink).await?;
-        self.count(counts);
-        self.budget.hold(sink.groups.bytes())?;
-        let keys: &[OrderKey] = self.plan.order_keys();
+        let groups = match self.groups_of_index(input, grouping).await? {
+            Some(groups) => groups,
+            None => {
+                let sink = GroupsSink { groups: Groups::new(grouping) };
+                let (sink, counts) = self.job.everything(input, sink).await?;
+                self.count(counts);
+                self.budget.hold(sink.groups.bytes())?;
+                sink.groups.finish().collect()
+            }
+        };
+        let keys = self.plan.order_keys();
         let mut collector = self.collector(keys, after, false);
         self.with_machine(|machine| {
-            for group in sink.groups.finish() {
+            for group in groups {
                 let row = CurrentRow { machine, keys: &group.keys, aggregates: &group.results };
                 collect_row(&row, self.plan, keys, group.first, &mut collector)?;
             }
@@ -364,6 +378,55 @@ impl Execution<'_> {
         })?;
         self.give_sorted(collector.finish());
         Ok(())
+    }
+
+    fn uses_indexes(&self) -> bool {
+        self.budget.limits().index_use != IndexUse::Never
+    }
+
+    /// The groups, if an index has them.
+    async fn groups_of_index(
+        &mut self,
+        input: &Input,
+        grouping: &Grouping,
+    ) -> Result<Option<Vec<FinishedGroup>>, ExecuteError> {
+        let Input::Container(reader, scope, Some(plan)) = input else { return Ok(None) };
+        let Some(only) = plan.only.as_ref().filter(|_| self.uses_indexes()) else { return Ok(None) };
+        let mut asking = Asking { plan, reader, scope, counts: Counts::default() };
+        let groups = asking.groups(only, grouping).await?;
+        self.count(asking.counts);
+        let held =
+            |group: &FinishedGroup| GROUP_BYTES + group.keys.iter().map(approximate_bytes).sum::<usize>();
+        self.budget.hold(groups.iter().flatten().map(held).sum())?;
+        Ok(groups)
+    }
+
+    /// Distinct values, if an index has them.
+    async fn distinct_of_index(
+        &mut self,
+        input: &Input,
+        keys: &[OrderKey],
+        collector: &mut Collector,
+    ) -> Result<bool, ExecuteError> {
+        let Input::Container(reader, scope, Some(plan)) = input else { return Ok(false) };
+        let Some(IndexOnly::Values { path, undefined }) = plan.only.as_ref().filter(|_| self.uses_indexes())
+        else {
+            return Ok(false);
+        };
+        let mut asking = Asking { plan, reader, scope, counts: Counts::default() };
+        if !asking.is_complete().await? {
+            return Ok(false);
+        }
+        let values = asking.values(path, *undefined).await?;
+        self.count(asking.counts);
+        let Some(values) = values else { return Ok(false) };
+        for (value, found) in values {
+            self.job.bind(&self.frame, Datum::Value(document_with(path, value)));
+            self.with_machine(|machine| {
+                collect_row(&machine.row(), self.plan, keys, (found.first, 0), collector)
+            })?;
+        }
+        Ok(true)
     }
 
     /// Ranked rows.
@@ -377,7 +440,8 @@ impl Execution<'_> {
             return Err(ExecuteError::ForeignPosition);
         }
         let count = StatisticsSink { components: components.into(), statistics: Vec::new() };
-        let (count, _) = self.job.everything(input, count).await?;
+        // Scores compare a document with all others, whatever the filter leaves.
+        let (count, _) = self.job.documents(input, IndexUse::Never, count).await?;
         let score = ScoreSink {
             components: components.into(),
             statistics: count.statistics.into(),

@@ -1,6 +1,7 @@
 //! Where a query's documents come from: a container's range of keys, or values at hand.
 
 use crate::access::{Found, IndexPlan, Search};
+use crate::budget::{IndexUse, Limits};
 use crate::frame::Datum;
 use crate::page::ExecuteError;
 use astrarium_catalog::container::Range;
@@ -36,6 +37,7 @@ pub(crate) struct Reader<'a> {
     input: &'a Input,
     /// Rows that a page has at most.
     row_count: usize,
+    index_use: IndexUse,
     /// Where the next step starts; the beginning if there is none.
     position: Option<FeedPosition>,
     at_end: bool,
@@ -63,8 +65,17 @@ impl Counts {
 
 impl<'a> Reader<'a> {
     /// Starts after a position.
-    pub(crate) fn new(input: &'a Input, row_count: usize, position: Option<FeedPosition>) -> Reader<'a> {
-        Reader { input, row_count, position, at_end: false, found: None, counts: Counts::default() }
+    pub(crate) fn new(input: &'a Input, limits: &Limits, position: Option<FeedPosition>) -> Reader<'a> {
+        let (row_count, index_use) = (limits.row_count_max, limits.index_use);
+        Reader {
+            input,
+            row_count,
+            index_use,
+            position,
+            at_end: false,
+            found: None,
+            counts: Counts::default(),
+        }
     }
 
     /// Whether everything was read.
@@ -128,21 +139,25 @@ impl<'a> Reader<'a> {
         let Some(index) = ranges.iter().position(|range| range.id == id) else { return Ok(None) };
         let range = ranges[index];
         if self.found.as_ref().is_none_or(|(known, _)| *known != id) {
-            let search = Search { plan, reader, scope };
+            let search = Search { plan, reader, scope, index_use: self.index_use };
             self.found = Some((id, search.in_order(range, self.row_count).await?));
         }
         let Some((_, Some(found))) = &mut self.found else { return Ok(None) };
         let first = after.saturating_add(1);
         let read_before = found.candidates.entries;
-        let numbers =
-            found.candidates.numbers(&found.finder, first, STEP.count_max.min(self.row_count + 1)).await?;
+        let numbers = found
+            .candidates
+            .numbers(&found.finder, first, STEP.count_max.min(self.row_count.saturating_add(1)))
+            .await?;
         self.counts.entries += found.candidates.entries - read_before;
         let at = |number: u64| match keyed {
             true => FeedPosition::Within { range_id: id, number },
             false => FeedPosition::Number { range_id: id, number },
         };
         self.position = match numbers.last() {
-            Some(last) if numbers.len() >= STEP.count_max.min(self.row_count + 1) => Some(at(*last)),
+            Some(last) if numbers.len() >= STEP.count_max.min(self.row_count.saturating_add(1)) => {
+                Some(at(*last))
+            }
             _ => ranges.get(index + 1).map(|next| match keyed {
                 true => FeedPosition::Key { range_id: next.id, suffix: Bytes::new() },
                 false => FeedPosition::Number { range_id: next.id, number: 0 },
@@ -194,12 +209,13 @@ impl Cursor {
         reader: &FeedReader,
         scope: &FeedScope,
         index: Option<&IndexPlan>,
+        index_use: IndexUse,
     ) -> Result<(Cursor, u64), ExecuteError> {
         let mut pieces = VecDeque::new();
         let mut entries = 0;
         for range in reader.ranges(scope)? {
             let found = match index {
-                Some(plan) => Search { plan, reader, scope }.all(range).await?,
+                Some(plan) => Search { plan, reader, scope, index_use }.all(range).await?,
                 None => None,
             };
             pieces.push_back(match found {

@@ -8,7 +8,7 @@
 //!   result, sums included, on any machine.
 //! - Between two steps a task gives way to others: a long query holds up nobody.
 
-use crate::budget::{Budget, Gauge};
+use crate::budget::{Budget, Gauge, IndexUse};
 use crate::frame::{Datum, Frame};
 use crate::page::{ExecuteError, Runtime};
 use crate::pipeline::Machine;
@@ -84,10 +84,20 @@ impl Job {
         }
     }
 
-    /// Hands every document of an input to a sink.
+    /// Hands every document of an input that can pass the filter to a sink.
     pub(crate) async fn everything<S: Sink>(
         &self,
         input: &Input,
+        sink: S,
+    ) -> Result<(S, Counts), ExecuteError> {
+        self.documents(input, self.gauge.limits.index_use, sink).await
+    }
+
+    /// Hands documents of an input to a sink: with [`IndexUse::Never`] all of them.
+    pub(crate) async fn documents<S: Sink>(
+        &self,
+        input: &Input,
+        index_use: IndexUse,
         mut sink: S,
     ) -> Result<(S, Counts), ExecuteError> {
         let mut worker = Worker::new(self.clone());
@@ -104,7 +114,7 @@ impl Job {
             }
             Input::Container(reader, scope, index) => (reader, (scope, index)),
         };
-        let (mut cursor, entries) = Cursor::open(reader, scope, index.as_ref()).await?;
+        let (mut cursor, entries) = Cursor::open(reader, scope, index.as_ref(), index_use).await?;
         worker.counts.entries = entries;
         while worker.counts.documents < self.gauge.limits.alone_documents_max {
             let Some(batch) = cursor.next().await? else { return Ok((sink, worker.counts)) };

@@ -99,7 +99,7 @@ impl Findings {
             }
             self.expression(filter);
         }
-        for grouping in &plan.grouping {
+        if let Some(grouping) = &plan.grouping {
             if grouping.keys.iter().any(is_computed) {
                 self.add(Advice::GroupByComputedProperty);
             }

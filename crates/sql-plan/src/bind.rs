@@ -87,7 +87,7 @@ impl Binder<'_> {
             for key in &query.group_by {
                 grouping::check_key(key)?;
                 let bound = self.expression(key)?;
-                grouped.keys.push((key.clone(), bound));
+                grouped.add_key(key, bound);
             }
             projection = self.projection(query, Some(&mut grouped))?;
             order = self.grouped_order(query, &mut grouped)?;
@@ -95,9 +95,9 @@ impl Binder<'_> {
             projection = self.projection(query, None)?;
             order = self.order(query)?;
         }
-        let grouping = aggregated.then(|| Grouping {
-            keys: grouped.keys.into_iter().map(|(_, key)| key).collect(),
-            aggregates: grouped.aggregates,
+        let grouping = aggregated.then(|| {
+            let (keys, aggregates) = grouped.into_parts();
+            Grouping { keys, aggregates }
         });
         let (offset, limit) = self.limits(query)?;
         let distinct = query.select.distinct;

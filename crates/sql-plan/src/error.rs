@@ -2,6 +2,9 @@
 
 use astrarium_sql_syntax::Span;
 
+/// The service's sentence for a row with a number that JSON has no form for; its code is 4001.
+pub const NOT_JSON: &str = "The response content contains a numeric value that cannot be represented in JSON (e.g. Infinity and NaN).";
+
 /// A refusal with its place. Always the author's fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]

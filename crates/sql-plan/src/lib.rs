@@ -16,34 +16,36 @@ mod error;
 pub mod evaluate;
 pub mod explain;
 pub mod expression;
+pub mod needs;
 pub mod plan;
 pub mod routing;
 mod rules;
 mod serving;
 
 pub use bind::{Catalog, bind};
-pub use error::PlanError;
+pub use error::{NOT_JSON, PlanError};
 pub use expression::Expr;
 pub use plan::QueryPlan;
 
 use astrarium_sql_syntax::ast::Query;
 use astrarium_value::Value;
+use std::collections::BTreeMap;
 
 /// The values of a query's parameters, by name with the `@`.
 #[derive(Debug, Clone, Default)]
 pub struct Parameters {
-    values: Vec<(String, Value)>,
+    values: BTreeMap<String, Value>,
 }
 
 impl Parameters {
     /// Parameters from pairs; of equal names the last counts.
     pub fn new(values: Vec<(String, Value)>) -> Parameters {
-        Parameters { values }
+        Parameters { values: values.into_iter().collect() }
     }
 
     /// A parameter's value.
     pub fn get(&self, name: &str) -> Option<&Value> {
-        self.values.iter().rev().find(|(own, _)| own == name).map(|(_, value)| value)
+        self.values.get(name)
     }
 }
 

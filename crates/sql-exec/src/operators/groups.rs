@@ -36,7 +36,7 @@ pub(crate) struct FinishedGroup {
 }
 
 /// What a group takes beside its keys and lists.
-const GROUP_BYTES: usize = 200;
+pub(crate) const GROUP_BYTES: usize = 200;
 
 impl Groups {
     pub(crate) fn new(grouping: &Grouping) -> Groups {

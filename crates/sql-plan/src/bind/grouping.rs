@@ -6,23 +6,70 @@ use crate::error::PlanError;
 use crate::expression::Expr;
 use crate::plan::Aggregate;
 use astrarium_sql_functions::aggregates::AggregateFunction;
-use astrarium_sql_syntax::Span;
 use astrarium_sql_syntax::ast::{self, ExpressionKind, OrderBy, Projection, Query};
 use astrarium_sql_syntax::visit::Part;
+use astrarium_sql_syntax::{Span, print_expression};
+use std::collections::BTreeMap;
+
+/// Up to here a list is looked through; a longer one is looked up by text, since a hostile query has thousands.
+const LOOKED_THROUGH_MAX: usize = 16;
 
 /// What a grouped query has collected so far.
 #[derive(Default)]
 pub(super) struct Grouped {
     /// The grouping expressions, as written and as resolved.
-    pub(super) keys: Vec<(ast::Expression, Expr)>,
-    /// The aggregates found, each once.
+    keys: Vec<(ast::Expression, Expr)>,
+    /// The places of the grouping expressions by text, once there are many.
+    key_texts: BTreeMap<String, usize>,
+    /// The aggregates found, each once while there are few of them.
     pub(super) aggregates: Vec<Aggregate>,
+    /// The places of the aggregates by text, once there are many.
+    aggregate_texts: BTreeMap<String, usize>,
 }
 
 impl Grouped {
+    /// Takes a grouping expression.
+    pub(super) fn add_key(&mut self, key: &ast::Expression, bound: Expr) {
+        self.keys.push((key.clone(), bound));
+        let first_missing = match self.keys.len() {
+            ..=LOOKED_THROUGH_MAX => return,
+            count if count == LOOKED_THROUGH_MAX + 1 => 0,
+            count => count - 1,
+        };
+        for (place, (key, _)) in self.keys.iter().enumerate().skip(first_missing) {
+            self.key_texts.entry(print_expression(key)).or_insert(place);
+        }
+    }
+
+    /// The grouping expressions, resolved.
+    pub(super) fn into_parts(self) -> (Vec<Expr>, Vec<Aggregate>) {
+        (self.keys.into_iter().map(|(_, key)| key).collect(), self.aggregates)
+    }
+
     /// Which grouping expression this is.
     pub(super) fn key_of(&self, expression: &ast::Expression) -> Option<usize> {
+        if self.keys.len() > LOOKED_THROUGH_MAX {
+            return self.key_texts.get(&print_expression(expression)).copied();
+        }
         self.keys.iter().position(|(key, _)| key == expression)
+    }
+
+    /// The place of an aggregate, which is added if it is new.
+    fn place_of(&mut self, aggregate: Aggregate, argument: &ast::Expression) -> usize {
+        let next = self.aggregates.len();
+        if next < LOOKED_THROUGH_MAX {
+            if let Some(place) = self.aggregates.iter().position(|own| *own == aggregate) {
+                return place;
+            }
+        } else {
+            let text = format!("{:?} {}", aggregate.function, print_expression(argument));
+            let place = *self.aggregate_texts.entry(text).or_insert(next);
+            if place < next {
+                return place;
+            }
+        }
+        self.aggregates.push(aggregate);
+        next
     }
 }
 
@@ -108,11 +155,6 @@ impl Binder<'_> {
             return Err(PlanError::new(span, "SC2101", message));
         }
         let aggregate = Aggregate { function, argument: self.expression(argument)? };
-        let known = grouped.aggregates.iter().position(|own| *own == aggregate);
-        let index = known.unwrap_or(grouped.aggregates.len());
-        if known.is_none() {
-            grouped.aggregates.push(aggregate);
-        }
-        Ok(Expr::Aggregate(index))
+        Ok(Expr::Aggregate(grouped.place_of(aggregate, argument)))
     }
 }

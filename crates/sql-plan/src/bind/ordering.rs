@@ -21,7 +21,7 @@ impl Binder<'_> {
             Some(OrderBy::Items { items, .. }) => {
                 let mut keys: Vec<OrderKey> = Vec::with_capacity(items.len());
                 for item in items {
-                    let key = self.order_key(item)?;
+                    let key = self.order_key(query, item)?;
                     if keys.iter().any(|own| own.key == key.key) {
                         let message = "The same path may not be ordered by twice.";
                         return Err(PlanError::new(item.expression.span, "SC2207", message));
@@ -46,7 +46,7 @@ impl Binder<'_> {
         Ok(Order::Keys(keys.collect::<Result<_, PlanError>>()?))
     }
 
-    fn order_key(&mut self, item: &OrderItem) -> Result<OrderKey, PlanError> {
+    fn order_key(&mut self, query: &Query, item: &OrderItem) -> Result<OrderKey, PlanError> {
         let score = match &item.expression.kind {
             ExpressionKind::Call { name, .. } => SCORES.iter().find(|score| score.eq_ignore_ascii_case(name)),
             _ => None,
@@ -65,7 +65,11 @@ impl Binder<'_> {
             }
             // A score is best when greatest, unless the text says otherwise.
             (Some(_), _) => Ok(OrderKey { descending: item.direction != Some(Direction::Ascending), key }),
-            (None, _) if self.is_document_path(&key) || self.is_computed(&item.expression) => {
+            (None, _)
+                if self.is_document_path(&key)
+                    || self.is_sub_root(query, &key)
+                    || self.is_computed(&item.expression) =>
+            {
                 Ok(OrderKey { key, descending: is_descending(item) })
             }
             (None, _) => {
@@ -80,6 +84,15 @@ impl Binder<'_> {
         matches!(key, Expr::Path(slot, steps) if !steps.is_empty()
             && (Some(*slot) == self.root || self.scopes.iter().flatten().any(|(_, own)| own == slot))
             && steps.iter().all(|step| matches!(step, Step::Name(_) | Step::Position(_))))
+    }
+
+    /// The alias of `FROM c.path alias`, which stands for that path of the document.
+    fn is_sub_root(&self, query: &Query, key: &Expr) -> bool {
+        let first = query.from.as_ref().map(|from| &from.first.kind);
+        let Some(ast::SourceKind::Path { path, .. }) = first else { return false };
+        let slot = self.scopes.last().and_then(|names| names.first()).map(|(_, slot)| *slot);
+        !matches!(path.kind, ExpressionKind::Identifier(_))
+            && matches!(key, Expr::Path(own, steps) if steps.is_empty() && Some(*own) == slot)
     }
 
     /// `alias.name` of a computed property.

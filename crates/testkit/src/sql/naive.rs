@@ -182,6 +182,20 @@ impl Context<'_> {
                 items.iter().map(|item| self.value(&item.expression, &row.names, row.group.as_deref()));
             keyed.push((keys.collect::<Result<Vec<_>, _>>()?, row));
         }
+        // Documents of equal keys come in the direction of the first key, as an index that is walked has them; the rows of
+        // one document stay as they are.
+        if items.first().is_some_and(|item| item.direction == Some(Direction::Descending)) {
+            let document =
+                |row: &Row| row.names.first().map(|(_, value)| value.clone()).unwrap_or(Data::Undefined);
+            let mut groups: Vec<Vec<(Vec<Data>, Row)>> = Vec::new();
+            for (keys, row) in keyed {
+                match groups.last_mut() {
+                    Some(group) if equal(&document(&group[0].1), &document(&row)) => group.push((keys, row)),
+                    _ => groups.push(vec![(keys, row)]),
+                }
+            }
+            keyed = groups.into_iter().rev().flatten().collect();
+        }
         keyed.sort_by(|(left, _), (right, _)| {
             let compared = items.iter().zip(left.iter().zip(right)).map(|(item, (left, right))| {
                 let order = total_order(left, right);

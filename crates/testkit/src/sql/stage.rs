@@ -18,8 +18,8 @@ use astrarium_database::definition::database::DatabaseDefinition;
 use astrarium_database::partition::{EffectiveRange, PartitionKey};
 use astrarium_database::value::{Value, json};
 use astrarium_database::{
-    Account, Conditions, Container, Env, Error, FeedScope, Limits, Link, NewContainer, Query, QueryScope,
-    Resume, WriteMode, WriteOptions,
+    Account, Conditions, Container, Env, Error, FeedScope, IndexUse, Limits, Link, NewContainer, Query,
+    QueryScope, Resume, WriteMode, WriteOptions,
 };
 use astrarium_env::{ManualClock, Random};
 use std::collections::BTreeSet;
@@ -65,6 +65,8 @@ pub struct Way {
     pub page_size: usize,
     /// Whether reading is spread over all cores even for a few documents.
     pub spread_work: bool,
+    /// When indexes are used.
+    pub index_use: IndexUse,
 }
 
 impl Stage {
@@ -129,6 +131,7 @@ impl Stage {
             scope,
             page_size,
             spread_work: page_size == 3,
+            index_use: IndexUse::ByCost,
         };
         if let Some(key) = &setting.key {
             let key = PartitionKey::parse_header(key).map_err(|error| error.to_string())?;
@@ -144,7 +147,9 @@ impl Stage {
         let mut ways = vec![
             way("open", open.clone(), ONE_PAGE),
             way("open, pages of 1", open.clone(), 1),
-            way("open, pages of 3", open, 3),
+            Way { index_use: IndexUse::Always, ..way("open, by index", open.clone(), ONE_PAGE) },
+            Way { index_use: IndexUse::Always, ..way("open, by index, pages of 1", open.clone(), 1) },
+            Way { index_use: IndexUse::Never, ..way("open, pages of 3", open, 3) },
         ];
         if !setting.closed {
             let slice = QueryScope::Given(FeedScope::Slice(EffectiveRange::full()));
@@ -158,7 +163,9 @@ impl Stage {
             for (name, page_size) in [("one partition", ONE_PAGE), ("one partition, pages of 1", 1)] {
                 let scope = QueryScope::Given(scope.clone());
                 let spread_work = page_size == 1;
-                ways.push(Way { name, container: container.clone(), scope, page_size, spread_work });
+                let container = container.clone();
+                let index_use = if spread_work { IndexUse::Always } else { IndexUse::ByCost };
+                ways.push(Way { name, container, scope, page_size, spread_work, index_use });
             }
         }
         Ok(ways)
@@ -166,7 +173,8 @@ impl Stage {
 
     /// Asks a query to its end.
     pub fn ask(&self, query: &Query, way: &Way) -> Answer {
-        let mut limits = Limits { row_count_max: way.page_size, ..Limits::default() };
+        let mut limits =
+            Limits { row_count_max: way.page_size, index_use: way.index_use, ..Limits::default() };
         if way.spread_work {
             limits.alone_documents_max = 0;
         }

@@ -1,0 +1,317 @@
+//! Answers from the index alone: counts, least and greatest values, distinct values.
+//!
+//! In: what of an index answers the query (`sql-plan`). Out: finished groups, or nothing where the index cannot tell after
+//! all: documents may expire or are left out of the index, a term stands for several values, a sum would be rounded
+//! differently.
+//! Invariant: the answer is the one that reading all documents gives.
+
+use crate::access::{IndexPlan, Search};
+use crate::budget::IndexUse;
+use crate::operators::groups::{FinishedGroup, RowPlace};
+use crate::page::ExecuteError;
+use crate::rows::Counts;
+use astrarium_index::finder::{Error as IndexError, just_after};
+use astrarium_index::{Access, Finder, OrderPath, Path, PathStep, TermRange};
+use astrarium_keys::index_entry::{Family, is_shortened_term, read_entry, read_term, tag};
+use astrarium_kv::{Direction, KeyRange, ScanLimit};
+use astrarium_sql_functions::aggregates::AggregateFunction;
+use astrarium_sql_plan::Expr;
+use astrarium_sql_plan::needs::IndexOnly;
+use astrarium_sql_plan::plan::Grouping;
+use astrarium_store::{FeedReader, FeedScope};
+use astrarium_value::{Object, Value};
+use std::collections::BTreeMap;
+use tokio::task::yield_now;
+
+/// Entries read at once.
+const STEP: ScanLimit = ScanLimit { entry_count_max: 8_192, byte_count_max: usize::MAX };
+/// Integers up to here are added without rounding.
+const EXACT_SUM_MAX: f64 = 9_007_199_254_740_992.0;
+/// Distinct values held at most.
+const VALUES_MAX: usize = 1_000_000;
+
+/// A value at a path: how many documents have it, and the first of them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Occurrence {
+    pub(crate) count: u64,
+    pub(crate) first: u64,
+}
+
+/// Asks indexes without documents.
+pub(crate) struct Asking<'a> {
+    pub(crate) plan: &'a IndexPlan,
+    pub(crate) reader: &'a FeedReader,
+    pub(crate) scope: &'a FeedScope,
+    pub(crate) counts: Counts,
+}
+
+impl Asking<'_> {
+    /// The groups of a query, if the index can tell them.
+    pub(crate) async fn groups(
+        &mut self,
+        only: &IndexOnly,
+        grouping: &Grouping,
+    ) -> Result<Option<Vec<FinishedGroup>>, ExecuteError> {
+        if !self.is_complete().await? {
+            return Ok(None);
+        }
+        let one = |value: Value| FinishedGroup { keys: Vec::new(), results: vec![value], first: (0, 0) };
+        match only {
+            IndexOnly::Count => Ok(self.count().await?.map(|count| vec![one(Value::Number(count as f64))])),
+            IndexOnly::Extreme { path, maximum } => {
+                Ok(self.extreme(path, *maximum).await?.map(|value| vec![one(value)]))
+            }
+            IndexOnly::Values { path, undefined } => {
+                let Some(values) = self.values(path, *undefined).await? else { return Ok(None) };
+                let groups = values.into_iter().map(|(value, found)| {
+                    let results = grouping.aggregates.iter().map(|aggregate| {
+                        let counts_rows = matches!(aggregate.argument, Expr::Constant(_))
+                            || matches!(&aggregate.argument, Expr::Path(_, steps) if steps.is_empty());
+                        result(aggregate.function, &value, counts_rows, found.count)
+                    });
+                    let results = results.collect::<Option<Vec<Value>>>()?;
+                    let first: RowPlace = (found.first, 0);
+                    Some(FinishedGroup { keys: vec![value], results, first })
+                });
+                Ok(groups.collect())
+            }
+        }
+    }
+
+    /// Whether the index has all documents, and none that has expired.
+    pub(crate) async fn is_complete(&self) -> Result<bool, ExecuteError> {
+        let set = &self.plan.indexes.active;
+        if !set.is_used() || self.reader.expiry.default_ttl.is_some() {
+            return Ok(false);
+        }
+        for finder in self.finders()? {
+            if finder.count(set.excluded()).await? > 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn finders(&self) -> Result<Vec<Finder>, ExecuteError> {
+        let search =
+            Search { plan: self.plan, reader: self.reader, scope: self.scope, index_use: IndexUse::Always };
+        Ok(self.reader.ranges(self.scope)?.into_iter().map(|range| search.finder(range)).collect())
+    }
+
+    fn is_keyed(&self) -> bool {
+        matches!(self.scope, FeedScope::Partition(_) | FeedScope::Slice(_))
+    }
+
+    async fn count(&mut self) -> Result<Option<u64>, ExecuteError> {
+        let set = &self.plan.indexes.active;
+        let mut sum = 0;
+        for range in self.reader.ranges(self.scope)? {
+            let search = Search {
+                plan: self.plan,
+                reader: self.reader,
+                scope: self.scope,
+                index_use: IndexUse::Always,
+            };
+            let finder = search.finder(range);
+            let mut access = self.plan.access.clone();
+            if self.is_keyed() {
+                let is_one = matches!(self.scope, FeedScope::Partition(_));
+                let slice = self.reader.slice(self.scope, range);
+                let scope = Access::Entries(set.partitions(slice.partitions(), is_one));
+                access = if access == Access::Everything { scope } else { Access::All(vec![scope, access]) };
+            }
+            sum += match &access {
+                Access::Everything => finder.count(set.documents()).await?,
+                Access::Entries(served) if !served.exact => return Ok(None),
+                Access::Entries(served) if !served.repeated => {
+                    let mut count = 0;
+                    for terms in &served.ranges {
+                        count += self.count_entries(&finder, served.family, terms).await?;
+                    }
+                    count
+                }
+                access => {
+                    let Some(mut found) = finder.candidates(set, access, true).await? else {
+                        return Ok(None);
+                    };
+                    if !found.exact {
+                        return Ok(None);
+                    }
+                    let numbers = found.numbers(&finder, 0, usize::MAX).await?;
+                    self.counts.entries += found.entries;
+                    numbers.len() as u64
+                }
+            };
+        }
+        Ok(Some(sum))
+    }
+
+    async fn count_entries(
+        &mut self,
+        finder: &Finder,
+        family: Family,
+        terms: &TermRange,
+    ) -> Result<u64, ExecuteError> {
+        if terms.start[..] <= [tag::NULL][..] && terms.end[..] >= [tag::END][..] {
+            return Ok(finder.count(family).await?);
+        }
+        let mut rest = finder.keys(family, terms);
+        let mut count = 0;
+        loop {
+            let batch =
+                finder.snapshot.scan_keys(&rest, Direction::Forward, STEP).await.map_err(IndexError::from)?;
+            count += batch.keys.len() as u64;
+            match batch.keys.last() {
+                Some(last) if batch.more => rest.start = just_after(last),
+                _ => break,
+            }
+            yield_now().await;
+        }
+        self.counts.entries += count;
+        Ok(count)
+    }
+
+    /// The family of a path's values, and the terms of it that the need leaves. A need is about the same path, so it is one
+    /// access to that family or none.
+    fn family(&self, path: &Path) -> Option<(Family, Vec<TermRange>)> {
+        let order = OrderPath { path: path.clone(), descending: false };
+        let ordered = self.plan.indexes.active.order(&[order])?;
+        let everything = TermRange { start: vec![tag::NULL], end: vec![tag::END], is_point: false };
+        match &self.plan.access {
+            Access::Everything => Some((ordered.family, vec![everything])),
+            Access::Entries(served) if served.exact && served.family == ordered.family => {
+                Some((ordered.family, served.ranges.clone()))
+            }
+            _ => None,
+        }
+    }
+
+    async fn extreme(&mut self, path: &Path, maximum: bool) -> Result<Option<Value>, ExecuteError> {
+        let Some((family, ranges)) = self.family(path).filter(|_| !self.is_keyed()) else { return Ok(None) };
+        let mut best: Option<Value> = None;
+        for finder in self.finders()? {
+            for terms in &ranges {
+                let keys = finder.keys(family, terms);
+                let greatest = self.end_term(&finder, &keys, Direction::Backward).await?;
+                let wanted = if maximum {
+                    greatest.clone()
+                } else {
+                    self.end_term(&finder, &keys, Direction::Forward).await?
+                };
+                let (Some(greatest), Some(wanted)) = (greatest, wanted) else { continue };
+                if greatest.first().is_some_and(|first| *first >= tag::ARRAY) || is_shortened_term(&wanted) {
+                    return Ok(None);
+                }
+                let value = read_term(&wanted).map_err(IndexError::from)?;
+                let better =
+                    best.as_ref().is_none_or(|best| if maximum { value > *best } else { value < *best });
+                if better {
+                    best = Some(value);
+                }
+            }
+        }
+        Ok(Some(best.unwrap_or_default()))
+    }
+
+    async fn end_term(
+        &mut self,
+        finder: &Finder,
+        keys: &KeyRange,
+        direction: Direction,
+    ) -> Result<Option<Vec<u8>>, ExecuteError> {
+        let limit = ScanLimit { entry_count_max: 1, byte_count_max: usize::MAX };
+        let batch = finder.snapshot.scan_keys(keys, direction, limit).await.map_err(IndexError::from)?;
+        self.counts.entries += 1;
+        let Some(key) = batch.keys.last() else { return Ok(None) };
+        Ok(Some(read_entry(key).map_err(IndexError::from)?.0.to_vec()))
+    }
+
+    /// The distinct values at a path; none if documents without a value count, and there are some.
+    pub(crate) async fn values(
+        &mut self,
+        path: &Path,
+        undefined: bool,
+    ) -> Result<Option<BTreeMap<Value, Occurrence>>, ExecuteError> {
+        let Some((family, ranges)) = self.family(path).filter(|_| !self.is_keyed()) else { return Ok(None) };
+        let set = &self.plan.indexes.active;
+        let mut found: BTreeMap<Value, Occurrence> = BTreeMap::new();
+        for finder in self.finders()? {
+            if undefined && finder.count(family).await? != finder.count(set.documents()).await? {
+                return Ok(None);
+            }
+            for terms in &ranges {
+                let mut rest = finder.keys(family, terms);
+                let mut current: Option<(Vec<u8>, Occurrence)> = None;
+                loop {
+                    let batch = finder
+                        .snapshot
+                        .scan_keys(&rest, Direction::Forward, STEP)
+                        .await
+                        .map_err(IndexError::from)?;
+                    self.counts.entries += batch.keys.len() as u64;
+                    for key in batch.keys.iter() {
+                        let (term, number) = read_entry(key).map_err(IndexError::from)?;
+                        match &mut current {
+                            Some((own, occurrence)) if own == term => occurrence.count += 1,
+                            _ => {
+                                if is_shortened_term(term) || found.len() > VALUES_MAX {
+                                    return Ok(None);
+                                }
+                                keep(&mut found, current.take())?;
+                                current = Some((term.to_vec(), Occurrence { count: 1, first: number }));
+                            }
+                        }
+                    }
+                    match batch.keys.last() {
+                        Some(last) if batch.more => rest.start = just_after(last),
+                        _ => break,
+                    }
+                    yield_now().await;
+                }
+                keep(&mut found, current.take())?;
+            }
+        }
+        Ok(Some(found))
+    }
+}
+
+fn keep(
+    found: &mut BTreeMap<Value, Occurrence>,
+    current: Option<(Vec<u8>, Occurrence)>,
+) -> Result<(), ExecuteError> {
+    let Some((term, occurrence)) = current else { return Ok(()) };
+    let value = read_term(&term).map_err(IndexError::from)?;
+    let own = found.entry(value).or_insert(Occurrence { count: 0, first: u64::MAX });
+    own.count += occurrence.count;
+    own.first = own.first.min(occurrence.first);
+    Ok(())
+}
+
+/// An aggregate over so many times the same value; none if it would be rounded differently row by row.
+fn result(function: AggregateFunction, value: &Value, counts_rows: bool, count: u64) -> Option<Value> {
+    if counts_rows {
+        return Some(Value::Number(count as f64));
+    }
+    let sum = || match value {
+        Value::Number(number) => {
+            let sum = number * count as f64;
+            (number.fract() == 0.0 && sum.abs() <= EXACT_SUM_MAX).then_some(Value::Number(sum))
+        }
+        _ => Some(Value::Undefined),
+    };
+    match function {
+        AggregateFunction::Count => Some(Value::Number(count as f64)),
+        AggregateFunction::Minimum | AggregateFunction::Maximum => Some(value.clone()),
+        AggregateFunction::Sum => sum(),
+        AggregateFunction::Average => sum().map(|sum| if sum.is_undefined() { sum } else { value.clone() }),
+        AggregateFunction::CountIf | AggregateFunction::MakeList | AggregateFunction::MakeSet => None,
+    }
+}
+
+/// A document that has only this value at a path.
+pub(crate) fn document_with(path: &Path, value: Value) -> Value {
+    path.0.iter().rev().fold(value, |value, step| match step {
+        PathStep::Name(name) => Value::Object(Object::from_members([(name.clone(), value)])),
+        PathStep::Elements => Value::Array(vec![value]),
+    })
+}
