@@ -8,7 +8,7 @@ pub(crate) mod bare_http;
 
 use crate::items::{self, Item};
 use anyhow::Context as _;
-use astrarium_keys::body::{Body, HEADER_LENGTH, Header};
+use astrarium_keys::body::{Body, HEADER_LENGTH, Header, IndexDirective};
 use astrarium_keys::{document, feed, number};
 use astrarium_partition::{Component, HashVersion, PartitionKey, PartitionKeyDefinition, PartitionKind};
 use astrarium_value::PropertyPath;
@@ -121,7 +121,7 @@ fn written(count: u64) -> anyhow::Result<Vec<Written>> {
             etag: at,
             timestamp: 1_700_000_000,
             ttl: None,
-            index_excluded: false,
+            index_directive: IndexDirective::Default,
         };
         let mut bytes = vec![0; HEADER_LENGTH];
         bytes.extend_from_slice(text.as_bytes());

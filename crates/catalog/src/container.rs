@@ -1,8 +1,10 @@
-//! A container ready for use: its definition, its key ranges, and the shards that hold its documents.
+//! A container ready for use: its definition, its key ranges, the shards that hold its documents, and the generations
+//! of its index.
 
 use crate::definition::container::ContainerDefinition;
 use crate::records::{self, Resource};
 use crate::{Error, definition};
+use astrarium_keys::index_state::{Building, GenerationsRecord};
 use astrarium_keys::record::KeyRangeRow;
 use astrarium_keys::{Malformed, Rid};
 use astrarium_kv::{Engine, ShardId};
@@ -21,6 +23,8 @@ pub struct Container {
     pub definition: ContainerDefinition,
     /// Its key ranges in order; they tile the whole key space.
     pub ranges: Vec<Range>,
+    /// The generations of its index.
+    pub generations: Generations,
     /// Texts that every answer about its documents needs.
     texts: Texts,
 }
@@ -29,6 +33,20 @@ pub struct Container {
 struct Texts {
     path: String,
     rid: String,
+}
+
+/// The generations of a container's index: the one that queries use, and one that may be under construction because the
+/// definition has changed.
+#[derive(Debug)]
+pub struct Generations {
+    /// The catalog commit that wrote the record; 0 without one.
+    pub version: u64,
+    /// The generation that queries use.
+    pub active: u8,
+    /// The generation that is being made by the container's present definition.
+    pub building: Option<Building>,
+    /// What the active generation was made by, if that is not the present definition.
+    former_definition: Option<ContainerDefinition>,
 }
 
 /// A physical partition of a container.
@@ -66,6 +84,13 @@ impl NumberSource {
     }
 }
 
+impl Range {
+    /// The number that the numbers of its documents are above, unless they came from a range it was split from.
+    pub fn first_number(&self) -> u64 {
+        first_number(self.id)
+    }
+}
+
 impl Container {
     /// The container's rid.
     pub fn rid(&self) -> Rid {
@@ -80,6 +105,11 @@ impl Container {
     /// Its path by names, without slashes at the ends.
     pub fn path(&self) -> &str {
         &self.texts.path
+    }
+
+    /// The definition that the generation in use follows: an older one while a new generation is under construction.
+    pub fn indexed_by(&self) -> &ContainerDefinition {
+        self.generations.former_definition.as_ref().unwrap_or(&self.definition)
     }
 
     /// The range that an effective key belongs to.
@@ -97,6 +127,7 @@ impl Container {
     ) -> Result<Container, Error> {
         let definition = stored_definition(&resource)?;
         let snapshot = engine.snapshot();
+        let generations = Generations::new(&records::generations(&*snapshot, resource.rid).await?)?;
         let mut ranges = Vec::new();
         for row in records::ranges(&*snapshot, resource.rid).await? {
             let shard = ShardId(row.shard);
@@ -111,7 +142,7 @@ impl Container {
             path: format!("dbs/{database_id}/colls/{}", resource.record.id),
             rid: resource.rid.to_string(),
         };
-        Ok(Container { resource, database_id, definition, ranges, texts })
+        Ok(Container { resource, database_id, definition, ranges, generations, texts })
     }
 }
 
@@ -126,9 +157,30 @@ fn range(row: KeyRangeRow, epoch: u64, numbers: NumberSource) -> Range {
     Range { id: row.id, keys, shard: ShardId(row.shard), epoch, parents: row.parents, numbers }
 }
 
+impl Generations {
+    fn new(record: &GenerationsRecord) -> Result<Generations, Error> {
+        Ok(Generations {
+            version: record.version,
+            active: record.active,
+            building: record.building,
+            former_definition: former_definition(record)?,
+        })
+    }
+}
+
 /// The definition in a stored container.
 pub fn stored_definition(resource: &Resource) -> Result<ContainerDefinition, Error> {
+    read_definition(&resource.record.definition)
+}
+
+/// The definition that the active generation follows, if it is not the container's own.
+pub fn former_definition(record: &GenerationsRecord) -> Result<Option<ContainerDefinition>, Error> {
+    let text = Some(&record.definition).filter(|text| !text.is_empty());
+    text.map(|text| read_definition(text)).transpose()
+}
+
+fn read_definition(text: &str) -> Result<ContainerDefinition, Error> {
     let malformed = || Malformed::new("container definition");
-    let json = serde_json::from_str(&resource.record.definition).map_err(|_| malformed())?;
+    let json = serde_json::from_str(text).map_err(|_| malformed())?;
     definition::container::ContainerDefinition::from_json(&json).map_err(|_| malformed().into())
 }

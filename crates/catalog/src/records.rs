@@ -8,6 +8,7 @@
 //!   was read. So concurrent changes end in one winner, and no child outlives its parent unnoticed.
 
 use crate::{CATALOG_SHARD, Error};
+use astrarium_keys::index_state::{self, GenerationsRecord};
 use astrarium_keys::record::{self, KeyRangeRow, Record, RecordKind};
 use astrarium_keys::{Malformed, Rid};
 use astrarium_kv::{Direction, Expectation, KeyRange, ScanLimit, Snapshot, Space, Stamp, WriteBatch};
@@ -179,6 +180,7 @@ pub fn stage_ranges(batch: &mut WriteBatch, container: Rid, rows: &[KeyRangeRow]
 /// Stages the end of a container's ranges: nobody writes to its shards any more, and their content is to be swept.
 pub fn stage_remove_ranges(batch: &mut WriteBatch, container: Rid, rows: &[KeyRangeRow]) {
     batch.delete(Space::Meta, record::ranges_key(container));
+    batch.delete(Space::Meta, index_state::generations_key(container));
     for row in rows {
         batch.fence(astrarium_kv::ShardId(row.shard));
         batch.put(Space::Meta, record::sweep_key(row.shard), Bytes::new(), Stamp::NONE);
@@ -198,4 +200,75 @@ pub async fn shards_to_sweep(snapshot: &dyn Snapshot) -> Result<Vec<u64>, Error>
     let limit = ScanLimit { entry_count_max: 1_000, byte_count_max: LIST_BYTES_MAX };
     let batch = snapshot.scan(Space::Meta, &range, Direction::Forward, limit).await?;
     Ok(batch.entries.iter().map(|(key, _)| record::read_sweep_key(key)).collect::<Result<_, _>>()?)
+}
+
+/// The generations of a container's index.
+pub async fn generations(snapshot: &dyn Snapshot, container: Rid) -> Result<GenerationsRecord, Error> {
+    let value = snapshot.get(Space::Meta, &index_state::generations_key(container)).await?;
+    Ok(value.map(|value| GenerationsRecord::decode(&value)).transpose()?.unwrap_or_default())
+}
+
+/// Stages new generations of a container's index. Prepared writes of its documents are wrong then, so all its shards are
+/// fenced.
+pub fn stage_generations(
+    batch: &mut WriteBatch,
+    container: Rid,
+    rows: &[KeyRangeRow],
+    old: &GenerationsRecord,
+    new: &GenerationsRecord,
+) {
+    let key = index_state::generations_key(container);
+    let expectation = if old.version == 0 { Expectation::Absent } else { Expectation::Version(old.version) };
+    batch.expect(Space::Meta, key.clone(), expectation);
+    batch.put(Space::Meta, key, new.encode(), Stamp::VALUE);
+    let is_kept = |generation: u8| {
+        generation == new.active || new.building.is_some_and(|building| building.generation == generation)
+    };
+    let building = old.building.map(|building| building.generation);
+    for row in rows {
+        batch.fence(astrarium_kv::ShardId(row.shard));
+        for generation in [Some(old.active), building].into_iter().flatten().filter(|own| !is_kept(*own)) {
+            let mark = index_state::sweep_key(row.shard, generation);
+            batch.put(Space::Meta, mark, Bytes::new(), Stamp::NONE);
+        }
+    }
+}
+
+/// The generations of a shard's index whose entries wait to be removed.
+pub async fn generations_to_sweep_of(snapshot: &dyn Snapshot, shard: u64) -> Result<Vec<u8>, Error> {
+    let marks = sweep_marks(snapshot, &index_state::sweep_prefix(shard)).await?;
+    Ok(marks.into_iter().map(|(_, generation)| generation).collect())
+}
+
+/// Shards and generations of their index whose entries wait to be removed.
+pub async fn generations_to_sweep(snapshot: &dyn Snapshot) -> Result<Vec<(u64, u8)>, Error> {
+    sweep_marks(snapshot, &[astrarium_keys::tags::meta::SWEEP_GENERATION]).await
+}
+
+async fn sweep_marks(snapshot: &dyn Snapshot, prefix: &[u8]) -> Result<Vec<(u64, u8)>, Error> {
+    let limit = ScanLimit { entry_count_max: 1_000, byte_count_max: LIST_BYTES_MAX };
+    let batch = snapshot.scan(Space::Meta, &KeyRange::prefix(prefix), Direction::Forward, limit).await?;
+    Ok(batch.entries.iter().map(|(key, _)| index_state::read_sweep_key(key)).collect::<Result<_, _>>()?)
+}
+
+/// The first container after another one, in the order of rids, that has a generation under construction.
+pub async fn next_to_build(snapshot: &dyn Snapshot, after: Option<Rid>) -> Result<Option<Rid>, Error> {
+    let mut range = KeyRange::prefix(&[astrarium_keys::tags::meta::GENERATIONS]);
+    let beyond = |key: &[u8]| Bytes::from([key, &[0]].concat());
+    if let Some(after) = after {
+        range.start = beyond(&index_state::generations_key(after));
+    }
+    let limit = ScanLimit { entry_count_max: 1_000, byte_count_max: LIST_BYTES_MAX };
+    loop {
+        let batch = snapshot.scan(Space::Meta, &range, Direction::Forward, limit).await?;
+        for (key, value) in &batch.entries {
+            if GenerationsRecord::decode(value)?.building.is_some() {
+                return Ok(Some(index_state::read_generations_key(key)?));
+            }
+        }
+        match batch.entries.last() {
+            Some((last, _)) if batch.more => range.start = beyond(last),
+            _ => return Ok(None),
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Containers: create, find, replace, remove; and the way from a name to a container ready for use.
 
 use crate::databases::{find, find_database};
+use crate::index_builds::next_generations;
 use crate::{ATTEMPTS_MAX, Account, Conditions, Error, Link};
 use astrarium_catalog::container::{Container, stored_definition};
 use astrarium_catalog::definition::container::ContainerDefinition;
@@ -91,11 +92,14 @@ impl Account {
             let resource = find(&*snapshot, RecordKind::Container, database.rid, link).await?;
             let resource = resource.ok_or(Error::NotFound)?;
             let (rid, version) = (resource.rid, resource.record.version);
+            let generations = records::generations(&*snapshot, rid).await?.version;
             let source_of = |shard, last| cache.number_source(shard, last);
             let loaded = Container::load(self.engine(), resource, database.record.id, source_of).await;
             let snapshot = self.engine().snapshot();
             let again = find(&*snapshot, RecordKind::Container, database.rid, Link::Rid(rid)).await?;
-            if again.is_some_and(|again| again.record.version == version) {
+            let generations_again = records::generations(&*snapshot, rid).await?.version;
+            if again.is_some_and(|again| again.record.version == version) && generations == generations_again
+            {
                 let container = Arc::new(loaded?);
                 cache.insert(generation, &container);
                 return Ok(container);
@@ -118,7 +122,8 @@ impl Account {
         Ok((database.rid, listing))
     }
 
-    /// Replaces what may change of a container's definition.
+    /// Replaces what may change of a container's definition. Where that asks for another index, one is built in the
+    /// background, and queries use the old one until then.
     pub async fn replace_container(
         &self,
         database: Link<'_>,
@@ -133,13 +138,7 @@ impl Account {
                 .await?
                 .ok_or(Error::NotFound)?;
             conditions.check_write(old.record.etag, old.record.timestamp)?;
-            let definition = stored_definition(&old)?.replaced(definition.clone())?;
-            let record = self.new_record(&old.record.id, definition_text(&definition));
-            let mut batch = records::batch();
-            records::stage_replace(&mut batch, &old, &record);
-            for row in records::ranges(&*snapshot, old.rid).await? {
-                batch.fence(kv::ShardId(row.shard));
-            }
+            let batch = self.stage_replacement(&*snapshot, &old, definition).await?;
             match self.engine().commit(batch).await {
                 Ok(_) => {
                     self.shared.containers.forget(old.rid);
@@ -150,6 +149,32 @@ impl Account {
             }
         }
         Err(Error::RetryWith)
+    }
+
+    async fn stage_replacement(
+        &self,
+        snapshot: &dyn Snapshot,
+        old: &Resource,
+        definition: &ContainerDefinition,
+    ) -> Result<WriteBatch, Error> {
+        let old_definition = stored_definition(old)?;
+        let definition = old_definition.replaced(definition.clone())?;
+        let mut batch = records::batch();
+        let record = self.new_record(&old.record.id, definition_text(&definition));
+        records::stage_replace(&mut batch, old, &record);
+        let rows = records::ranges(snapshot, old.rid).await?;
+        for row in &rows {
+            batch.fence(kv::ShardId(row.shard));
+        }
+        let generations = records::generations(snapshot, old.rid).await?;
+        let definitions = (&old_definition, &definition);
+        let number = || self.next_catalog_number();
+        if let Some(new) = next_generations(snapshot, &rows, &generations, definitions, number).await? {
+            records::stage_generations(&mut batch, old.rid, &rows, &generations, &new);
+            let construction = new.building.map_or(0, |building| building.construction);
+            batch.high_water = batch.high_water.max(construction);
+        }
+        Ok(batch)
     }
 
     /// Removes a container with its documents, scripts and throughput. The documents' space is freed in the background.
@@ -228,6 +253,6 @@ async fn check_encryption_keys(
     Ok(())
 }
 
-fn definition_text(definition: &ContainerDefinition) -> String {
+pub(crate) fn definition_text(definition: &ContainerDefinition) -> String {
     serde_json::Value::Object(definition.to_json()).to_string()
 }

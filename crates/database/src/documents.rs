@@ -5,7 +5,7 @@
 
 use crate::{ATTEMPTS_MAX, Account, Conditions, Error, Link, read_charge, write_charge};
 use astrarium_catalog::container::{Container, Range};
-use astrarium_keys::body::Body;
+use astrarium_keys::body::{Body, IndexDirective};
 use astrarium_keys::{Rid, document, number};
 use astrarium_kv::{self as kv, Snapshot, Space};
 use astrarium_partition::{PartitionKey, PartitionKeyDefinition};
@@ -35,8 +35,8 @@ pub struct WriteOptions<'a> {
     pub partition_key: Option<&'a PartitionKey>,
     /// What must hold of the present version.
     pub conditions: &'a Conditions,
-    /// Whether the client wants the document left out of the index.
-    pub index_excluded: bool,
+    /// What the client says about indexing the document.
+    pub index_directive: IndexDirective,
 }
 
 /// What a range holds.
@@ -117,9 +117,10 @@ impl Account {
     /// Writes a new document without reading first: the commit tells whether there is one already.
     async fn create_unseen(&self, write: &Write<'_>, incoming: Incoming) -> Result<Outcome, Failure> {
         let location = Location::of(write.container, write.partition, &incoming.id);
-        let mut transaction = self.begin(write.container, location.range, self.engine().snapshot());
+        let snapshot = self.engine().snapshot();
+        let mut transaction = self.begin(write.container, location.range, snapshot).await?;
         let length = incoming.text_length();
-        let body = transaction.write_unseen(location.key, incoming, write.options.index_excluded).clone();
+        let body = transaction.write_unseen(location.key, incoming, write.options.index_directive).clone();
         let lsn = self.commit(transaction).await?;
         Ok(Outcome {
             container: write.container.clone(),
@@ -137,7 +138,7 @@ impl Account {
         if let WriteMode::Replace(link) = write.mode {
             self.check_same_document(&*snapshot, write, link, &incoming, &location).await?;
         }
-        let mut transaction = self.begin(write.container, location.range, snapshot);
+        let mut transaction = self.begin(write.container, location.range, snapshot).await?;
         let old = transaction.read(&location.key).await?.map(|body| (body.header, body.text().len()));
         match (write.mode, old) {
             (WriteMode::Create, Some(_)) => return Err(Error::Exists.into()),
@@ -147,7 +148,8 @@ impl Account {
         }
         let charge =
             write_charge(incoming.text_length()) + old.map_or(0.0, |(_, length)| write_charge(length));
-        let body = transaction.write(&location.key, incoming, write.options.index_excluded).await?.clone();
+        let directive = write.options.index_directive;
+        let body = transaction.write(&location.key, incoming, directive).await?.clone();
         if transaction.breaks_unique_key().await? {
             return Err(Error::UniqueKey.into());
         }
@@ -215,7 +217,7 @@ impl Account {
     ) -> Result<Outcome, Failure> {
         let snapshot = self.engine().snapshot();
         let location = self.locate(&*snapshot, container, link, partition_key).await?;
-        let mut transaction = self.begin(container, location.range, snapshot);
+        let mut transaction = self.begin(container, location.range, snapshot).await?;
         let body = transaction.remove(&location.key).await?.ok_or(Error::NotFound)?;
         conditions.check_write(body.header.etag, body.header.timestamp)?;
         let lsn = self.commit(transaction).await?;
@@ -293,14 +295,13 @@ impl Account {
         Expiry { default_ttl: container.definition.default_ttl, now: self.env().now_seconds() }
     }
 
-    fn begin<'a>(
+    async fn begin<'a>(
         &'a self,
         container: &'a Arc<Container>,
         range: &'a Range,
         snapshot: Arc<dyn Snapshot>,
-    ) -> Transaction<'a> {
-        let indexes = self.indexes(container);
-        Transaction::begin(self.env(), range, indexes, container.definition.default_ttl, snapshot)
+    ) -> Result<Transaction<'a>, astrarium_store::Error> {
+        Transaction::begin(self.env(), container, range, self.indexes(container), snapshot).await
     }
 
     async fn commit(&self, transaction: Transaction<'_>) -> Result<u64, Failure> {
@@ -339,7 +340,7 @@ impl Account {
     }
 
     /// Loads a container anew after a fence: the same one under its names, or none.
-    async fn reload(&self, container: &Container) -> Result<Arc<Container>, Error> {
+    pub(crate) async fn reload(&self, container: &Container) -> Result<Arc<Container>, Error> {
         self.shared.containers.forget(container.rid());
         let database = container.rid().database_part().ok_or(Error::OwnerNotFound)?;
         match self.container(Link::Rid(database), Link::Rid(container.rid())).await {

@@ -1,6 +1,8 @@
 //! The indexes of containers, made from their policies once.
 
+use crate::computed;
 use astrarium_catalog::container::Container;
+use astrarium_catalog::definition::container::ContainerDefinition;
 use astrarium_index::{IndexSet, Indexes};
 use astrarium_keys::Rid;
 use foldhash::fast::RandomState;
@@ -35,7 +37,17 @@ impl IndexCache {
     }
 }
 
-fn make(container: &Container) -> Indexes {
-    let definition = &container.definition;
-    Indexes::new(IndexSet::new(1, definition), None, definition.unique_keys.clone(), None)
+/// The indexes that a container's generations have.
+pub(crate) fn make(container: &Container) -> Indexes {
+    let set = |generation: u8, definition: &ContainerDefinition| {
+        let set = IndexSet::new(generation, definition);
+        match computed::evaluator(container.rid(), definition) {
+            Some(compute) => set.computing(compute),
+            None => set,
+        }
+    };
+    let generations = &container.generations;
+    let building = generations.building.map(|building| set(building.generation, &container.definition));
+    let active = set(generations.active, container.indexed_by());
+    Indexes::new(active, building, container.definition.unique_keys.clone())
 }

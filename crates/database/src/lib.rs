@@ -10,6 +10,7 @@
 
 mod charge;
 mod children;
+mod computed;
 mod conditions;
 mod container_cache;
 mod containers;
@@ -17,7 +18,9 @@ mod databases;
 mod documents;
 mod error;
 mod feeds;
+mod index_builds;
 mod index_cache;
+mod index_use;
 mod maintenance;
 mod offers;
 mod queries;
@@ -26,7 +29,7 @@ pub use astrarium_catalog::container::{Container, Range};
 pub use astrarium_catalog::definition;
 pub use astrarium_catalog::records::Resource;
 pub use astrarium_env::Env;
-pub use astrarium_keys::body::Body;
+pub use astrarium_keys::body::{Body, IndexDirective};
 pub use astrarium_keys::record::RecordKind;
 pub use astrarium_keys::rid::{ChildType, Rid};
 pub use astrarium_partition as partition;
@@ -42,6 +45,7 @@ pub use containers::NewContainer;
 pub use documents::{DocumentLink, Outcome, RangeUsage, WriteMode, WriteOptions};
 pub use error::{Error, Kind, QueryFault};
 pub use feeds::DocumentPage;
+pub use index_use::IndexUtilization;
 pub use maintenance::Health;
 pub use offers::OfferChange;
 pub use queries::{Query, QueryPage, QueryScope};
@@ -50,6 +54,7 @@ use astrarium_index::Indexes;
 use astrarium_kv::Engine;
 use container_cache::ContainerCache;
 use index_cache::IndexCache;
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -78,6 +83,8 @@ struct Shared {
     indexes: IndexCache,
     /// The last number given to a catalog resource or shard.
     catalog_number: AtomicU64,
+    /// The container whose index was built last.
+    last_built: Mutex<Option<Rid>>,
 }
 
 impl Account {
@@ -90,6 +97,7 @@ impl Account {
             containers: ContainerCache::default(),
             indexes: IndexCache::default(),
             catalog_number: AtomicU64::new(state.high_water),
+            last_built: Mutex::new(None),
         };
         Ok(Account { shared: Arc::new(shared) })
     }

@@ -1,12 +1,13 @@
 //! What runs beside requests: sweeping removed containers, checking stored data, telling how storage is.
 
-use crate::{Account, Error};
+use crate::{Account, Error, index_cache};
 use astrarium_catalog::container::Container;
 use astrarium_catalog::records;
-use astrarium_keys::Rid;
+use astrarium_keys::index_entry::generation_prefix;
 use astrarium_keys::record::{RecordKind, sweep_key};
+use astrarium_keys::{Rid, index_state};
 use astrarium_kv::{ShardId, Space, Stats};
-use astrarium_store::sweep::sweep_shard;
+use astrarium_store::sweep::{sweep_index, sweep_shard};
 use astrarium_store::verify::{Report, verify_range};
 
 /// How storage is.
@@ -19,8 +20,26 @@ pub struct Health {
 }
 
 impl Account {
-    /// Frees some space of removed containers; false when there is nothing to do.
+    /// Frees some space of removed containers and of indexes that were replaced; false when there is nothing to do.
     pub async fn sweep(&self) -> Result<bool, Error> {
+        Ok(self.sweep_containers().await? || self.sweep_generations().await?)
+    }
+
+    async fn sweep_generations(&self) -> Result<bool, Error> {
+        let marks = records::generations_to_sweep(&*self.engine().snapshot()).await?;
+        let Some(&(shard, generation)) = marks.first() else {
+            return Ok(false);
+        };
+        // Nobody writes entries of this generation any more: the commit that made the mark fenced the shard.
+        if !sweep_index(self.engine(), ShardId(shard), &generation_prefix(shard, generation)).await? {
+            let mut batch = records::batch();
+            batch.delete(Space::Meta, index_state::sweep_key(shard, generation));
+            self.engine().commit(batch).await?;
+        }
+        Ok(true)
+    }
+
+    async fn sweep_containers(&self) -> Result<bool, Error> {
         let shards = records::shards_to_sweep(&*self.engine().snapshot()).await?;
         let Some(&shard) = shards.first() else {
             return Ok(false);
@@ -48,8 +67,9 @@ impl Account {
                 let source_of = |shard, last| self.shared.containers.number_source(shard, last);
                 let container =
                     Container::load(self.engine(), resource, database.record.id.clone(), source_of).await?;
+                let indexes = index_cache::make(&container);
                 for range in &container.ranges {
-                    let report = verify_range(self.engine(), &container, range).await?;
+                    let report = verify_range(self.engine(), &container, &indexes, range).await?;
                     progress(&name, &report);
                 }
             }

@@ -6,12 +6,11 @@ use crate::{Account, Error};
 use astrarium_catalog::container::Container;
 use astrarium_catalog::definition::container::Geospatial;
 use astrarium_partition::EffectiveRange;
-use astrarium_sql_exec::{ExecuteError, IndexPlan, Input, Limits, Page, Resume, Runtime, UserFunctions};
+use astrarium_sql_exec::{ExecuteError, Input, Limits, Page, Resume, Runtime, UserFunctions};
 use astrarium_sql_functions::SpatialMode;
 use astrarium_sql_plan::advice::{Advice, advise};
 use astrarium_sql_plan::client_plan::client_plan;
 use astrarium_sql_plan::evaluate::EvaluateError;
-use astrarium_sql_plan::needs::{index_only, needs, order_need};
 use astrarium_sql_plan::routing::{Route, route};
 use astrarium_sql_plan::{Catalog, NOT_JSON, Parameters, PlanError, QueryPlan};
 use astrarium_sql_syntax::{Position, SyntaxError, ast};
@@ -61,6 +60,12 @@ pub struct QueryPage {
     pub documents: u64,
     /// Bytes of those documents.
     pub document_bytes: u64,
+    /// Entries of indexes looked at.
+    pub index_entries: u64,
+    /// Whether documents of equal sort keys come in descending order of their rids.
+    pub reverse_ties: bool,
+    /// Whether the rows came in the order of an index, without sorting.
+    pub in_index_order: bool,
     /// Microseconds that the page took.
     pub micros: u64,
 }
@@ -88,7 +93,7 @@ impl Query {
         astrarium_sql_syntax::print(&tree)
     }
 
-    fn plan(&self, catalog: Catalog<'_>) -> Result<Arc<QueryPlan>, Error> {
+    pub(crate) fn plan(&self, catalog: Catalog<'_>) -> Result<Arc<QueryPlan>, Error> {
         let plan = astrarium_sql_plan::plan(&self.tree, &catalog, &self.parameters);
         plan.map(Arc::new).map_err(|error| self.refusal(error))
     }
@@ -134,9 +139,19 @@ impl Account {
         limits: Limits,
     ) -> Result<QueryPage, Error> {
         let began = self.env().now_micros();
-        let plan = query.plan(Catalog { container: Some(&container.definition) })?;
+        let mut container = Arc::clone(container);
+        let (mut plan, mut input);
+        loop {
+            plan = query.plan(Catalog { container: Some(&container.definition) })?;
+            input = self.input(&container, innermost(&plan), scope)?;
+            // A change of the policy that came before the snapshot may have swept the index that this container names.
+            if self.is_current(&container).await? {
+                break;
+            }
+            container = self.reload(&container).await?;
+        }
+        let container = &container;
         let first = resume.is_none();
-        let input = self.input(container, innermost(&plan), scope)?;
         if matches!(scope, QueryScope::Open { whole: false, cross_partition: true })
             && container.ranges.len() > 1
             && plan.reads_documents()
@@ -170,7 +185,7 @@ impl Account {
         };
         let page = run(&runtime, &plan, input, resume, limits).await?;
         let output = page.rows.iter().map(Vec::len).sum();
-        let charge = query_charge(first, page.documents, page.document_bytes, output);
+        let charge = query_charge(first, page.index_entries, page.documents, page.document_bytes, output);
         Ok(QueryPage {
             rows: page.rows,
             resume: page.resume,
@@ -180,6 +195,9 @@ impl Account {
             charge,
             documents: page.documents,
             document_bytes: page.document_bytes,
+            index_entries: page.index_entries,
+            reverse_ties: page.reverse_ties,
+            in_index_order: page.in_index_order,
             micros: self.env().now_micros().saturating_sub(began),
         })
     }
@@ -196,12 +214,6 @@ impl Account {
         client_plan(tree, text, &catalog, &query.parameters, supported_features)
             .map(|plan| plan.to_json())
             .map_err(|error| query.refusal(error))
-    }
-
-    /// Prints how a query would run.
-    pub fn explain_query(&self, container: &Container, query: &Query) -> Result<String, Error> {
-        let plan = query.plan(Catalog { container: Some(&container.definition) })?;
-        Ok(astrarium_sql_plan::explain::explain(&plan))
     }
 
     /// What could be asked more cheaply.
@@ -222,6 +234,16 @@ impl Account {
         let runtime = self.runtime(SpatialMode::Geography);
         let page = run(&runtime, &plan, input, resume, limits).await?;
         Ok(QueryPage { rows: page.rows, resume: page.resume, charge: 1.0, ..QueryPage::default() })
+    }
+
+    /// Whether a container is as it was loaded.
+    async fn is_current(&self, container: &Container) -> Result<bool, Error> {
+        for range in &container.ranges {
+            if self.engine().shard(range.shard).await?.epoch != range.epoch {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn runtime(&self, spatial_mode: SpatialMode) -> Runtime {
@@ -257,27 +279,13 @@ impl Account {
                 Route::Everything => return Err(cross_partition_disabled()),
             },
         };
-        Ok(Input::Container(self.reader(container), scope, self.index_plan(container, plan)))
-    }
-}
-
-impl Account {
-    /// What a container's indexes could do for a query.
-    fn index_plan(&self, container: &Arc<Container>, plan: &QueryPlan) -> Option<IndexPlan> {
-        let indexes = self.indexes(container);
-        let set = &indexes.active;
-        if !set.is_used() {
-            return None;
-        }
-        let access = set.access(&needs(plan, &[]).need);
-        let order = order_need(plan, &[]).and_then(|order| set.order(&order));
-        let only = index_only(plan, &[]);
-        Some(IndexPlan { access, order, only, indexes })
+        let index = self.index_plan(container, plan)?;
+        Ok(Input::Container(self.reader(container), scope, index))
     }
 }
 
 /// The plan that reads documents: the query itself, or the one that its rows come from.
-fn innermost(plan: &QueryPlan) -> &QueryPlan {
+pub(crate) fn innermost(plan: &QueryPlan) -> &QueryPlan {
     let mut plan = plan;
     while let Some(input) = &plan.input {
         plan = input;
@@ -299,7 +307,7 @@ async fn run(
         inner.push(plan);
         next = plan;
     }
-    let (mut documents, mut document_bytes) = (0, 0);
+    let (mut documents, mut document_bytes, mut index_entries) = (0, 0, 0);
     for plan in inner.into_iter().rev() {
         let mut rows = Vec::new();
         let (mut bytes, mut position) = (0, None);
@@ -308,6 +316,7 @@ async fn run(
             let page = astrarium_sql_exec::run(runtime, plan, &input, position, limits).await?;
             documents += page.documents;
             document_bytes += page.document_bytes;
+            index_entries += page.index_entries;
             bytes += page.rows.iter().map(Vec::len).sum::<usize>();
             rows.extend(page.rows.iter().map(|row| seek::value(row)));
             position = page.resume;
@@ -325,6 +334,7 @@ async fn run(
     let mut page = astrarium_sql_exec::run(runtime, plan, &input, resume, limits).await?;
     page.documents += documents;
     page.document_bytes += document_bytes;
+    page.index_entries += index_entries;
     Ok(page)
 }
 

@@ -6,8 +6,8 @@ use astrarium_database::definition::container::ContainerDefinition;
 use astrarium_database::definition::database::DatabaseDefinition;
 use astrarium_database::partition::{Component, PartitionKey};
 use astrarium_database::{
-    Account, Conditions, Container, Env, Error, EtagCondition, FeedScope, Link, NewContainer, PageLimit,
-    WriteMode, WriteOptions, etag_text,
+    Account, Conditions, Container, Env, Error, EtagCondition, FeedScope, IndexDirective, Link, NewContainer,
+    PageLimit, WriteMode, WriteOptions, etag_text,
 };
 use astrarium_env::{ManualClock, Random};
 use astrarium_kv::Engine;
@@ -52,7 +52,11 @@ impl World {
         conditions: &Conditions,
     ) -> Result<u64, Error> {
         let partition_key = key(document["pk"].as_str().unwrap());
-        let options = WriteOptions { partition_key: Some(&partition_key), conditions, index_excluded: false };
+        let options = WriteOptions {
+            partition_key: Some(&partition_key),
+            conditions,
+            index_directive: IndexDirective::Default,
+        };
         let text = document.to_string();
         let outcome = self.account.write_document(&self.container, mode, text.as_bytes(), options).await?;
         Ok(outcome.body.header.etag)

@@ -12,6 +12,6 @@ pub struct Document<'a> {
     pub added: &'a [(Arc<str>, Value)],
     /// The part of the document's key that names its logical partition.
     pub partition: &'a [u8],
-    /// Whether its writer left it out of the index.
+    /// Whether it is left out of the index.
     pub is_excluded: bool,
 }

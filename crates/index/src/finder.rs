@@ -253,7 +253,12 @@ impl Candidates {
         let mut numbers = Vec::new();
         let mut from = first;
         while numbers.len() < count_max {
-            let Some(number) = self.stream.seek(finder, from, &mut self.entries).await? else { break };
+            // The common case without a future of its own for each number.
+            let sought = match &mut self.stream {
+                Stream::Term(cursor) => cursor.seek(finder, from, &mut self.entries).await?,
+                stream => stream.seek(finder, from, &mut self.entries).await?,
+            };
+            let Some(number) = sought else { break };
             numbers.push(number);
             let Some(next) = number.checked_add(1) else { break };
             from = next;

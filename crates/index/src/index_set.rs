@@ -1,14 +1,16 @@
 //! All indexes of a container, in one generation.
 
-use crate::condition::{Need, OrderPath};
+use crate::condition::{Condition, Need, OrderPath, Path, Predicate, Type};
 use crate::document::Document;
 use crate::entries::Entries;
+use crate::indexes::Compute;
 use crate::kinds::{self, IndexKind, Ordered, Served, TermRange};
 use astrarium_catalog::definition::container::{ContainerDefinition, IndexingMode};
+use astrarium_keys::body::IndexDirective;
 use astrarium_keys::index_entry::Family;
 use astrarium_kv::KeyList;
 
-/// Describes the family of documents that their writers left out of the index.
+/// Describes the family of documents that are left out of the index.
 const EXCLUDED: &[u8] = &[3];
 /// Describes the family of logical partitions.
 const PARTITIONS: &[u8] = &[4];
@@ -18,9 +20,11 @@ const PARTITIONS: &[u8] = &[4];
 pub struct IndexSet {
     generation: u8,
     is_used: bool,
+    is_automatic: bool,
     kinds: Vec<Box<dyn IndexKind>>,
     excluded: Family,
     partitions: Family,
+    compute: Option<Compute>,
 }
 
 /// Documents that can meet a need.
@@ -45,9 +49,30 @@ impl IndexSet {
         IndexSet {
             generation,
             is_used,
+            is_automatic: definition.indexing.automatic,
             kinds: if is_used { kinds::all(generation, definition) } else { Vec::new() },
             excluded: Family::of(generation, EXCLUDED),
             partitions: Family::of(generation, PARTITIONS),
+            compute: None,
+        }
+    }
+
+    /// The same indexes, with the computed properties of documents in them.
+    #[must_use]
+    pub fn computing(self, compute: Compute) -> IndexSet {
+        IndexSet { compute: Some(compute), ..self }
+    }
+
+    pub(crate) fn compute(&self) -> Option<&Compute> {
+        self.compute.as_ref()
+    }
+
+    /// Whether a document is left out of the index, by what its writer said.
+    pub(crate) fn leaves_out(&self, directive: IndexDirective) -> bool {
+        match directive {
+            IndexDirective::Default => !self.is_automatic,
+            IndexDirective::Include => false,
+            IndexDirective::Exclude => true,
         }
     }
 
@@ -138,6 +163,13 @@ impl IndexSet {
                 one_or(any, Access::Nothing, Access::Any)
             }
         }
+    }
+
+    /// Whether some index has the values at a path.
+    pub fn covers(&self, path: &Path) -> bool {
+        let defined = Predicate::Types(vec![Type::Null, Type::Bool, Type::Number, Type::String]);
+        let condition = Condition { path: path.clone(), predicate: defined };
+        self.kinds.iter().any(|kind| kind.serve(&condition).is_some())
     }
 
     /// The entries that have documents in an order.

@@ -3,6 +3,7 @@
 use crate::document::Document;
 use crate::index_set::IndexSet;
 use astrarium_catalog::definition::container::UniqueKey;
+use astrarium_keys::body::IndexDirective;
 use astrarium_keys::unique::unique_key;
 use astrarium_kv::{KeyList, SetChanges};
 use astrarium_value::json::{Node, Text};
@@ -11,10 +12,30 @@ use bytes::Bytes;
 use std::fmt;
 use std::sync::Arc;
 
-/// Gives the computed properties of a document from its text. They are queries, and queries are above this crate.
-pub type Compute = Arc<dyn Fn(&[u8]) -> Vec<(Arc<str>, Value)> + Send + Sync>;
+/// Gives the computed properties of a document. They are queries, and queries are above this crate.
+#[derive(Clone)]
+pub struct Compute(Arc<ComputeFunction>);
+
+type ComputeFunction = dyn Fn(&Stored<'_>) -> Option<Vec<(Arc<str>, Value)>> + Send + Sync;
+
+impl Compute {
+    /// From a function of a document alone: the names and values of its computed properties, or `None` if they cannot
+    /// be told. Such a document is left out of the index, so that every query looks at it and says why.
+    pub fn new(
+        function: impl Fn(&Stored<'_>) -> Option<Vec<(Arc<str>, Value)>> + Send + Sync + 'static,
+    ) -> Compute {
+        Compute(Arc::new(function))
+    }
+}
+
+impl fmt::Debug for Compute {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Compute")
+    }
+}
 
 /// The indexes that writes keep.
+#[derive(Debug)]
 pub struct Indexes {
     /// The generation that queries use.
     pub active: IndexSet,
@@ -22,13 +43,6 @@ pub struct Indexes {
     pub building: Option<IndexSet>,
     /// Combinations of properties that are unique within a logical partition.
     unique: Vec<UniqueKey>,
-    compute: Option<Compute>,
-}
-
-impl fmt::Debug for Indexes {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Indexes").field("active", &self.active).finish_non_exhaustive()
-    }
 }
 
 /// A document as it is stored.
@@ -44,19 +58,21 @@ pub struct Stored<'a> {
     pub etag: &'a str,
     /// The part of its key that names its logical partition.
     pub partition: &'a [u8],
-    /// Whether its writer left it out of the index.
-    pub is_excluded: bool,
+    /// What its writer said about indexing it.
+    pub directive: IndexDirective,
+    /// Whether the generation under construction has it, or shall have it.
+    pub is_built: bool,
 }
 
 impl Indexes {
     /// The indexes of a container.
-    pub fn new(
-        active: IndexSet,
-        building: Option<IndexSet>,
-        unique: Vec<UniqueKey>,
-        compute: Option<Compute>,
-    ) -> Indexes {
-        Indexes { active, building, unique, compute }
+    pub fn new(active: IndexSet, building: Option<IndexSet>, unique: Vec<UniqueKey>) -> Indexes {
+        Indexes { active, building, unique }
+    }
+
+    /// How many unique keys a document holds.
+    pub fn unique_key_count(&self) -> usize {
+        self.unique.len()
     }
 
     /// The unique keys that a document holds.
@@ -73,22 +89,14 @@ impl Indexes {
         (0..).zip(&self.unique).map(key).collect()
     }
 
-    /// What changes when a document becomes another one, comes or goes. `built_to` is the highest number that the
-    /// generation under construction has; documents beyond it are not its business yet.
-    pub fn changes(
-        &self,
-        shard: u64,
-        old: Option<Stored<'_>>,
-        new: Option<Stored<'_>>,
-        built_to: u64,
-    ) -> SetChanges {
+    /// What changes when a document becomes another one, comes or goes.
+    pub fn changes(&self, shard: u64, old: Option<Stored<'_>>, new: Option<Stored<'_>>) -> SetChanges {
         let entries = |document: Option<Stored<'_>>, set: &IndexSet| {
             document.map(|document| self.entries(set, shard, document)).unwrap_or_default()
         };
         let mut changes = SetChanges::between(&entries(old, &self.active), &entries(new, &self.active));
         if let Some(set) = &self.building {
-            let built = |document: &Stored<'_>| document.number <= built_to;
-            let (old, new) = (old.filter(built), new.filter(built));
+            let (old, new) = (old.filter(|old| old.is_built), new.filter(|new| new.is_built));
             changes.extend(&SetChanges::between(&entries(old, set), &entries(new, set)));
         }
         changes
@@ -104,15 +112,15 @@ impl Indexes {
             (Arc::from("_ts"), Value::Number(document.timestamp as f64)),
             (Arc::from("_etag"), Value::from(document.etag)),
         ];
-        if let Some(compute) = &self.compute {
-            added.extend(compute(document.text));
+        let mut is_excluded = set.leaves_out(document.directive);
+        if let Some(Compute(compute)) = set.compute() {
+            match compute(&document) {
+                Some(computed) => added.extend(computed),
+                None => is_excluded = true,
+            }
         }
-        let source = Document {
-            root: text.root(),
-            added: &added,
-            partition: document.partition,
-            is_excluded: document.is_excluded,
-        };
+        let source =
+            Document { root: text.root(), added: &added, partition: document.partition, is_excluded };
         set.entries(shard, document.number, &source)
     }
 }

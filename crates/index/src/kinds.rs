@@ -59,6 +59,8 @@ pub struct Ordered {
     pub backward: bool,
     /// Whether every document has an entry; otherwise those where the path is undefined have none.
     pub complete: bool,
+    /// Whether values of all types have entries; otherwise arrays and objects have none.
+    pub all_types: bool,
     /// For each term of an entry, whether its bits are inverted.
     pub inverted: Vec<bool>,
     /// The index for people.
@@ -101,7 +103,7 @@ impl Ordered {
 /// The indexes that a container's policies ask for.
 pub(crate) fn all(generation: u8, definition: &ContainerDefinition) -> Vec<Box<dyn IndexKind>> {
     let mut kinds: Vec<Box<dyn IndexKind>> = Vec::new();
-    kinds.push(Box::new(range::RangeIndex::new(generation, Policy::new(&definition.indexing))));
+    kinds.push(Box::new(range::RangeIndex::new(generation, Policy::new(definition))));
     for index in &definition.indexing.composite {
         kinds.push(Box::new(composite::CompositeIndex::new(generation, index)));
     }

@@ -5,9 +5,9 @@
 
 use crate::condition::{Path, PathStep};
 use astrarium_catalog::definition::container::{
-    IndexPath, IndexStep, IndexTarget, IndexingMode, IndexingPolicy,
+    ContainerDefinition, IndexPath, IndexStep, IndexTarget, IndexingMode,
 };
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Properties that the database gives and no index has.
@@ -18,6 +18,8 @@ const NOT_INDEXED: [&str; 4] = ["_rid", "_self", "_attachments", "_lsn"];
 pub(crate) struct Policy {
     /// The first is the top of documents.
     nodes: Vec<PolicyNode>,
+    /// Names of computed properties: a path above them does not include them, only one of their own.
+    computed: HashSet<Arc<str>>,
 }
 
 #[derive(Debug, Default)]
@@ -50,8 +52,10 @@ pub(crate) enum Coverage {
 }
 
 impl Policy {
-    pub(crate) fn new(policy: &IndexingPolicy) -> Policy {
-        let mut own = Policy { nodes: vec![PolicyNode::default()] };
+    pub(crate) fn new(definition: &ContainerDefinition) -> Policy {
+        let policy = &definition.indexing;
+        let computed = definition.computed_properties.iter().map(|property| property.name.as_str().into());
+        let mut own = Policy { nodes: vec![PolicyNode::default()], computed: computed.collect() };
         if policy.mode == IndexingMode::None {
             return own;
         }
@@ -95,7 +99,13 @@ impl Policy {
     /// One step down, into a property.
     pub(crate) fn property(&self, walk: Walk, name: &str) -> Walk {
         let next = walk.node.and_then(|node| self.nodes[node].names.get(name).copied());
-        self.enter(next, walk.inherited)
+        let inherited = walk.inherited && !(walk.node == Some(0) && self.is_computed(name));
+        self.enter(next, inherited)
+    }
+
+    /// Whether a property at the top of documents is a computed one.
+    pub(crate) fn is_computed(&self, name: &str) -> bool {
+        self.computed.contains(name)
     }
 
     /// One step down, into elements.
@@ -138,14 +148,13 @@ impl Policy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use astrarium_catalog::definition::container::ContainerDefinition;
     use serde_json::json;
 
     fn check(included: &[&str], excluded: &[&str], expected: &[(&str, Coverage)]) {
         let paths = |paths: &[&str]| paths.iter().map(|path| json!({"path": path})).collect::<Vec<_>>();
         let body = json!({"id": "c", "partitionKey": {"paths": ["/pk"]},
             "indexingPolicy": {"includedPaths": paths(included), "excludedPaths": paths(excluded)}});
-        let policy = Policy::new(&ContainerDefinition::from_json(&body).unwrap().indexing);
+        let policy = Policy::new(&ContainerDefinition::from_json(&body).unwrap());
         for (path, coverage) in expected {
             let steps = path.split('/').skip(1).map(|step| match step {
                 "[]" => PathStep::Elements,

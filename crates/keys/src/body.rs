@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0..8 | LSN of the commit that wrote it, filled in by the engine |
 //! | 8 | format, 1 |
-//! | 9 | flags: 1 = left out of the index at the writer's wish |
+//! | 9 | flags: 1 = left out of the index at the writer's wish, 2 = indexed at the writer's wish |
 //! | 10..14 | sequence in that commit, with the LSN the place in the change feed |
 //! | 14..22 | number in the directory and in the rid |
 //! | 22..30 | etag stamp |
@@ -22,6 +22,19 @@ use bytes::{BufMut as _, Bytes};
 pub const HEADER_LENGTH: usize = 42;
 const FORMAT: u8 = 1;
 const FLAG_INDEX_EXCLUDED: u8 = 1;
+const FLAG_INDEX_INCLUDED: u8 = 2;
+
+/// What the writer of a document says about indexing it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum IndexDirective {
+    /// Nothing: the container's policy decides.
+    #[default]
+    Default,
+    /// Index it.
+    Include,
+    /// Leave it out.
+    Exclude,
+}
 
 /// What the database knows about a document beside its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,8 +51,8 @@ pub struct Header {
     pub timestamp: u64,
     /// The document's own time to live: seconds, -1 for never, `None` if it has none.
     pub ttl: Option<i32>,
-    /// Whether the writer asked to keep it out of the index.
-    pub index_excluded: bool,
+    /// What the writer said about indexing it.
+    pub index_directive: IndexDirective,
 }
 
 /// A stored document: the bytes as the engine gave them, and the header decoded.
@@ -69,7 +82,11 @@ impl Body {
             etag: u64_at(22),
             timestamp: u64_at(30),
             ttl: (ttl != 0).then_some(ttl),
-            index_excluded: header[9] & FLAG_INDEX_EXCLUDED != 0,
+            index_directive: match header[9] & (FLAG_INDEX_EXCLUDED | FLAG_INDEX_INCLUDED) {
+                0 => IndexDirective::Default,
+                FLAG_INDEX_INCLUDED => IndexDirective::Include,
+                _ => IndexDirective::Exclude,
+            },
         };
         Ok(Body { header, bytes })
     }
@@ -80,7 +97,11 @@ impl Body {
         let mut head = &mut bytes[..HEADER_LENGTH];
         head.put_u64(header.lsn);
         head.put_u8(FORMAT);
-        head.put_u8(if header.index_excluded { FLAG_INDEX_EXCLUDED } else { 0 });
+        head.put_u8(match header.index_directive {
+            IndexDirective::Default => 0,
+            IndexDirective::Include => FLAG_INDEX_INCLUDED,
+            IndexDirective::Exclude => FLAG_INDEX_EXCLUDED,
+        });
         head.put_u32(header.sequence);
         head.put_u64(header.number);
         head.put_u64(header.etag);

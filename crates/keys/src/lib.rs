@@ -10,6 +10,7 @@ pub mod body;
 pub mod document;
 pub mod feed;
 pub mod index_entry;
+pub mod index_state;
 pub mod number;
 pub mod ordered;
 pub mod record;

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that fails to set up fails")]
 
-use astrarium_keys::body::{Body, HEADER_LENGTH, Header};
+use astrarium_keys::body::{Body, HEADER_LENGTH, Header, IndexDirective};
 use astrarium_keys::record::{KeyRangeRow, Record, RecordKind};
 use astrarium_keys::{Rid, document, feed, number, record};
 use astrarium_partition::{
@@ -112,11 +112,15 @@ proptest! {
     fn bodies_are_read_back(
         numbers: (u64, u32, u64, u64, u64),
         ttl in prop::option::of(prop_oneof![1..=i32::MAX, Just(-1)]),
-        index_excluded: bool,
+        index_directive in prop_oneof![
+            Just(IndexDirective::Default),
+            Just(IndexDirective::Include),
+            Just(IndexDirective::Exclude)
+        ],
         text in "\\{.{0,40}\\}",
     ) {
         let (lsn, sequence, number, etag, timestamp) = numbers;
-        let header = Header { lsn, sequence, number, etag, timestamp, ttl, index_excluded };
+        let header = Header { lsn, sequence, number, etag, timestamp, ttl, index_directive };
         let mut bytes = vec![0; HEADER_LENGTH];
         bytes.extend_from_slice(text.as_bytes());
         let body = Body::decode(Body::in_place(header, bytes).into_bytes()).unwrap();

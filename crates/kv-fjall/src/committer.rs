@@ -11,7 +11,7 @@
 
 use crate::group::Group;
 use crate::queue::Submission;
-use crate::snapshot::FjallSnapshot;
+use crate::set::GroupBlock;
 use crate::store::Store;
 use crate::{Core, FjallEngine};
 use astrarium_kv::Error;
@@ -77,21 +77,26 @@ impl Committer {
     pub(crate) fn run(mut self) {
         let mut submissions = Vec::new();
         while self.core.queue.take(&mut submissions) {
+            let room = self.core.set.wait_for_room(|| self.core.parts());
             let begun = Instant::now();
             for submission in submissions.drain(..) {
-                self.consider(submission);
+                self.consider(submission, &room);
             }
+            let block = self.group.take_set(self.last_group + 1, self.core.set.block_bytes());
             self.core.times.prepare.fetch_add(nanoseconds_since(begun), Ordering::Relaxed);
             if !self.group.is_empty() {
-                self.write();
+                match block {
+                    Ok(block) => self.write(block),
+                    Err(error) => self.refuse(&error.to_string()),
+                }
             }
         }
     }
 
     /// Takes a batch into the group, or answers it at once.
-    fn consider(&mut self, submission: Submission) {
+    fn consider(&mut self, submission: Submission, room: &Result<(), Error>) {
         let Submission { batch, answer, .. } = submission;
-        let outcome = self.core.health.check().and_then(|()| {
+        let outcome = self.core.health.check().and_then(|()| room.clone()).and_then(|()| {
             let core = &self.core;
             self.group.admit(batch, &self.store, |shard| core.shard_state(shard))
         });
@@ -107,23 +112,28 @@ impl Committer {
         }
     }
 
-    fn write(&mut self) {
+    fn write(&mut self, block: Option<GroupBlock>) {
         let begun = Instant::now();
         let group = self.last_group + 1;
-        let written =
-            self.store.wait_for_room().and_then(|()| self.group.write_to(&self.store).commit(group));
+        let written = self.store.wait_for_room().and_then(|()| {
+            let mut writer = self.group.write_to(&self.store);
+            if let Some(block) = &block {
+                writer.set_block(group, block.value.clone());
+            }
+            writer.commit(group)
+        });
         self.core.times.write.fetch_add(nanoseconds_since(begun), Ordering::Relaxed);
         match written {
-            Ok(()) => self.publish(group),
-            Err(error) => self.refuse(&error),
+            Ok(()) => self.publish(group, block),
+            Err(error) => self.refuse(&error.to_string()),
         }
     }
 
-    fn publish(&mut self, group: u64) {
+    fn publish(&mut self, group: u64, block: Option<GroupBlock>) {
         let begun = Instant::now();
         self.last_group = group;
         let core = &self.core;
-        core.current.store(Arc::new(FjallSnapshot::open(Arc::clone(&self.store))));
+        core.publish(&self.store, block);
         core.shards.write().extend(self.group.take_shards());
         core.mark.acknowledge(group);
         let promises = self.group.take_promises();
@@ -135,7 +145,7 @@ impl Committer {
         core.times.publish.fetch_add(nanoseconds_since(begun), Ordering::Relaxed);
     }
 
-    fn refuse(&mut self, error: &fjall::Error) {
+    fn refuse(&mut self, error: &str) {
         self.core.health.fail(format!("a commit failed: {error}"));
         let reason = self.core.health.failure().unwrap_or_default();
         self.group.forget_changes();

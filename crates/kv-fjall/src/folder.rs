@@ -5,13 +5,14 @@
 //! LOCK           locked by the process that has the folder open, whose number it holds
 //! ACKNOWLEDGED   the highest acknowledged commit group (see `mark`)
 //! engine/        fjall's own files
+//! set/           the runs of the set
 //! ```
 //! In: a path. Out: a [`Folder`] that is ours, of a known format, and locked until it is dropped.
 //! Invariants
 //! - Nothing is written into a folder that is not ours.
 //! - Small files are replaced by rename, so that a crash leaves the old or the new content.
 //!
-//! Not here: what `engine/` holds (`store`, `journal`).
+//! Not here: what `engine/` holds (`store`, `journal`), what `set/` holds (`set`).
 
 use crate::error::{Doing, OpenError};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -25,6 +26,7 @@ const FORMAT_FILE: &str = "FORMAT";
 const LOCK_FILE: &str = "LOCK";
 const MARK_FILE: &str = "ACKNOWLEDGED";
 const ENGINE_FOLDER: &str = "engine";
+const SET_FOLDER: &str = "set";
 const FORMAT_WORDS: &str = "astrarium storage format ";
 
 /// Names that may be there before FORMAT is, because creating the folder was cut short, or the file system put it there.
@@ -66,6 +68,10 @@ impl Folder {
 
     pub(crate) fn engine(&self) -> PathBuf {
         self.path.join(ENGINE_FOLDER)
+    }
+
+    pub(crate) fn set(&self) -> PathBuf {
+        self.path.join(SET_FOLDER)
     }
 
     pub(crate) fn mark(&self) -> PathBuf {

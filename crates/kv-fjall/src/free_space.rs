@@ -51,6 +51,11 @@ impl FreeSpace {
         (free < needed).then(|| self.reason(free))
     }
 
+    /// Whether so many bytes can be written besides the reserve.
+    pub(crate) fn has_room(&self, byte_count: u64) -> bool {
+        self.measure() >= self.reserve.saturating_add(byte_count)
+    }
+
     fn reason(&self, free: u64) -> String {
         let (folder, reserve) = (self.folder.display(), self.reserve);
         format!("{free} bytes are free on the disk of {folder}, and {reserve} are kept in reserve")

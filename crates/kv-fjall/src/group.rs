@@ -11,9 +11,12 @@
 
 use crate::error::reading;
 use crate::queue::Answer;
+use crate::set::GroupBlock;
 use crate::store::{GroupWriter, Store};
 use astrarium_kv::contract::{advance, holds, raise_fences, stamp_put};
-use astrarium_kv::{CommitVersion, Error, Expectation, Mutation, ShardId, ShardState, Space, WriteBatch};
+use astrarium_kv::{
+    CommitVersion, Error, Expectation, Mutation, SetChanges, ShardId, ShardState, Space, WriteBatch,
+};
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 use hashbrown::hash_map::Entry;
@@ -29,8 +32,8 @@ pub(crate) struct Group {
     hasher: RandomState,
     /// Shards that batches of the group change, with their new states.
     shards: HashMap<ShardId, ShardState, RandomState>,
-    /// Keys of the set, and whether they are there after the group.
-    set: std::collections::BTreeMap<Vec<u8>, bool>,
+    /// What each batch changes of the set, in order.
+    set: Vec<SetChanges>,
     accepted: Vec<(Answer, CommitVersion)>,
 }
 
@@ -80,8 +83,9 @@ impl Group {
                 Mutation::Delete { space, key } => self.change(Change { space, key, value: None }),
             }
         }
-        self.set.extend(batch.set.removed.iter().map(|key| (key.to_vec(), false)));
-        self.set.extend(batch.set.added.iter().map(|key| (key.to_vec(), true)));
+        if !batch.set.is_empty() {
+            self.set.push(batch.set);
+        }
         Ok(version)
     }
 
@@ -94,15 +98,19 @@ impl Group {
         self.accepted.is_empty()
     }
 
-    /// Hands all changes over for writing; shards and promises stay.
+    /// All changes of the set as one block, if there are any; the group forgets them.
+    pub(crate) fn take_set(&mut self, group: u64, block_bytes: usize) -> Result<Option<GroupBlock>, Error> {
+        let block = GroupBlock::of(group, &self.set, block_bytes);
+        self.set.clear();
+        block
+    }
+
+    /// Hands all changes of the spaces over for writing; shards and promises stay.
     pub(crate) fn write_to<'store>(&mut self, store: &'store Store) -> GroupWriter<'store> {
         let mut writer = store.begin(self.changes.len() + self.shards.len());
         self.places.clear();
         for change in self.changes.drain(..) {
             writer.change(change.space, change.key, change.value);
-        }
-        for (key, is_there) in std::mem::take(&mut self.set) {
-            writer.set_key(&key, is_there);
         }
         for (shard, state) in &self.shards {
             writer.shard(*shard, *state);

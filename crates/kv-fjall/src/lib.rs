@@ -24,12 +24,14 @@ mod mark;
 mod open;
 mod queue;
 mod recovery;
+mod set;
 mod snapshot;
 mod store;
 
 pub use committer::CommitTimes;
 pub use error::OpenError;
 pub use open::AcceptedLoss;
+pub use set::SetOptions;
 
 use arc_swap::ArcSwap;
 use astrarium_kv::{
@@ -44,6 +46,7 @@ use health::{CLOSED, Health};
 use mark::Mark;
 use parking_lot::{Mutex, RwLock};
 use queue::{Queue, Submission};
+use set::{GroupBlock, Merger, Parts};
 use snapshot::FjallSnapshot;
 use std::io;
 use std::path::Path;
@@ -51,6 +54,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use store::Store;
 use tokio::sync::oneshot;
 
 /// How long dropping an engine that was not closed waits for its threads.
@@ -69,11 +73,18 @@ pub struct Options {
     /// How free space is measured. Without one, a full disk is noticed only when a write fails, and writes stay
     /// refused until the engine is opened again.
     pub free_space: Option<FreeSpaceProbe>,
+    /// How the set is packed.
+    pub set: SetOptions,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { cache_bytes: 64 << 20, free_space_reserve_bytes: 256 << 20, free_space: None }
+        Options {
+            cache_bytes: 64 << 20,
+            free_space_reserve_bytes: 256 << 20,
+            free_space: None,
+            set: SetOptions::default(),
+        }
     }
 }
 
@@ -89,6 +100,9 @@ pub(crate) struct Core {
     pub(crate) health: Health,
     /// The view that readers get, as of the last group.
     pub(crate) current: ArcSwap<FjallSnapshot>,
+    /// Held while `current` is replaced: the committer and the merger do.
+    publishing: Mutex<()>,
+    pub(crate) set: set::Control,
     /// States of shards as of `current` or a little older; filled when first asked for.
     pub(crate) shards: RwLock<HashMap<ShardId, ShardState, RandomState>>,
     pub(crate) mark: Arc<Mark>,
@@ -96,7 +110,7 @@ pub(crate) struct Core {
     pub(crate) commits: AtomicU64,
     pub(crate) conflicts: AtomicU64,
     pub(crate) groups: AtomicU64,
-    free_space: FreeSpace,
+    pub(crate) free_space: FreeSpace,
     is_closed: AtomicBool,
 }
 
@@ -104,10 +118,40 @@ pub(crate) struct Core {
 struct Life {
     committer: JoinHandle<()>,
     marker: JoinHandle<()>,
+    merger: JoinHandle<Merger>,
     _folder: Folder,
 }
 
 impl Core {
+    /// The set as readers see it.
+    pub(crate) fn parts(&self) -> Arc<Parts> {
+        self.current.load().set()
+    }
+
+    /// Shows readers what was committed last, with what it changed of the set.
+    pub(crate) fn publish(&self, store: &Arc<Store>, block: Option<GroupBlock>) {
+        let publishing = self.publishing.lock();
+        let parts = self.parts();
+        let (parts, has_grown) = match block {
+            Some(block) => (Arc::new(block.onto(&parts)), true),
+            None => (parts, false),
+        };
+        self.current.store(Arc::new(FjallSnapshot::open(Arc::clone(store), Arc::clone(&parts))));
+        drop(publishing);
+        if has_grown {
+            self.set.grown(&parts);
+        }
+    }
+
+    /// Gives the set other parts with the same keys.
+    pub(crate) fn replace_parts(&self, replace: impl FnOnce(&mut Parts)) {
+        let _publishing = self.publishing.lock();
+        let current = self.current.load();
+        let mut parts = Parts::clone(&current.set());
+        replace(&mut parts);
+        self.current.store(Arc::new(current.with_set(parts)));
+    }
+
     /// A shard's state. Readers race with the committer here: what is read from a view is never put over what the
     /// committer has put in since.
     pub(crate) fn shard_state(&self, shard: ShardId) -> Result<ShardState, Error> {
@@ -154,7 +198,10 @@ impl Engine for FjallEngine {
         if self.core.is_closed.load(Ordering::Relaxed) {
             return Some(CLOSED.to_owned());
         }
-        self.core.health.failure().map(str::to_owned).or_else(|| self.core.free_space.refusal())
+        let failure = self.core.health.failure().map(str::to_owned);
+        failure
+            .or_else(|| self.core.free_space.refusal())
+            .or_else(|| self.core.set.refusal(&self.core.parts()))
     }
 
     fn stats(&self) -> Stats {
@@ -165,37 +212,49 @@ impl Engine for FjallEngine {
             conflicts: self.core.conflicts.load(Ordering::Relaxed),
             groups: self.core.groups.load(Ordering::Relaxed),
             queued: self.core.queue.len() as u64,
-            disk_bytes: disk_bytes.unwrap_or(0),
+            disk_bytes: disk_bytes.unwrap_or(0) + current.set().disk_bytes(),
         }
     }
 
     fn close(&self) -> Result<(), Error> {
         let mut life = self.life.lock();
-        let Some(Life { committer, marker, _folder: folder }) = life.take() else {
+        let Some(Life { committer, marker, merger, _folder: folder }) = life.take() else {
             return Ok(());
         };
         self.core.is_closed.store(true, Ordering::Relaxed);
         self.core.queue.close();
         let is_whole = committer.join().is_ok();
+        self.core.set.stop();
+        let merger = merger.join();
         self.core.mark.stop();
         let _ = marker.join();
-        let outcome = self.flush_and_release(&folder);
+        let merged = match merger {
+            Ok(merger) if self.core.health.failure().is_none() => merger.close(),
+            Ok(_) => Ok(()),
+            Err(_) => Err(unavailable("the merger ended in a panic")),
+        };
+        let released = self.flush_and_release(&folder);
         drop(folder);
         if !is_whole {
             return Err(unavailable("the committer ended in a panic"));
         }
-        outcome
+        merged.and(released)
     }
 }
 
 impl FjallEngine {
+    /// Waits until the set has nothing left to merge. For tests and measurements; nobody else needs to.
+    pub fn wait_until_merged(&self) -> Result<(), Error> {
+        self.core.set.wait_until_settled(|| self.core.parts())
+    }
+
     /// Reads everything that is stored. fjall checks a checksum for each block it loads, so damaged tables show as
     /// [`Error::Corruption`]; blocks in the cache are not loaded again, so this says most right after opening.
     pub fn check_files(&self) -> Result<CheckedFiles, Error> {
         let current = self.core.current.load_full();
-        let (entry_count, byte_count) =
-            current.store()?.read_everything().map_err(|error| error::reading(&error))?;
-        Ok(CheckedFiles { entry_count, byte_count })
+        let stored = current.store()?.read_everything().map_err(|error| error::reading(&error))?;
+        let packed = current.set().check()?;
+        Ok(CheckedFiles { entry_count: stored.0 + packed.0, byte_count: stored.1 + packed.1 })
     }
 
     /// The end of [`Engine::close`], when no thread of ours runs any more. If a reader still holds a view, fjall stays
@@ -205,7 +264,8 @@ impl FjallEngine {
         let store = Arc::clone(current.store()?);
         drop(current);
         if self.core.health.failure().is_none() {
-            store.flush().map_err(|error| unavailable(&format!("flushing failed: {error}")))?;
+            let flushed = store.flush().and_then(|_| store.drop_set_blocks(self.core.set.merged_group()));
+            flushed.map_err(|error| unavailable(&format!("flushing failed: {error}")))?;
             let marked = self.core.mark.write_last().and_then(|()| folder::sync_folder(folder.path()));
             marked.map_err(|error| unavailable(&format!("writing the mark failed: {error}")))?;
         }
@@ -219,14 +279,16 @@ impl FjallEngine {
 impl Drop for FjallEngine {
     /// Without [`Engine::close`] this is like a kill: what waits is forgotten, nothing is flushed.
     fn drop(&mut self) {
-        let Some(Life { committer, marker, _folder: folder }) = self.life.get_mut().take() else {
+        let Some(Life { committer, marker, merger, _folder: folder }) = self.life.get_mut().take() else {
             return;
         };
         self.core.queue.abandon();
+        self.core.set.stop();
         self.core.mark.stop();
         let deadline = Instant::now() + DROP_TIME_MAX;
+        let is_finished = || committer.is_finished() && marker.is_finished() && merger.is_finished();
         // A thread that hangs in the file system must not hang us.
-        while !(committer.is_finished() && marker.is_finished()) && Instant::now() < deadline {
+        while !is_finished() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_micros(200));
         }
         drop(self.core.current.swap(Arc::new(FjallSnapshot::closed())));

@@ -15,11 +15,14 @@ use crate::health::Health;
 use crate::mark::{self, Mark};
 use crate::queue::Queue;
 use crate::recovery::{self, Verdict};
+use crate::set::{self, Recovered};
 use crate::snapshot::FjallSnapshot;
 use crate::store::Store;
 use crate::{Core, FjallEngine, Life, Options};
 use arc_swap::ArcSwap;
+use astrarium_kv::Error;
 use parking_lot::{Mutex, RwLock};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -56,7 +59,15 @@ impl FjallEngine {
         if let Some(journaled) = journaled.filter(|journaled| *journaled != recovered) {
             return lost(journaled.max(recovered), journaled.min(recovered));
         }
-        start(folder, options, store, acknowledged, recovered)
+        let cache_bytes = set_cache_bytes(&options);
+        let blocks = |merged| store.set_blocks(merged);
+        let set = set::recover(folder.set(), &options.set, cache_bytes, recovered, blocks)
+            .map_err(|error| damaged_set(&folder, error))?;
+        // A run can only hold what the journal held before.
+        if set.merged_group() > recovered {
+            return lost(set.merged_group(), recovered);
+        }
+        start(folder, options, store, acknowledged, recovered, set)
     }
 
     /// Makes a folder usable that [`FjallEngine::open`] refuses with [`OpenError::LostWrites`]: cuts the journal where
@@ -82,6 +93,9 @@ impl FjallEngine {
         }
         let (store, recovered) = open_store(&folder, &Options::default())?;
         loss.found = loss.found.min(recovered);
+        // A list of runs that cannot be read is for the next opening to report.
+        let merged = set::merged_group(&folder.set()).unwrap_or(0);
+        loss.acknowledged = loss.acknowledged.max(merged);
         // From here on, numbers go on behind the highest one ever seen, in an empty journal.
         let next = recovered.max(loss.acknowledged) + 1;
         store.begin(0).commit(next).map_err(|error| opening(folder.path(), error))?;
@@ -143,6 +157,19 @@ fn open_store(folder: &Folder, options: &Options) -> Result<(Store, u64), OpenEr
     Ok((store, recovered))
 }
 
+/// The share of the cache that blocks of the set get; the rest is for fjall's.
+pub(crate) fn set_cache_bytes(options: &Options) -> u64 {
+    options.cache_bytes / 2
+}
+
+fn damaged_set(folder: &Folder, error: Error) -> OpenError {
+    let folder = folder.path().to_path_buf();
+    match error {
+        Error::Corruption { what } => OpenError::Damaged { folder, what },
+        other => OpenError::Io { doing: "open the set in", path: folder, source: io::Error::other(other) },
+    }
+}
+
 fn unreadable_mark(folder: &Folder) -> OpenError {
     let what = "the ACKNOWLEDGED file is missing or not whole, so it is not known whether commits are missing; \
                 restore it from a backup, or accept a possible loss with `astrarium repair --data DIR --accept-loss`";
@@ -155,13 +182,16 @@ fn start(
     store: Store,
     acknowledged: u64,
     last_group: u64,
+    set: Recovered,
 ) -> Result<FjallEngine, OpenError> {
     let store = Arc::new(store);
     let mark = Arc::new(Mark::new(folder.mark(), last_group));
     let core = Arc::new(Core {
         queue: Queue::default(),
         health: Health::default(),
-        current: ArcSwap::from_pointee(FjallSnapshot::open(Arc::clone(&store))),
+        current: ArcSwap::from_pointee(FjallSnapshot::open(Arc::clone(&store), set.parts())),
+        publishing: Mutex::default(),
+        set: set::Control::new(options.set, set.merged_group()),
         shards: RwLock::default(),
         mark: Arc::clone(&mark),
         times: TimeCounters::default(),
@@ -172,11 +202,16 @@ fn start(
         is_closed: false.into(),
     });
     let committer = Committer::new(Arc::clone(&core), store, last_group);
+    let merger = set.into_merger(Arc::clone(&core));
     let path = folder.path().to_path_buf();
     let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
         std::thread::Builder::new().name(name.to_owned()).spawn(work).doing("start a thread for", &path)
     };
     let committer = spawn("astrarium-commit", Box::new(move || committer.run()))?;
     let marker = spawn("astrarium-mark", Box::new(move || mark.run(acknowledged)))?;
-    Ok(FjallEngine { core, life: Mutex::new(Some(Life { committer, marker, _folder: folder })) })
+    let merger = std::thread::Builder::new()
+        .name("astrarium-merge".to_owned())
+        .spawn(move || merger.run())
+        .doing("start a thread for", &path)?;
+    Ok(FjallEngine { core, life: Mutex::new(Some(Life { committer, marker, merger, _folder: folder })) })
 }

@@ -7,6 +7,7 @@
 
 use crate::error::reading;
 use crate::health;
+use crate::set::Parts;
 use crate::store::Store;
 use astrarium_kv::contract::{KEY_BYTES_MAX, ScanCollector};
 use astrarium_kv::{
@@ -23,13 +24,25 @@ pub(crate) struct FjallSnapshot {
 }
 
 struct View {
-    snapshot: fjall::Snapshot,
+    snapshot: Arc<fjall::Snapshot>,
     store: Arc<Store>,
+    set: Arc<Parts>,
 }
 
 impl FjallSnapshot {
-    pub(crate) fn open(store: Arc<Store>) -> FjallSnapshot {
-        FjallSnapshot { view: Some(View { snapshot: store.database.snapshot(), store }) }
+    /// The store as it is now, with the set that belongs to it.
+    pub(crate) fn open(store: Arc<Store>, set: Arc<Parts>) -> FjallSnapshot {
+        FjallSnapshot { view: Some(View { snapshot: Arc::new(store.database.snapshot()), store, set }) }
+    }
+
+    /// The same view with the same keys of the set in other parts.
+    pub(crate) fn with_set(&self, set: Parts) -> FjallSnapshot {
+        let view = |view: &View| View {
+            snapshot: Arc::clone(&view.snapshot),
+            store: Arc::clone(&view.store),
+            set: Arc::new(set),
+        };
+        FjallSnapshot { view: self.view.as_ref().map(view) }
     }
 
     /// What is given out after closing.
@@ -44,6 +57,11 @@ impl FjallSnapshot {
 
     pub(crate) fn store(&self) -> Result<&Arc<Store>, Error> {
         Ok(&self.view()?.store)
+    }
+
+    /// The set; an empty one once the engine is closed.
+    pub(crate) fn set(&self) -> Arc<Parts> {
+        self.view.as_ref().map(|view| Arc::clone(&view.set)).unwrap_or_default()
     }
 
     fn view(&self) -> Result<&View, Error> {
@@ -79,31 +97,6 @@ impl View {
     }
 }
 
-impl View {
-    fn scan_keys(&self, range: &KeyRange, direction: Direction, limit: ScanLimit) -> Result<KeyBatch, Error> {
-        let mut batch = KeyBatch::default();
-        if range.start >= range.end {
-            return Ok(batch);
-        }
-        let entries = self.snapshot.range(&self.store.set, &range.start[..]..&range.end[..]);
-        let entries: Box<dyn Iterator<Item = Guard>> = match direction {
-            Direction::Forward => Box::new(entries),
-            Direction::Backward => Box::new(entries.rev()),
-        };
-        for entry in entries {
-            let count = batch.keys.len();
-            if count > 0
-                && (count >= limit.entry_count_max || batch.keys.byte_count() >= limit.byte_count_max)
-            {
-                batch.more = true;
-                break;
-            }
-            batch.keys.push(&entry.key().map_err(|error| reading(&error))?);
-        }
-        Ok(batch)
-    }
-}
-
 impl Snapshot for FjallSnapshot {
     fn get(&self, space: Space, key: &[u8]) -> Reply<Result<Option<Bytes>, Error>> {
         Reply::ready(self.view().and_then(|view| view.get(space, key)))
@@ -129,17 +122,15 @@ impl Snapshot for FjallSnapshot {
         direction: Direction,
         limit: ScanLimit,
     ) -> Reply<Result<KeyBatch, Error>> {
-        Reply::ready(self.view().and_then(|view| view.scan_keys(range, direction, limit)))
+        Reply::ready(self.view().and_then(|view| view.set.scan(range, direction, limit)))
     }
 
     fn count_keys(&self, family: &[u8; FAMILY_BYTES]) -> Reply<Result<u64, Error>> {
-        self.estimate_keys(&KeyRange::prefix(family))
+        Reply::ready(self.view().map(|view| view.set.count(family)))
     }
 
     fn estimate_keys(&self, range: &KeyRange) -> Reply<Result<u64, Error>> {
-        let everything = ScanLimit { entry_count_max: usize::MAX, byte_count_max: usize::MAX };
-        let keys = self.view().and_then(|view| view.scan_keys(range, Direction::Forward, everything));
-        Reply::ready(keys.map(|batch| batch.keys.len() as u64))
+        Reply::ready(self.view().and_then(|view| view.set.estimate(range)))
     }
 }
 

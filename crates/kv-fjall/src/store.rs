@@ -20,6 +20,7 @@ use fjall::{
     Readable, Slice,
 };
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Journals that may stay because some keyspace has not been flushed; fjall's smallest.
@@ -31,6 +32,9 @@ const SEALED_MEMTABLES_MAX: usize = 1;
 /// Runs of tables that may wait to be merged. fjall slows down at 20 and stops at 30.
 const WAITING_RUNS_MAX: usize = 24;
 
+/// Below every group's number among the blocks of the set.
+const ANCHOR_KEY: [u8; 1] = [0];
+
 /// Time between two looks whether fjall has caught up.
 const ROOM_INTERVAL: Duration = Duration::from_millis(1);
 
@@ -41,8 +45,10 @@ pub(crate) struct Store {
     folder: PathBuf,
     pub(crate) database: Database,
     spaces: [Keyspace; Space::ALL.len()],
-    /// The keys of the set.
-    pub(crate) set: Keyspace,
+    /// What commit groups change of the set, until it is merged into runs: one value for each group.
+    set: Keyspace,
+    /// Whether the next group has to write into `set`, whatever it is; see [`Store::drop_set_blocks`].
+    is_anchor_due: AtomicBool,
     /// Shard states and the group record; not reachable through the contract.
     state: Keyspace,
 }
@@ -50,16 +56,23 @@ pub(crate) struct Store {
 impl Store {
     pub(crate) fn open(folder: &Path, options: &Options) -> fjall::Result<Store> {
         let database = Database::builder(folder)
-            .cache_size(options.cache_bytes)
+            .cache_size(options.cache_bytes - crate::open::set_cache_bytes(options))
             .journal_compression(CompressionType::None)
             .max_journaling_size(JOURNAL_BYTES_MAX)
             .open()?;
         let meta = database.keyspace("meta", || small_values(2 << 20))?;
         let body = database.keyspace("body", bodies)?;
         let log = database.keyspace("log", || small_values(8 << 20))?;
-        let set = database.keyspace("set", || small_values(16 << 20))?;
+        let set = database.keyspace("set", packed_values)?;
         let state = database.keyspace("state", || small_values(2 << 20))?;
-        Ok(Store { folder: folder.to_path_buf(), database, spaces: [meta, body, log], set, state })
+        Ok(Store {
+            folder: folder.to_path_buf(),
+            database,
+            spaces: [meta, body, log],
+            set,
+            is_anchor_due: false.into(),
+            state,
+        })
     }
 
     pub(crate) fn keyspace(&self, space: Space) -> &Keyspace {
@@ -82,6 +95,31 @@ impl Store {
             return Ok(ShardState::default());
         };
         decode_shard(&value).ok_or_else(|| unreadable("the state of a shard"))
+    }
+
+    /// What groups after this one changed of the set, the oldest first.
+    pub(crate) fn set_blocks(&self, after: u64) -> Result<Vec<(u64, bytes::Bytes)>, Error> {
+        let mut blocks = Vec::new();
+        for entry in self.set.range((after + 1).to_be_bytes()..) {
+            let (key, value) = entry.into_inner().map_err(|error| reading(&error))?;
+            let group = key[..].try_into().map_err(|_| unreadable("a group's block of the set"))?;
+            blocks.push((u64::from_be_bytes(group), value.into()));
+        }
+        Ok(blocks)
+    }
+
+    /// Lets go of what groups up to this one changed of the set, as far as whole tables hold nothing else. What is left
+    /// is passed over by [`Store::set_blocks`].
+    ///
+    /// fjall keeps a journal until the tables of every keyspace in it are newer than it. Where the newest table goes, that
+    /// will never be so again unless something is written after it: hence the anchor.
+    pub(crate) fn drop_set_blocks(&self, up_to: u64) -> fjall::Result<()> {
+        if self.set.table_count() == 0 {
+            return Ok(());
+        }
+        self.set.tree.drop_range(..=up_to.to_be_bytes())?;
+        self.is_anchor_due.store(true, Ordering::Release);
+        Ok(())
     }
 
     /// Waits while fjall is behind with writing memtables to tables, or with merging tables.
@@ -130,7 +168,7 @@ impl Store {
     /// replay. They are emptied and not removed, because fjall learns its last sequence number only if one is there.
     pub(crate) fn close(self) -> std::io::Result<()> {
         let is_flushed = self.is_flushed();
-        let Store { folder, database, spaces, set, state } = self;
+        let Store { folder, database, spaces, set, state, .. } = self;
         drop((spaces, set, state));
         drop(database);
         if is_flushed { journal::empty_all(&folder) } else { Ok(()) }
@@ -170,14 +208,11 @@ impl GroupWriter<'_> {
         }
     }
 
-    /// Adds a key to the set, or removes it.
-    pub(crate) fn set_key(&mut self, key: &[u8], is_there: bool) {
-        let value = is_there.then_some(&[][..]);
-        journal::checksum_item(&mut self.checksum, self.store.set.id(), key, value);
-        match value {
-            Some(value) => self.batch.insert(&self.store.set, key, value),
-            None => self.batch.remove(&self.store.set, key),
-        }
+    /// Adds what the group changes of the set.
+    pub(crate) fn set_block(&mut self, group: u64, value: bytes::Bytes) {
+        let key = group.to_be_bytes();
+        journal::checksum_item(&mut self.checksum, self.store.set.id(), &key, Some(&value));
+        self.batch.insert(&self.store.set, key, Slice::from(value));
     }
 
     pub(crate) fn shard(&mut self, shard: ShardId, state: ShardState) {
@@ -188,6 +223,10 @@ impl GroupWriter<'_> {
 
     /// Writes the group and waits until it is on stable storage; only then readers see it.
     pub(crate) fn commit(mut self, group: u64) -> fjall::Result<()> {
+        if self.store.is_anchor_due.swap(false, Ordering::AcqRel) {
+            journal::checksum_item(&mut self.checksum, self.store.set.id(), &ANCHOR_KEY, Some(&[]));
+            self.batch.insert(&self.store.set, ANCHOR_KEY, []);
+        }
         let record = GroupRecord { group, checksum: self.checksum.finalize() };
         self.batch.insert(&self.store.state, GROUP_KEY, record.encode());
         self.batch.durability(Some(PersistMode::SyncData)).commit()
@@ -210,6 +249,14 @@ fn bodies() -> KeyspaceCreateOptions {
 /// Short entries read by key or by range: the usual small blocks, compressed once they have settled.
 fn small_values(memtable_bytes: u64) -> KeyspaceCreateOptions {
     KeyspaceCreateOptions::default().max_memtable_size(memtable_bytes)
+}
+
+/// Blocks of a commit group: packed already, written once and soon removed.
+fn packed_values() -> KeyspaceCreateOptions {
+    KeyspaceCreateOptions::default()
+        .max_memtable_size(8 << 20)
+        .data_block_size_policy(BlockSizePolicy::all(16 << 10))
+        .data_block_compression_policy(CompressionPolicy::all(CompressionType::None))
 }
 
 fn unreadable(what: &str) -> Error {

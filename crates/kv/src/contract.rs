@@ -12,6 +12,7 @@
 
 mod commits;
 mod reads;
+mod sets;
 mod shards;
 mod suite;
 

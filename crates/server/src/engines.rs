@@ -20,6 +20,7 @@ pub(crate) fn embedded(folder: &Path, cache_mb: Option<u64>, reserve_mb: u64) ->
         cache_bytes,
         free_space_reserve_bytes: reserve_mb << 20,
         free_space: Some(Arc::new(machine::free_disk_bytes)),
+        ..Options::default()
     };
     Ok(FjallEngine::open(folder, options)?)
 }

@@ -3,6 +3,7 @@
 //! `serve` runs the server until it is told to stop; `verify` checks a data folder; `repair` lets a damaged one be used
 //! again. Everything else is in the crates below.
 
+mod background;
 mod engines;
 mod logging;
 mod machine;

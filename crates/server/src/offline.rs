@@ -22,7 +22,10 @@ pub(crate) fn verify(data: &Path) -> anyhow::Result<ExitCode> {
             .verify(|container, report| {
                 problem_count += report.problems.len();
                 let verdict = if report.problems.is_empty() { "good" } else { "DAMAGED" };
-                println!("{container}: {} documents, {} bytes, {verdict}", report.documents, report.bytes);
+                let (documents, bytes, entries) = (report.documents, report.bytes, report.index_entries);
+                println!(
+                    "{container}: {documents} documents, {bytes} bytes, {entries} index entries, {verdict}"
+                );
                 for problem in &report.problems {
                     println!("  {problem}");
                 }

@@ -1,5 +1,6 @@
 //! The life of a server: open the data, listen, say so, serve, and stop in good order.
 
+use crate::background::Background;
 use crate::settings::ServeSettings;
 use crate::{engines, logging, machine};
 use anyhow::Context as _;
@@ -17,8 +18,6 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// Largest request body: twice the largest item, so that an item with spaces is still read and judged by its content.
 const BODY_BYTES_MAX: usize = 4 << 20;
-/// Between two looks for removed containers whose space is to be freed.
-const SWEEP_PAUSE: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(settings: &ServeSettings) -> anyhow::Result<()> {
     logging::start(settings)?;
@@ -67,8 +66,7 @@ async fn serve(settings: &ServeSettings, keys: AccountKeys, engine: Arc<dyn Engi
         shutdown_timeout: Duration::from_secs(10),
     };
     let mut terminate = signal(SignalKind::terminate()).context("listen for SIGTERM")?;
-    #[expect(clippy::disallowed_methods, reason = "the server starts background work")]
-    let sweeper = tokio::spawn(sweep(account.clone()));
+    let background = Background::start(account.clone())?;
     println!("{}", ready_line(settings, &address.to_string()));
     let shutdown = async move {
         tokio::select! {
@@ -77,22 +75,8 @@ async fn serve(settings: &ServeSettings, keys: AccountKeys, engine: Arc<dyn Engi
         }
     };
     listener::serve(gateway, listener, Some(certificate.config), limits, shutdown).await;
-    sweeper.abort();
+    background.stop();
     account.close().context("close the data folder")
-}
-
-/// Frees the space of removed containers, a step at a time, giving way to requests between steps.
-async fn sweep(account: Account) {
-    loop {
-        match account.sweep().await {
-            Ok(true) => tokio::time::sleep(Duration::from_millis(2)).await,
-            Ok(false) => tokio::time::sleep(SWEEP_PAUSE).await,
-            Err(error) => {
-                tracing::warn!(%error, "free space of removed containers");
-                tokio::time::sleep(SWEEP_PAUSE * 6).await;
-            }
-        }
-    }
 }
 
 /// The well-known key is no secret, so it is not offered to a network without being asked for.

@@ -18,7 +18,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Run the server until it is stopped (SIGTERM or Ctrl-C).
     Serve(Box<ServeSettings>),
-    /// Check a data folder: checksums, and that documents, directory and change feed agree. The server must be stopped.
+    /// Check a data folder: checksums, and that documents, directory, change feed, indexes and unique keys agree. The server
+    /// must be stopped.
     Verify {
         /// The data folder.
         #[arg(long, env = "ASTRARIUM_DATA", default_value = "astrarium-data", value_name = "DIR")]

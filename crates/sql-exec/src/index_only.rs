@@ -175,7 +175,7 @@ impl Asking<'_> {
     /// access to that family or none.
     fn family(&self, path: &Path) -> Option<(Family, Vec<TermRange>)> {
         let order = OrderPath { path: path.clone(), descending: false };
-        let ordered = self.plan.indexes.active.order(&[order])?;
+        let ordered = self.plan.indexes.active.order(&[order]).filter(|ordered| ordered.all_types)?;
         let everything = TermRange { start: vec![tag::NULL], end: vec![tag::END], is_point: false };
         match &self.plan.access {
             Access::Everything => Some((ordered.family, vec![everything])),

@@ -53,6 +53,10 @@ pub struct Page {
     pub document_bytes: u64,
     /// Entries of indexes looked at.
     pub index_entries: u64,
+    /// Whether documents of equal sort keys come in descending order of their numbers.
+    pub reverse_ties: bool,
+    /// Whether the rows came in the order of an index, without sorting.
+    pub in_index_order: bool,
 }
 
 /// Why a page could not be made.
@@ -276,11 +280,14 @@ impl Execution<'_> {
         {
             let walk = Walk { reader, scope, plan, ordered, index_use: self.budget.limits().index_use };
             if let Some(range) = walk.choose(self.wanted()).await? {
+                self.page.in_index_order = true;
+                self.page.reverse_ties = ordered.backward;
                 return self.in_index_order(&walk, range, after).await;
             }
         }
         let first_descends = keys.first().is_some_and(|key| key.descending);
         let reverse_ties = ordered.map_or(first_descends, |ordered| ordered.backward);
+        self.page.reverse_ties = reverse_ties;
         let mut collector = self.collector(keys, after, reverse_ties);
         if self.plan.distinct && self.distinct_of_index(input, keys, &mut collector).await? {
             self.give_sorted(collector.finish());
@@ -506,6 +513,7 @@ pub(crate) fn collect_row(
     let (value, json) = if plan.distinct {
         let Some(value) = project(&plan.projection, row)? else { return Ok(()) };
         let mut json = Vec::new();
+        refuse_not_json(&value)?;
         value.write_json(&mut json);
         (Some(value), json)
     } else {
@@ -531,8 +539,13 @@ pub(crate) fn output(
         row.machine.frame.push_json(*slot, &mut json);
         return Ok((!json.is_empty()).then_some(json));
     }
-    Ok(project(projection, row)?.map(|value| {
-        value.write_json(&mut json);
-        json
-    }))
+    let Some(value) = project(projection, row)? else { return Ok(None) };
+    refuse_not_json(&value)?;
+    value.write_json(&mut json);
+    Ok(Some(json))
+}
+
+/// JSON has no form for NaN and the infinities, so the service refuses a row that holds one.
+fn refuse_not_json(value: &Value) -> Result<(), EvaluateError> {
+    if value.is_json() { Ok(()) } else { Err(EvaluateError::Query(astrarium_sql_plan::NOT_JSON.to_owned())) }
 }

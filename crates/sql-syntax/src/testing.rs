@@ -332,7 +332,10 @@ fn order_by(inner: BoxedStrategy<Expression>) -> BoxedStrategy<OrderBy> {
         (inner.clone(), direction).prop_map(|(expression, direction)| OrderItem { expression, direction });
     prop_oneof![
         3 => vec(item, 1..3).prop_map(|items| OrderBy::Items { items, span: Span::default() }),
-        1 => inner.prop_map(|score| OrderBy::Rank { score, span: Span::default() }),
+        1 => (identifier(), vec(inner, 0..3)).prop_map(|(name, arguments)| OrderBy::Rank {
+            score: ExpressionKind::Call { name, user_defined: false, arguments }.into(),
+            span: Span::default(),
+        }),
     ]
     .boxed()
 }

@@ -122,14 +122,14 @@ mod keyword {
 
         /// Whether the word may also be an alias, a property name or a function name.
         pub(crate) fn is_name(self) -> bool {
-            matches!(self, Self::All | Self::First | Self::Last)
+            matches!(self, Self::All | Self::First | Self::Last | Self::Let | Self::Rank)
         }
 
         /// Whether the word may follow a dot. The words that the native lexer reserves without a use in the grammar
         /// are let through here: refusing a property that the service takes would be worse than the reverse.
         pub(crate) fn is_member_name(self) -> bool {
-            use Keyword::{Cross, For, Inner, Is, Let, Over, Set};
-            self.is_name() || matches!(self, Cross | For | Inner | Is | Let | Over | Set)
+            use Keyword::{Cross, For, Inner, Is, Over, Set};
+            self.is_name() || matches!(self, Cross | For | Inner | Is | Over | Set)
         }
     }
 }
@@ -172,7 +172,7 @@ mod tests {
             ("true", false),
             ("Value", false),
             ("left", false),
-            ("rank", false),
+            ("rank", true),
             ("", false),
             ("1a", false),
             ("a b", false),

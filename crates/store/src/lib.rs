@@ -14,6 +14,7 @@
 mod feed;
 pub mod incoming;
 mod present;
+pub mod rebuild;
 mod scoped;
 mod slices;
 pub mod sweep;
@@ -22,11 +23,12 @@ pub mod verify;
 
 pub use feed::PageLimit;
 pub use incoming::{Incoming, Refusal};
-pub use present::{etag_text, push_document, push_etag, system_property};
+pub use present::{etag_text, indexed_system_property, push_document, push_etag, system_property};
 pub use scoped::{FeedError, FeedPage, FeedPosition, FeedReader, FeedScope};
 pub use slices::{Documents, KeySlice};
 pub use transaction::{BYTE_TALLY, DOCUMENT_TALLY, Location, Transaction};
 
+use astrarium_catalog as catalog;
 use astrarium_catalog::definition::container::DefaultTtl;
 use astrarium_keys::Malformed;
 use astrarium_keys::body::{Body, Header};
@@ -41,6 +43,15 @@ pub enum Error {
     /// Stored bytes are damaged. The operator's to restore.
     #[error("stored data is damaged: {0}")]
     Malformed(#[from] Malformed),
+}
+
+impl From<catalog::Error> for Error {
+    fn from(error: catalog::Error) -> Error {
+        match error {
+            catalog::Error::Storage(error) => error.into(),
+            catalog::Error::Malformed(error) => error.into(),
+        }
+    }
 }
 
 /// What decides whether a document has expired.

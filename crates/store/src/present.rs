@@ -1,5 +1,6 @@
 //! How a stored document is shown: its text with the system properties that the database keeps beside it.
 
+use astrarium_index::Stored;
 use astrarium_keys::Rid;
 use astrarium_keys::body::Body;
 use astrarium_keys::rid::ChildType;
@@ -11,9 +12,9 @@ pub fn push_document(container: Rid, body: &Body, out: &mut Vec<u8>) {
     out.reserve(text.len() + 320);
     out.extend_from_slice(&text[..text.len() - 1]);
     out.extend_from_slice(b",\"_rid\":\"");
-    document_rid(container, body).push_text(out);
+    document_rid(container, body.header.number).push_text(out);
     out.extend_from_slice(b"\",\"_self\":\"");
-    push_self_link(container, body, out);
+    push_self_link(container, body.header.number, out);
     out.extend_from_slice(b"\",\"_etag\":\"\\");
     push_etag(body.header.etag, body.header.timestamp, out);
     // The closing quote of the etag is escaped as the opening one is.
@@ -25,26 +26,44 @@ pub fn push_document(container: Rid, body: &Body, out: &mut Vec<u8>) {
 
 /// The value of a system property of a document, if the name is one.
 pub fn system_property(container: Rid, body: &Body, name: &str) -> Option<Value> {
+    let header = &body.header;
+    let etag = || etag_text(header.etag, header.timestamp);
+    system_value(container, header.number, header.timestamp, etag, name)
+}
+
+/// The same for a document as indexes see it.
+pub fn indexed_system_property(container: Rid, document: &Stored<'_>, name: &str) -> Option<Value> {
+    let etag = || document.etag.to_owned();
+    system_value(container, document.number, document.timestamp, etag, name)
+}
+
+fn system_value(
+    container: Rid,
+    number: u64,
+    timestamp: u64,
+    etag: impl FnOnce() -> String,
+    name: &str,
+) -> Option<Value> {
     let text = |bytes: Vec<u8>| Value::String(String::from_utf8_lossy(&bytes).into());
     Some(match name {
-        "_rid" => Value::String(document_rid(container, body).to_string().into()),
+        "_rid" => Value::String(document_rid(container, number).to_string().into()),
         "_self" => {
             let mut link = Vec::new();
-            push_self_link(container, body, &mut link);
+            push_self_link(container, number, &mut link);
             text(link)
         }
-        "_etag" => Value::String(etag_text(body.header.etag, body.header.timestamp).into()),
+        "_etag" => Value::String(etag().into()),
         "_attachments" => Value::String("attachments/".into()),
-        "_ts" => Value::Number(body.header.timestamp as f64),
+        "_ts" => Value::Number(timestamp as f64),
         _ => return None,
     })
 }
 
-fn document_rid(container: Rid, body: &Body) -> Rid {
-    Rid::child(container, ChildType::Document, body.header.number)
+fn document_rid(container: Rid, number: u64) -> Rid {
+    Rid::child(container, ChildType::Document, number)
 }
 
-fn push_self_link(container: Rid, body: &Body, out: &mut Vec<u8>) {
+fn push_self_link(container: Rid, number: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(b"dbs/");
     if let Some(database) = container.database_part() {
         database.push_text(out);
@@ -52,7 +71,7 @@ fn push_self_link(container: Rid, body: &Body, out: &mut Vec<u8>) {
     out.extend_from_slice(b"/colls/");
     container.push_text(out);
     out.extend_from_slice(b"/docs/");
-    document_rid(container, body).push_text(out);
+    document_rid(container, number).push_text(out);
     out.push(b'/');
 }
 

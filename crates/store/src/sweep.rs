@@ -7,7 +7,7 @@ use crate::{Error, FeedScope, Transaction};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_env::Env;
 use astrarium_index::Indexes;
-use astrarium_keys::{document, feed, number, unique};
+use astrarium_keys::{document, feed, index_state, number, unique};
 use astrarium_kv::{Direction, Engine, KeyRange, ScanLimit, ShardId, Snapshot, Space, WriteBatch};
 use astrarium_partition::EffectiveRange;
 use bytes::Bytes;
@@ -26,6 +26,7 @@ pub async fn sweep_shard(engine: &dyn Engine, shard: ShardId) -> Result<bool, Er
         (Space::Log, number::number_prefix(shard.0)),
         (Space::Log, feed::feed_prefix(shard.0)),
         (Space::Log, unique::unique_prefix(shard.0)),
+        (Space::Meta, index_state::watermark_key(shard.0)),
     ];
     let snapshot = engine.snapshot();
     for (space, prefix) in places {
@@ -90,8 +91,7 @@ pub async fn sweep_partition(
     };
     let found = snapshot.scan(Space::Body, &keys, Direction::Forward, STEP).await?;
     let mut step = PartitionStep { more: found.more, ..PartitionStep::default() };
-    let mut transaction =
-        Transaction::begin(env, range, Arc::clone(indexes), container.definition.default_ttl, snapshot);
+    let mut transaction = Transaction::begin(env, container, range, Arc::clone(indexes), snapshot).await?;
     for (key, _) in &found.entries {
         if let Some(old) = transaction.remove(key).await? {
             step.removed += 1;
@@ -112,8 +112,8 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    pub(crate) fn new(engine: &dyn Engine, space: Space, prefix: &[u8]) -> Walk {
-        Walk { snapshot: engine.snapshot(), space, rest: Some(KeyRange::prefix(prefix)) }
+    pub(crate) fn new(snapshot: Arc<dyn Snapshot>, space: Space, prefix: &[u8]) -> Walk {
+        Walk { snapshot, space, rest: Some(KeyRange::prefix(prefix)) }
     }
 
     /// The next entries; none at the end.

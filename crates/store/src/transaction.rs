@@ -5,13 +5,14 @@
 //! Invariants
 //! - Every entry that changes is expected in the batch as it was read, or as absent if it was not read at all.
 //! - All documents of a transaction get one LSN; the sequence tells them apart.
+//! - While a generation of the index is under construction, the batch changes it as far as it has the documents (`rebuild`).
 
+use crate::rebuild::Construction;
 use crate::{Error, Expiry, Incoming};
 use astrarium_catalog::container::{Container, Range};
-use astrarium_catalog::definition::container::DefaultTtl;
 use astrarium_env::Env;
 use astrarium_index::{Indexes, Stored};
-use astrarium_keys::body::{Body, Header};
+use astrarium_keys::body::{Body, Header, IndexDirective};
 use astrarium_keys::{Malformed, document, number, unique};
 use astrarium_kv::{Expectation, Snapshot, Space, Stamp, WriteBatch};
 use astrarium_partition::{EffectiveKey, PartitionKey};
@@ -51,6 +52,7 @@ pub struct Transaction<'a> {
     env: &'a Env,
     range: &'a Range,
     indexes: Arc<Indexes>,
+    construction: Option<Construction>,
     expiry: Expiry,
     snapshot: Arc<dyn Snapshot>,
     entries: Vec<Entry>,
@@ -68,16 +70,24 @@ struct Entry {
 }
 
 impl<'a> Transaction<'a> {
-    /// Starts on a snapshot.
-    pub fn begin(
+    /// Starts on a snapshot. `range` and `indexes` are the container's; nothing is read unless a generation of the index
+    /// is under construction.
+    pub async fn begin(
         env: &'a Env,
+        container: &Container,
         range: &'a Range,
         indexes: Arc<Indexes>,
-        default_ttl: Option<DefaultTtl>,
         snapshot: Arc<dyn Snapshot>,
-    ) -> Transaction<'a> {
-        let expiry = Expiry { default_ttl, now: env.now_seconds() };
-        Transaction { env, range, indexes, expiry, snapshot, entries: Vec::new(), sequence: 0 }
+    ) -> Result<Transaction<'a>, Error> {
+        let construction = match container.generations.building {
+            Some(building) => {
+                Some(Construction::read(&*snapshot, range.shard.0, building.construction).await?)
+            }
+            None => None,
+        };
+        let expiry = Expiry { default_ttl: container.definition.default_ttl, now: env.now_seconds() };
+        let entries = Vec::new();
+        Ok(Transaction { env, range, indexes, construction, expiry, snapshot, entries, sequence: 0 })
     }
 
     /// The visible document at a key, this transaction's own writes included.
@@ -91,20 +101,20 @@ impl<'a> Transaction<'a> {
         &mut self,
         key: &Bytes,
         incoming: Incoming,
-        index_excluded: bool,
+        directive: IndexDirective,
     ) -> Result<&Body, Error> {
         let index = self.entry(key).await?;
         let number = self.entries[index].current.as_ref().map(|body| body.header.number);
-        let body = self.new_body(number, incoming, index_excluded);
+        let body = self.new_body(number, incoming, directive);
         let entry = &mut self.entries[index];
         entry.changed = true;
         Ok(entry.current.insert(body))
     }
 
     /// Writes a new document without reading: the commit fails if there is one already, expired or not.
-    pub fn write_unseen(&mut self, key: Bytes, incoming: Incoming, index_excluded: bool) -> &Body {
+    pub fn write_unseen(&mut self, key: Bytes, incoming: Incoming, directive: IndexDirective) -> &Body {
         debug_assert!(self.entries.iter().all(|entry| entry.key != key), "an unseen document was seen");
-        let body = self.new_body(None, incoming, index_excluded);
+        let body = self.new_body(None, incoming, directive);
         let entry = Entry { key, stored: None, current: Some(body), changed: true };
         let index = self.entries.len();
         self.entries.push(entry);
@@ -123,7 +133,12 @@ impl<'a> Transaction<'a> {
     pub fn into_batch(self) -> Option<WriteBatch> {
         let mut batch = WriteBatch::new(self.range.shard, self.range.epoch);
         let changed = || self.entries.iter().filter(|entry| entry.changed);
-        changed().for_each(|entry| stage_index(&mut batch, &self.indexes, entry));
+        let construction = self.construction.as_ref();
+        changed().for_each(|entry| stage_index(&mut batch, &self.indexes, construction, entry));
+        if let Some(construction) = construction {
+            let replaced = changed().filter_map(|entry| entry.stored.as_ref());
+            construction.expect(&mut batch, replaced.map(|body| &body.header));
+        }
         stage_unique(&mut batch, &self.indexes, changed());
         for entry in self.entries.into_iter().filter(|entry| entry.changed) {
             stage(&mut batch, entry);
@@ -169,7 +184,7 @@ impl<'a> Transaction<'a> {
         Ok(self.entries.len() - 1)
     }
 
-    fn new_body(&mut self, number: Option<u64>, incoming: Incoming, index_excluded: bool) -> Body {
+    fn new_body(&mut self, number: Option<u64>, incoming: Incoming, directive: IndexDirective) -> Body {
         let header = Header {
             lsn: 0,
             sequence: self.sequence,
@@ -177,7 +192,7 @@ impl<'a> Transaction<'a> {
             etag: self.env.unique_stamp(),
             timestamp: self.expiry.now,
             ttl: incoming.ttl,
-            index_excluded,
+            index_directive: directive,
         };
         self.sequence += 1;
         Body::in_place(header, incoming.bytes)
@@ -185,12 +200,23 @@ impl<'a> Transaction<'a> {
 }
 
 /// Appends the difference between the index entries of what storage has and of what it shall have.
-fn stage_index(batch: &mut WriteBatch, indexes: &Indexes, entry: &Entry) {
+fn stage_index(
+    batch: &mut WriteBatch,
+    indexes: &Indexes,
+    construction: Option<&Construction>,
+    entry: &Entry,
+) {
     let suffix = &entry.key[document::SHARD_PREFIX_LENGTH..];
     let (old_etag, new_etag) = (entry.stored.as_ref().map(etag), entry.current.as_ref().map(etag));
-    let old = entry.stored.as_ref().map(|body| as_indexed(body, suffix, old_etag.as_deref()));
-    let new = entry.current.as_ref().map(|body| as_indexed(body, suffix, new_etag.as_deref()));
-    batch.set.extend(&indexes.changes(batch.shard.0, old, new, 0));
+    let old = entry.stored.as_ref().map(|body| Stored {
+        is_built: construction.is_some_and(|construction| construction.has(&body.header)),
+        ..as_indexed(body, suffix, old_etag.as_deref())
+    });
+    let new = entry.current.as_ref().map(|body| Stored {
+        is_built: construction.is_some_and(Construction::is_begun),
+        ..as_indexed(body, suffix, new_etag.as_deref())
+    });
+    batch.set.extend(&indexes.changes(batch.shard.0, old, new));
 }
 
 /// The unique keys of what storage has, and of what it shall have.
@@ -225,11 +251,11 @@ fn stage_unique<'e>(batch: &mut WriteBatch, indexes: &Indexes, entries: impl Ite
     }
 }
 
-fn etag(body: &Body) -> String {
+pub(crate) fn etag(body: &Body) -> String {
     crate::etag_text(body.header.etag, body.header.timestamp)
 }
 
-/// A document as indexes see it.
+/// A document as indexes see it; whether a generation under construction has it is left open.
 pub(crate) fn as_indexed<'b>(body: &'b Body, suffix: &'b [u8], etag: Option<&'b str>) -> Stored<'b> {
     // The id ends the key, and text has it unescaped.
     let id = json::seek::member(body.text(), "id").map(json::seek::value);
@@ -240,7 +266,8 @@ pub(crate) fn as_indexed<'b>(body: &'b Body, suffix: &'b [u8], etag: Option<&'b 
         timestamp: body.header.timestamp,
         etag: etag.unwrap_or_default(),
         partition: &suffix[..suffix.len().saturating_sub(id_length)],
-        is_excluded: body.header.index_excluded,
+        directive: body.header.index_directive,
+        is_built: false,
     }
 }
 

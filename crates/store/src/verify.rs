@@ -1,17 +1,24 @@
 //! Checks that everything stored about a range's documents agrees, without holding more than a step in memory.
 //!
-//! Each body must decode, parse, stand under the key its text gives, and have its directory and feed entries; then
-//! equal counts of the three prove that no entry is left without a document. Reading also makes the engine check its
-//! checksums.
+//! Each body must decode, parse, stand under the key its text gives, and have its directory and feed entries, its unique
+//! keys and its index entries; then equal counts prove that none of these is left without a document. Reading also makes
+//! the engine check its checksums.
+
+mod index_entries;
 
 use crate::sweep::Walk;
-use crate::transaction::{BYTE_TALLY, DOCUMENT_TALLY};
-use crate::{Error, Incoming};
+use crate::transaction::{BYTE_TALLY, DOCUMENT_TALLY, as_indexed};
+use crate::{Error, Incoming, rebuild};
 use astrarium_catalog::container::{Container, Range};
+use astrarium_catalog::records::generations_to_sweep_of;
+use astrarium_index::Indexes;
 use astrarium_keys::body::Body;
-use astrarium_keys::{document, feed, number};
-use astrarium_kv::{Engine, Space};
+use astrarium_keys::index_state::Watermark;
+use astrarium_keys::{document, feed, number, unique};
+use astrarium_kv::{Engine, Snapshot, Space};
 use bytes::Bytes;
+use index_entries::{Balance, Generation};
+use std::sync::Arc;
 
 /// Problems listed by one run at most; more than that need no list.
 const PROBLEMS_MAX: usize = 100;
@@ -23,45 +30,86 @@ pub struct Report {
     pub documents: u64,
     /// Bytes of their texts.
     pub bytes: u64,
+    /// Index entries seen.
+    pub index_entries: u64,
     /// Disagreements, each with where it is.
     pub problems: Vec<String>,
 }
 
 impl Report {
     fn problem(&mut self, what: &str, key: &[u8]) {
-        if self.problems.len() < PROBLEMS_MAX {
+        if !self.is_full() {
             self.problems.push(format!("{what}, at {}", key.escape_ascii()));
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.problems.len() >= PROBLEMS_MAX
+    }
+}
+
+/// The range that is checked, as one snapshot has it.
+struct Checked<'a> {
+    snapshot: Arc<dyn Snapshot>,
+    container: &'a Container,
+    range: &'a Range,
+    indexes: &'a Indexes,
+    /// How far the generation under construction is.
+    watermark: Option<Watermark>,
+    /// Generations whose entries wait to be removed.
+    swept: Vec<u8>,
+}
+
+impl Checked<'_> {
+    fn shard(&self) -> u64 {
+        self.range.shard.0
+    }
+
+    /// What the generation of an index entry is.
+    fn generation_of(&self, entry: &[u8]) -> Generation {
+        let Some(&generation) = entry.get(8) else { return Generation::Unknown };
+        let building = self.indexes.building.as_ref().map(astrarium_index::IndexSet::generation);
+        if generation == self.indexes.active.generation() || Some(generation) == building {
+            Generation::Kept
+        } else if self.swept.contains(&generation) {
+            Generation::Swept
+        } else {
+            Generation::Unknown
         }
     }
 }
 
-/// Checks one range.
+/// Checks one range; `indexes` are the container's.
 pub async fn verify_range(
     engine: &dyn Engine,
     container: &Container,
+    indexes: &Indexes,
     range: &Range,
 ) -> Result<Report, Error> {
+    let snapshot = engine.snapshot();
     let shard = range.shard.0;
+    let watermark = match container.generations.building {
+        Some(building) => rebuild::watermark(&*snapshot, shard, building.construction).await?,
+        None => None,
+    };
+    let swept = generations_to_sweep_of(&*snapshot, shard).await?;
+    let checked = Checked { snapshot, container, range, indexes, watermark, swept };
     let mut report = Report::default();
-    let mut bodies = Walk::new(engine, Space::Body, &document::shard_prefix(shard));
+    let mut balance = Balance::default();
+    let mut bodies = Walk::new(checked.snapshot.clone(), Space::Body, &document::shard_prefix(shard));
     loop {
         let step = bodies.next().await?;
         if step.is_empty() {
             break;
         }
-        let wanted =
-            step.iter().flat_map(|(key, value)| check_body(container, range, key, value, &mut report));
-        let wanted: Vec<Wanted> = wanted.collect();
-        check_entries(engine, &wanted, &mut report).await?;
-    }
-    let directory_count = Walk::new(engine, Space::Log, &number::number_prefix(shard)).count().await?;
-    let feed_count = Walk::new(engine, Space::Log, &feed::feed_prefix(shard)).count().await?;
-    for (what, count) in [("directory", directory_count), ("change feed", feed_count)] {
-        if count != report.documents {
-            let text = format!("{what} has {count} entries for {} documents", report.documents);
-            report.problem(&text, &document::shard_prefix(shard));
+        let mut wanted = Vec::new();
+        for (key, value) in &step {
+            check_body(&checked, key, value, (&mut wanted, &mut balance), &mut report);
         }
+        check_wanted(&checked, &wanted, &mut report).await?;
     }
+    check_counts(&checked, &mut report).await?;
+    balance.settle(&checked, &mut report).await?;
     let state = engine.shard(range.shard).await?;
     let counted = [report.documents, report.bytes].map(u64::cast_signed);
     if counted != [state.tallies[DOCUMENT_TALLY], state.tallies[BYTE_TALLY]] {
@@ -71,26 +119,27 @@ pub async fn verify_range(
     Ok(report)
 }
 
-/// An entry in space `Log` that a body asks for: its key, and the suffix it must hold.
+/// An entry in space `Log` that a body asks for: its key, and the value it must have.
 struct Wanted {
     what: &'static str,
     key: Bytes,
-    suffix: Bytes,
+    value: Bytes,
 }
 
 fn check_body(
-    container: &Container,
-    range: &Range,
+    checked: &Checked<'_>,
     key: &[u8],
     value: &Bytes,
+    (wanted, balance): (&mut Vec<Wanted>, &mut Balance),
     report: &mut Report,
-) -> Vec<Wanted> {
+) {
     report.documents += 1;
     let (Ok(body), Ok(suffix)) = (Body::decode(value.clone()), document::suffix(key)) else {
         report.problem("document cannot be decoded", key);
-        return Vec::new();
+        return;
     };
     report.bytes += body.text().len() as u64;
+    let container = checked.container;
     match Incoming::parse(&container.definition, body.text()) {
         Ok(incoming) => {
             let place = crate::Location::of(container, &incoming.partition, &incoming.id);
@@ -101,28 +150,42 @@ fn check_body(
         }
         Err(refusal) => report.problem(&format!("document is not what may be stored ({refusal})"), key),
     }
-    let (shard, header) = (range.shard.0, body.header);
-    let suffix = Bytes::copy_from_slice(suffix);
-    vec![
-        Wanted {
-            what: "directory entry missing or wrong",
-            key: number::number_key(shard, header.number),
-            suffix: suffix.clone(),
-        },
-        Wanted {
-            what: "change feed entry missing or wrong",
-            key: feed::feed_key(shard, header.lsn, header.sequence),
-            suffix,
-        },
-    ]
+    let (shard, header) = (checked.shard(), body.header);
+    let mut want = |what, key, value| wanted.push(Wanted { what, key, value });
+    let place = Bytes::copy_from_slice(suffix);
+    want("directory entry missing or wrong", number::number_key(shard, header.number), place.clone());
+    let feed_key = feed::feed_key(shard, header.lsn, header.sequence);
+    want("change feed entry missing or wrong", feed_key, place);
+    for key in checked.indexes.unique_keys(shard, as_indexed(&body, suffix, None)) {
+        want("unique key missing or another document's", key, unique::unique_value(header.number));
+    }
+    balance.ask(checked, key, &body);
 }
 
-async fn check_entries(engine: &dyn Engine, wanted: &[Wanted], report: &mut Report) -> Result<(), Error> {
+async fn check_wanted(checked: &Checked<'_>, wanted: &[Wanted], report: &mut Report) -> Result<(), Error> {
     let keys: Vec<Bytes> = wanted.iter().map(|wanted| wanted.key.clone()).collect();
-    let found = engine.snapshot().get_many(Space::Log, &keys).await?;
+    let found = checked.snapshot.get_many(Space::Log, &keys).await?;
     for (wanted, found) in wanted.iter().zip(found) {
-        if found.as_ref() != Some(&wanted.suffix) {
+        if found.as_ref() != Some(&wanted.value) {
             report.problem(wanted.what, &wanted.key);
+        }
+    }
+    Ok(())
+}
+
+/// Nothing in space `Log` may be left without a document.
+async fn check_counts(checked: &Checked<'_>, report: &mut Report) -> Result<(), Error> {
+    let shard = checked.shard();
+    let unique_count = checked.indexes.unique_key_count() as u64;
+    for (what, prefix, each) in [
+        ("directory", number::number_prefix(shard), 1),
+        ("change feed", feed::feed_prefix(shard), 1),
+        ("list of unique keys", unique::unique_prefix(shard), unique_count),
+    ] {
+        let count = Walk::new(checked.snapshot.clone(), Space::Log, &prefix).count().await?;
+        if count != report.documents * each {
+            let text = format!("{what} has {count} entries for {} documents", report.documents);
+            report.problem(&text, &document::shard_prefix(shard));
         }
     }
     Ok(())

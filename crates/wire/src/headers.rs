@@ -133,7 +133,7 @@ header_names! {
     MAX_ITEM_COUNT = "x-ms-max-item-count";
     /// Both ways: where the next page starts; see [`crate::continuation`].
     CONTINUATION = "x-ms-continuation";
-    /// Greatest length of a continuation, in KiB.
+    /// Greatest length of a continuation, in KiB; at least 1, which ours keep to without being asked.
     RESPONSE_CONTINUATION_LIMIT_KB = "x-ms-documentdb-responsecontinuationtokenlimitinkb";
     /// Makes a `POST` a query.
     IS_QUERY = "x-ms-documentdb-isquery";

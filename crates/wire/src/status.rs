@@ -1,7 +1,7 @@
 //! Statuses, substatuses, and the body of an error.
 //!
 //! In: status, message, activity id. Out: the name of the status and the JSON body
-//! `{"code":"…","message":"Message: {\"Errors\":[\"…\"]}\r\nActivityId: …, Request URI: …"}`.
+//! `{"code":"…","message":"Message: {\"Errors\":[\"…\"]}\r\nActivityId: …, Request URI: …, remark"}`.
 //! Invariants
 //! - A body is never empty and always JSON: one client crashes on anything else.
 //! - A text is escaped once for the inner list and once more for the body, so any text survives both.
@@ -37,13 +37,15 @@ pub const fn code_name(status: u16) -> &'static str {
 /// The text of status 413 that a client's tests compare.
 pub const REQUEST_TOO_LARGE_MESSAGE: &str = "Request size is too large";
 
-/// What went wrong, in one of the three shapes that the service uses.
+/// What went wrong, in one of the shapes that the service uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail<'a> {
     /// Shown as `Message: {"Errors":["<text>"]}`.
     Errors(&'a str),
     /// JSON that is shown as `Message: <json>`, such as the list of a query's syntax errors.
     Json(&'a str),
+    /// The same from the planner: JSON that is shown as `Gateway Failed to Retrieve Query Plan: Message: <json>`.
+    Planning(&'a str),
     /// Shown as it is: refusals of the signature, and the request for a query plan.
     Plain(&'a str),
 }
@@ -59,6 +61,8 @@ pub struct ErrorBody<'a> {
     pub activity_id: &'a str,
     /// Path of the request, if it should be named.
     pub request_uri: Option<&'a str>,
+    /// What helps people and is not in the service's own words. It ends the message, since clients compare beginnings.
+    pub remark: Option<&'a str>,
     /// Text of the query plan, only with substatus 1004.
     pub additional_error_info: Option<&'a str>,
 }
@@ -89,6 +93,7 @@ impl ErrorBody<'_> {
                 String::from_utf8(list).expect("JSON text is UTF-8")
             }
             Detail::Json(json) => ["Message: ", json].concat(),
+            Detail::Planning(json) => ["Gateway Failed to Retrieve Query Plan: Message: ", json].concat(),
             Detail::Plain(text) => text.to_owned(),
         };
         message.push_str("\r\nActivityId: ");
@@ -97,6 +102,10 @@ impl ErrorBody<'_> {
             message.push_str(", Request URI: ");
             message.push_str(uri);
         }
+        if let Some(remark) = self.remark {
+            message.push_str(", ");
+            message.push_str(remark);
+        }
         message
     }
 }
@@ -104,7 +113,8 @@ impl ErrorBody<'_> {
 /// The body of an ordinary error.
 pub fn error_body(code: &str, message: &str, activity_id: &str) -> Vec<u8> {
     let detail = Detail::Errors(message);
-    ErrorBody { code, detail, activity_id, request_uri: None, additional_error_info: None }.to_json()
+    ErrorBody { code, detail, activity_id, request_uri: None, remark: None, additional_error_info: None }
+        .to_json()
 }
 
 fn write_json_text(output: &mut Vec<u8>, text: &str) {
@@ -123,8 +133,14 @@ mod tests {
     fn check(status: u16, detail: Detail<'_>, request_uri: Option<&str>, message: &str) {
         let code = code_name(status);
         let info = matches!(detail, Detail::Plain(_)).then_some("{\"a\":1}");
-        let body =
-            ErrorBody { code, detail, activity_id: ACTIVITY_ID, request_uri, additional_error_info: info };
+        let body = ErrorBody {
+            code,
+            detail,
+            activity_id: ACTIVITY_ID,
+            request_uri,
+            remark: matches!(detail, Detail::Json(_)).then_some("line 1, column 8"),
+            additional_error_info: info,
+        };
         let value: Value = serde_json::from_slice(&body.to_json()).unwrap();
         assert_eq!(value["code"], code);
         assert_eq!(value["message"], message);
@@ -139,8 +155,12 @@ mod tests {
         let quoted = "Message: {\"Errors\":[\"say \\\"no\\\"\\n\"]}\r\n\
              ActivityId: 00000000-0000-0000-0000-000000000001, Request URI: /dbs/é";
         check(400, Detail::Errors("say \"no\"\n"), Some("/dbs/é"), quoted);
-        let syntax = "Message: {\"errors\":[{\"code\":\"SC1001\"}]}\r\nActivityId: 00000000-0000-0000-0000-000000000001";
+        let syntax = "Message: {\"errors\":[{\"code\":\"SC1001\"}]}\r\n\
+             ActivityId: 00000000-0000-0000-0000-000000000001, line 1, column 8";
         check(400, Detail::Json(r#"{"errors":[{"code":"SC1001"}]}"#), None, syntax);
+        let planning = "Gateway Failed to Retrieve Query Plan: Message: {\"errors\":[]}\r\n\
+             ActivityId: 00000000-0000-0000-0000-000000000001";
+        check(400, Detail::Planning(r#"{"errors":[]}"#), None, planning);
         check(
             401,
             Detail::Plain("no 'x\\n'"),
@@ -168,7 +188,14 @@ mod tests {
         fn any_text_survives_both_escapes(text in "\\PC*|[\\x00-\\x7f]*", uri in ".*") {
             let detail = Detail::Errors(&text);
             let uri = Some(uri.as_str());
-            let body = ErrorBody { code: "x", detail, activity_id: "a", request_uri: uri, additional_error_info: None };
+            let body = ErrorBody {
+                code: "x",
+                detail,
+                activity_id: "a",
+                request_uri: uri,
+                remark: None,
+                additional_error_info: None,
+            };
             let value: Value = serde_json::from_slice(&body.to_json()).unwrap();
             let message = value["message"].as_str().unwrap();
             let (list, _) = message.strip_prefix("Message: ").unwrap().split_once("\r\n").unwrap();

@@ -358,6 +358,21 @@ def test_index_metrics_come_when_asked_for(people):
     assert "x-ms-cosmos-index-utilization" not in hook.headers
 
 
+def test_advice_comes_when_asked_for(people):
+    hook = Hook()
+    query = "SELECT VALUE c.id FROM c WHERE CONTAINS(c.name, 'a') AND LOWER(c.team) = 'red'"
+    asked = {"populate_query_advice": True, "max_item_count": 1, "response_hook": hook}
+    list(people.query_items(query, **CROSS_PARTITION, **asked))
+    # The SDK has turned the rules into sentences; they come with the first page only.
+    lines = hook.responses[0]["x-ms-cosmos-query-advice"].splitlines()
+    assert [line.split(":")[0] for line in lines] == ["QA1002", "QA1006"]
+    assert "STARTSWITH" in lines[0]
+    assert all("x-ms-cosmos-query-advice" not in headers for headers in hook.responses[1:])
+    hook = Hook()
+    list(people.query_items(query, **CROSS_PARTITION, response_hook=hook))
+    assert "x-ms-cosmos-query-advice" not in hook.headers
+
+
 # Many items at once
 
 

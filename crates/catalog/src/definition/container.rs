@@ -201,6 +201,21 @@ impl ContainerDefinition {
         Ok(ContainerDefinition { partition_key, unique_keys, ..new })
     }
 
+    /// Whether both definitions ask for the same index entries of every document. Parts that only a kind of index reads
+    /// count where there is such an index.
+    pub fn has_same_indexes(&self, other: &ContainerDefinition) -> bool {
+        let (own, others) = (&self.indexing, &other.indexing);
+        let is_unused = |policy: &IndexingPolicy| policy.mode == IndexingMode::None;
+        if is_unused(own) || is_unused(others) {
+            return is_unused(own) && is_unused(others);
+        }
+        own.has_same_indexes(others)
+            && self.computed_properties == other.computed_properties
+            && (own.spatial.is_empty() || self.geospatial == other.geospatial)
+            && (own.vector.is_empty() || self.vector_embeddings == other.vector_embeddings)
+            && (own.full_text.is_empty() || self.full_text == other.full_text)
+    }
+
     /// Checks the rules that hold between policies.
     fn check_agreement(&self) -> Result<(), Invalid> {
         if self.ttl_property_path.is_some() && self.default_ttl.is_none() {

@@ -128,7 +128,9 @@ async fn set_quota(shared: &Shared, container: &Container, answer: &mut Answer) 
         ),
     );
     answer.set_static(headers::RESOURCE_QUOTA, QUOTA);
-    answer.set_static(headers::INDEX_TRANSFORMATION_PROGRESS, "100");
+    let progress = shared.account.index_progress(container).await?;
+    answer.set_number(headers::INDEX_TRANSFORMATION_PROGRESS, u64::from(progress));
+    // Lazy indexes follow as the others do.
     if container.definition.indexing.mode == IndexingMode::Lazy {
         answer.set_static(headers::LAZY_INDEXING_PROGRESS, "100");
     }

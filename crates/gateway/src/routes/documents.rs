@@ -4,7 +4,9 @@ use super::containers::owner_missing;
 use super::query;
 use crate::answer::{Answer, fixed_header, fixed_name};
 use crate::database::partition::PartitionKey;
-use crate::database::{Container, Error, FeedScope, Outcome, WriteMode, WriteOptions, push_document};
+use crate::database::{
+    Container, Error, FeedScope, IndexDirective, Outcome, WriteMode, WriteOptions, push_document,
+};
 use crate::error::Failure;
 use crate::paging::{self, Feed};
 use crate::place::Place;
@@ -72,10 +74,26 @@ async fn run_query(
 ) -> Result<Answer, Failure> {
     if request.flag(headers::IS_QUERY_PLAN_REQUEST) {
         let features = request.header(headers::SUPPORTED_QUERY_FEATURES);
-        let plan = shared.account.client_plan(container, &query::parse(request)?, features)?;
+        let query = query::parse(request).map_err(Failure::of_plan)?;
+        let plan = shared.account.client_plan(container, &query, features);
+        let plan = plan.map_err(|error| Failure::from(error).of_plan())?;
         return Ok(Answer::json(StatusCode::OK, plan.to_string().into_bytes()));
     }
     query::documents(shared, request, container, key).await
+}
+
+/// What a client says about indexing an item.
+fn index_directive(header: Option<&str>) -> Result<IndexDirective, Failure> {
+    let all = [
+        ("Default", IndexDirective::Default),
+        ("Include", IndexDirective::Include),
+        ("Exclude", IndexDirective::Exclude),
+    ];
+    let Some(text) = header else { return Ok(IndexDirective::Default) };
+    let found = all.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
+    found.map(|(_, directive)| directive).ok_or_else(|| {
+        Failure::bad_request("The indexing directive of a request must be Default, Include or Exclude.")
+    })
 }
 
 fn not_yet(what: &str) -> Failure {
@@ -94,13 +112,9 @@ async fn write(
             return Err(not_yet("Triggers"));
         }
     }
-    let directive = request.header(headers::INDEXING_DIRECTIVE).unwrap_or_default();
+    let index_directive = index_directive(request.header(headers::INDEXING_DIRECTIVE))?;
     let conditions = request.conditions();
-    let options = WriteOptions {
-        partition_key,
-        conditions: &conditions,
-        index_excluded: directive.eq_ignore_ascii_case("exclude"),
-    };
+    let options = WriteOptions { partition_key, conditions: &conditions, index_directive };
     let decoded;
     let text: &[u8] = match request.body.first() {
         Some(&binary_json::FIRST_BYTE) => {

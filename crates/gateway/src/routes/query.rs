@@ -3,7 +3,9 @@
 use crate::answer::Answer;
 use crate::database::partition::PartitionKey;
 use crate::database::value::{Value, json as json_text};
-use crate::database::{Container, Error, FeedScope, Limits, Query, QueryPage, QueryScope, Resume};
+use crate::database::{
+    Advice, Container, Error, FeedScope, IndexUtilization, Limits, Query, QueryPage, QueryScope, Resume,
+};
 use crate::error::Failure;
 use crate::paging::{self, Feed};
 use crate::place::Place;
@@ -58,14 +60,18 @@ pub(super) async fn documents(
     key: Option<&PartitionKey>,
 ) -> Result<Answer, Failure> {
     let query = parse(request)?;
+    let (scope, scoped) = scope(shared, request, container, key)?;
     if request.header(EXPLAIN_HEADER).is_some() {
-        let text = shared.account.explain_query(container, &query)?;
+        let text = shared.account.explain_query(container, &query, &scope, limits(request)?).await?;
         return Ok(Answer::content("text/plain", text));
     }
-    let (scope, scoped) = scope(shared, request, container, key)?;
+    if request.header(headers::QUERY_ENABLE_SCAN).is_some_and(|value| value.eq_ignore_ascii_case("false")) {
+        shared.account.check_no_scan(container, &query)?;
+    }
     let feed = Feed { owner: container.rid(), kind: ResourceKind::Document };
     let binding = binding(request, &query);
     let resume = resume(shared, request, feed, binding)?;
+    let first = resume.is_none();
     let page = shared.account.query_documents(container, &query, &scope, resume, limits(request)?).await?;
     let token =
         page.resume.as_ref().map(|resume| paging::query_token(shared, feed, binding, &resume.encode()));
@@ -79,12 +85,22 @@ pub(super) async fn documents(
     }
     if request.flag(headers::POPULATE_INDEX_METRICS) || request.flag(headers::POPULATE_INDEX_METRICS_V2) {
         let modern = request.flag(headers::POPULATE_INDEX_METRICS_V2);
-        answer.set_text(headers::INDEX_UTILIZATION, index_utilization(container, &page, modern));
+        let utilization = shared.account.index_utilization(container, &query)?;
+        answer.set_text(headers::INDEX_UTILIZATION, utilization_text(&utilization, modern));
     }
-    answer.set_static(
-        headers::QUERY_EXECUTION_INFO,
-        "{\"reverseRidEnabled\":false,\"reverseIndexScan\":false}",
-    );
+    // Advice comes with the first page only, as on the service.
+    if first && request.flag(headers::POPULATE_QUERY_ADVICE) {
+        let advice = shared.account.query_advice(&query)?;
+        if !advice.is_empty() {
+            answer.set_text(headers::QUERY_ADVICE, advice_text(&advice));
+        }
+    }
+    // Tells clients that merge how rows of equal sort keys are ordered.
+    let info = match page.reverse_ties {
+        true => "{\"reverseRidEnabled\":false,\"reverseIndexScan\":true}",
+        false => "{\"reverseRidEnabled\":false,\"reverseIndexScan\":false}",
+    };
+    answer.set_static(headers::QUERY_EXECUTION_INFO, info);
     let place = Place { container: container.clone(), range_id: page.range_id, lsn: page.lsn };
     place.set_headers(&mut answer);
     Ok(answer)
@@ -181,36 +197,47 @@ fn resume(
     Resume::decode(&bytes).map(Some).ok_or_else(paging::invalid)
 }
 
-/// The index utilisation header: JSON in base64, or percent-encoded in the newer form. Documents are stored by partition
-/// key, so a query of one partition uses that key; other indexes do not exist yet.
-fn index_utilization(container: &Container, page: &QueryPage, modern: bool) -> String {
-    let paths = container.definition.partition_key.paths.iter().filter(|_| page.by_partition);
-    let specs = paths.map(|path| format!("{path}/?"));
+/// The index utilisation header: JSON in base64, or percent-encoded in the newer form.
+fn utilization_text(utilization: &IndexUtilization, modern: bool) -> String {
+    let single = |specs: &[String]| -> Vec<serde_json::Value> {
+        let spec = |spec: &String| match modern {
+            true => json!({"IndexSpec": spec, "IndexImpactScore": "High"}),
+            false => json!({
+                "FilterExpression": "",
+                "IndexSpec": spec,
+                "FilterPreciseSet": true,
+                "IndexPreciseSet": true,
+                "IndexImpactScore": "High",
+            }),
+        };
+        specs.iter().map(spec).collect()
+    };
+    let composite = |indexes: &[Vec<String>]| -> Vec<serde_json::Value> {
+        indexes.iter().map(|specs| json!({"IndexSpecs": specs, "IndexImpactScore": "High"})).collect()
+    };
+    let (used, possible) = (&utilization.utilized_single, &utilization.potential_single);
+    let (used_composite, possible_composite) =
+        (&utilization.utilized_composite, &utilization.potential_composite);
     if modern {
-        let single: Vec<_> =
-            specs.map(|spec| json!({"IndexSpec": spec, "IndexImpactScore": "High"})).collect();
         let text = json!({
-            "Utilized": {"SingleIndexes": single, "CompositeIndexes": []},
-            "Potential": {"SingleIndexes": [], "CompositeIndexes": []},
+            "Utilized": {"SingleIndexes": single(used), "CompositeIndexes": composite(used_composite)},
+            "Potential": {"SingleIndexes": single(possible), "CompositeIndexes": composite(possible_composite)},
         });
         return percent::encode_component(&text.to_string()).into_owned();
     }
-    let single = specs.map(|spec| {
-        json!({
-            "FilterExpression": "",
-            "IndexSpec": spec,
-            "FilterPreciseSet": true,
-            "IndexPreciseSet": true,
-            "IndexImpactScore": "High",
-        })
-    });
     let text = json!({
-        "UtilizedSingleIndexes": single.collect::<Vec<_>>(),
-        "PotentialSingleIndexes": [],
-        "UtilizedCompositeIndexes": [],
-        "PotentialCompositeIndexes": [],
+        "UtilizedSingleIndexes": single(used),
+        "PotentialSingleIndexes": single(possible),
+        "UtilizedCompositeIndexes": composite(used_composite),
+        "PotentialCompositeIndexes": composite(possible_composite),
     });
     base64::engine::general_purpose::STANDARD.encode(text.to_string())
+}
+
+/// The query advice header: the rules that the query matches, as percent-encoded JSON. Clients know their sentences.
+fn advice_text(advice: &[Advice]) -> String {
+    let rules: Vec<_> = advice.iter().map(|rule| json!({"Id": rule.id(), "Params": []})).collect();
+    percent::encode_component(&json!(rules).to_string()).into_owned()
 }
 
 /// The query metrics header: `name=value` pairs, no separator at the end. Clients want every name; what is not measured

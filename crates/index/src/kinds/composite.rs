@@ -8,6 +8,7 @@ use crate::document::Document;
 use crate::entries::Entries;
 use astrarium_catalog::definition::container::{self, SortOrder};
 use astrarium_keys::index_entry::{Family, push_term};
+use astrarium_value::json::Node;
 use astrarium_value::{PropertyPath, Value};
 
 /// Begins the description of a family of this kind.
@@ -80,18 +81,24 @@ impl IndexKind for CompositeIndex {
             return None;
         };
         let inverted = self.parts.iter().map(|part| part.descending).collect();
-        Some(Ordered { family: self.family, backward, complete: true, inverted, shown: self.shown.clone() })
+        Some(Ordered {
+            family: self.family,
+            backward,
+            complete: true,
+            all_types: true,
+            inverted,
+            shown: self.shown.clone(),
+        })
     }
 }
 
-/// The value of a property, which may be one that the database adds.
+/// The value of a property; one that the database adds stands before one of the same name in the text.
 fn value_at(document: &Document<'_>, path: &PropertyPath) -> Value {
-    if let Some(node) = document.root.at(path) {
-        return node.to_value();
-    }
     let Some((first, rest)) = path.segments().split_first() else { return Value::Undefined };
-    let added = document.added.iter().find(|(name, _)| **name == **first);
-    rest.iter().fold(added.map(|(_, value)| value.clone()).unwrap_or_default(), |value, name| match value {
+    let Some((_, added)) = document.added.iter().find(|(name, _)| **name == **first) else {
+        return document.root.at(path).map(Node::to_value).unwrap_or_default();
+    };
+    rest.iter().fold(added.clone(), |value, name| match value {
         Value::Object(object) => object.get(name).cloned().unwrap_or_default(),
         _ => Value::Undefined,
     })

@@ -52,7 +52,10 @@ impl IndexKind for RangeIndex {
     fn entries(&self, document: &Document<'_>, out: &mut Entries<'_>) {
         let mut walker = Walker { index: self, out, description: vec![KIND] };
         let start = self.policy.start();
-        walker.members(document.root, start);
+        // A computed property hides what a document has under its name.
+        for (name, member) in document.root.members().filter(|(name, _)| !self.policy.is_computed(name)) {
+            walker.member(&name, member, start);
+        }
         for (name, value) in document.added {
             let length = walker.description.len();
             push_name(&mut walker.description, name);
@@ -76,8 +79,10 @@ impl IndexKind for RangeIndex {
 
     fn order(&self, order: &[OrderPath]) -> Option<Ordered> {
         let [only] = order else { return None };
-        let covered = self.policy.covers(&only.path) == Coverage::Everything && !only.path.is_repeated();
+        let coverage = self.policy.covers(&only.path);
+        let covered = coverage != Coverage::Nothing && !only.path.is_repeated();
         covered.then(|| Ordered {
+            all_types: coverage == Coverage::Everything,
             family: self.family(&only.path),
             backward: only.descending,
             complete: false,
@@ -156,16 +161,20 @@ impl Walker<'_, '_> {
     }
 
     fn members(&mut self, object: Node<'_>, walk: Walk) {
-        let length = self.description.len();
         for (name, member) in object.members() {
-            let inner = self.index.policy.property(walk, &name);
-            if Policy::is_over(inner) {
-                continue;
-            }
-            push_name(&mut self.description, &name);
-            self.node(member, inner);
-            self.description.truncate(length);
+            self.member(&name, member, walk);
         }
+    }
+
+    fn member(&mut self, name: &str, member: Node<'_>, walk: Walk) {
+        let inner = self.index.policy.property(walk, name);
+        if Policy::is_over(inner) {
+            return;
+        }
+        let length = self.description.len();
+        push_name(&mut self.description, name);
+        self.node(member, inner);
+        self.description.truncate(length);
     }
 
     /// The same for a value that is not part of the text.

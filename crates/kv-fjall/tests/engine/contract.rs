@@ -1,19 +1,22 @@
 //! The contract suite on fjall, in fresh folders, and over many lives of one folder.
 
-use crate::fixture::open;
+use crate::fixture::{open, small_set};
 use astrarium_kv::contract::{self, Ending};
+use astrarium_kv_fjall::{FjallEngine, Options};
 use std::cell::RefCell;
 use std::sync::Arc;
 
 #[test]
 fn keeps_the_contract() {
-    let folders = RefCell::new(Vec::new());
-    contract::check(&|| {
-        let folder = tempfile::tempdir().unwrap();
-        let engine = Arc::new(open(folder.path()));
-        folders.borrow_mut().push(folder);
-        engine
-    });
+    for options in [Options::default(), small_set()] {
+        let folders = RefCell::new(Vec::new());
+        contract::check(&|| {
+            let folder = tempfile::tempdir().unwrap();
+            let engine = Arc::new(FjallEngine::open(folder.path(), options.clone()).unwrap());
+            folders.borrow_mut().push(folder);
+            engine
+        });
+    }
 }
 
 #[test]

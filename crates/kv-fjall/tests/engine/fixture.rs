@@ -2,9 +2,10 @@
 
 use astrarium_kv::contract::block_on;
 use astrarium_kv::{
-    Direction, Engine, Error, Expectation, KeyRange, ScanLimit, ShardId, Snapshot, Space, Stamp, WriteBatch,
+    Direction, Engine, Error, Expectation, FAMILY_BYTES, KeyRange, ScanLimit, ShardId, Snapshot, Space,
+    Stamp, WriteBatch,
 };
-use astrarium_kv_fjall::{FjallEngine, Options};
+use astrarium_kv_fjall::{FjallEngine, Options, SetOptions};
 use bytes::Bytes;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +16,27 @@ pub(crate) fn open(folder: &Path) -> FjallEngine {
     FjallEngine::open(folder, Options::default()).unwrap()
 }
 
-/// Commits a batch of its own group: a body, a counter that is replaced, a log entry. All tell the number.
+/// Options with which a few groups make a run, and a few runs are merged.
+pub(crate) fn small_set() -> Options {
+    let set = SetOptions { memory_bytes: 2000, memory_fan: 3, run_fan: 3, block_bytes: 300 };
+    Options { set, ..Options::default() }
+}
+
+/// How many of the last numbers are in the family of keys that are removed again.
+const PASSING: u64 = 10;
+
+/// A key of the set that tells the number: one of many equal values, one of a value of its own, one that passes.
+fn set_key(family: u8, number: u64) -> Vec<u8> {
+    let mut key = vec![family; FAMILY_BYTES];
+    if family == b'b' {
+        key.extend(number.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes());
+    }
+    key.extend(number.to_be_bytes());
+    key
+}
+
+/// Commits a batch of its own group: a body, a counter that is replaced, a log entry, keys of the set. All tell the
+/// number.
 pub(crate) fn write(engine: &FjallEngine, number: u64, body_bytes: usize) -> Result<(), Error> {
     let mut batch = WriteBatch::new(SHARD, 0);
     let key = Bytes::copy_from_slice(&number.to_be_bytes());
@@ -23,6 +44,12 @@ pub(crate) fn write(engine: &FjallEngine, number: u64, body_bytes: usize) -> Res
     batch.put(Space::Body, key.clone(), body(number, body_bytes), Stamp::NONE);
     batch.put(Space::Meta, Bytes::from_static(b"last"), key, Stamp::NONE);
     batch.put(Space::Log, Bytes::from(vec![0; 8]), Bytes::new(), Stamp::key_at(0));
+    for family in [b'a', b'b', b'c'] {
+        batch.set.added.push(&set_key(family, number));
+    }
+    if number > PASSING {
+        batch.set.removed.push(&set_key(b'c', number - PASSING));
+    }
     let version = block_on(engine.commit(batch))?;
     assert_eq!(version.0, number);
     Ok(())
@@ -46,7 +73,20 @@ pub(crate) fn count(engine: &FjallEngine) -> u64 {
     assert_eq!(last.map_or(0, |last| u64::from_be_bytes(last[..].try_into().unwrap())), count);
     assert_eq!(scan_all(&*snapshot, Space::Log).len() as u64, count);
     assert_eq!(block_on(engine.shard(SHARD)).unwrap().version, count);
+    check_set(&*snapshot, count);
     count
+}
+
+fn check_set(snapshot: &dyn Snapshot, count: u64) {
+    for (family, first) in [(b'a', 1), (b'b', 1), (b'c', count.saturating_sub(PASSING) + 1)] {
+        let mut expected: Vec<_> = (first..=count).map(|number| set_key(family, number)).collect();
+        expected.sort_unstable();
+        let range = KeyRange::prefix(&[family; FAMILY_BYTES]);
+        let found = block_on(snapshot.scan_keys(&range, Direction::Forward, NO_LIMIT)).unwrap().keys;
+        assert_eq!(found.iter().collect::<Vec<_>>(), expected, "the keys of {count} batches");
+        let counted = block_on(snapshot.count_keys(&[family; FAMILY_BYTES])).unwrap();
+        assert_eq!(counted, expected.len() as u64);
+    }
 }
 
 pub(crate) fn scan_all(snapshot: &dyn Snapshot, space: Space) -> Vec<(Bytes, Bytes)> {

@@ -112,8 +112,8 @@ fn everything_can_be_checked() {
     }
     engine.close().unwrap();
     let engine = open(folder.path());
-    // Ten bodies, ten log entries, one counter; the state of one shard and the group record.
-    assert_eq!(engine.check_files().unwrap().entry_count, 23);
+    // Ten bodies, ten log entries, one counter; the state of one shard and the group record; thirty keys of the set.
+    assert_eq!(engine.check_files().unwrap().entry_count, 53);
     engine.close().unwrap();
     damage_largest_table(&folder.path().join("engine/keyspaces"));
     let found = FjallEngine::open(folder.path(), Options::default()).map(|engine| engine.check_files());

@@ -8,3 +8,5 @@ mod differential;
 mod fixture;
 mod folder;
 mod processes;
+mod set;
+mod set_damage;

@@ -3,7 +3,7 @@
 //! The test program starts itself with the name of one test and a folder in the environment; without the folder that
 //! test does nothing.
 
-use crate::fixture::{count, open, write};
+use crate::fixture::{count, open, small_set, write};
 use astrarium_kv::contract::block_on;
 use astrarium_kv::{Engine, Error, Space};
 use astrarium_kv_fjall::{FjallEngine, OpenError, Options};
@@ -34,7 +34,7 @@ fn child_writes_until_killed() {
     let Some(folder) = std::env::var_os(FOLDER) else {
         return;
     };
-    let engine = open(Path::new(&folder));
+    let engine = FjallEngine::open(Path::new(&folder), small_set()).unwrap();
     for number in count(&engine) + 1.. {
         write(&engine, number, 3000).unwrap();
         println!("acknowledged {number}");
@@ -46,7 +46,7 @@ fn child_writes_until_killed() {
 fn a_killed_process_loses_nothing_and_leaves_no_lock() {
     let folder = tempfile::tempdir().unwrap();
     let mut expected = 0;
-    for _ in 0..4 {
+    for _ in 0..6 {
         let mut child = start(this_program(), "child_writes_until_killed", folder.path());
         let mut numbers = acknowledged(&mut child);
         expected = numbers.by_ref().nth(60).unwrap();
@@ -58,8 +58,10 @@ fn a_killed_process_loses_nothing_and_leaves_no_lock() {
         child.wait().unwrap();
         expected = numbers.last().unwrap_or(expected);
     }
-    let found = count(&open(folder.path()));
+    let engine = open(folder.path());
+    let found = count(&engine);
     assert!(found >= expected, "{expected} were acknowledged, {found} are there");
+    engine.check_files().unwrap();
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! Every check gets an engine of its own from `open`, so that their order does not matter.
 //! Not here: what is specific to one engine (folders, damage, disk space); that is tested in its crate.
 
-use super::{commits, reads, shards};
+use super::{commits, reads, sets, shards};
 use crate::{
     CommitVersion, Direction, Engine, Error, Expectation, KeyRange, Reply, ScanBatch, ScanLimit, ShardId,
     ShardState, Snapshot, Space, Stamp, WriteBatch,
@@ -29,6 +29,11 @@ pub fn check(open: &dyn Fn() -> Arc<dyn Engine>) {
         commits::limits_are_enforced,
         commits::one_of_many_writers_wins,
         commits::writers_of_many_shards_do_not_mix,
+        sets::keys_come_and_go,
+        sets::the_last_batch_has_the_last_word,
+        sets::walks_respect_ranges_and_limits,
+        sets::many_keys_are_kept_in_order,
+        sets::short_keys_are_refused,
         shards::versions_have_no_gaps,
         shards::fences_refuse_old_epochs,
         shards::fences_apply_to_batches_already_waiting,
@@ -71,7 +76,9 @@ pub fn check_reopen(open: &dyn Fn() -> Arc<dyn Engine>, ending: Ending) {
             assert_eq!(key[..], (index as u64 + 1).to_be_bytes());
             assert_eq!(value[..], [index as u8 + 1]);
         }
+        sets::holds_rounds(&*engine.snapshot(), round - 1);
         let mut batch = WriteBatch::new(shard, round - 1);
+        sets::change_in_round(&mut batch, round);
         batch.high_water = round * 10;
         batch.tallies = [-1, 7];
         if round > 1 {
@@ -84,6 +91,7 @@ pub fn check_reopen(open: &dyn Fn() -> Arc<dyn Engine>, ending: Ending) {
         batch.fence(shard);
         assert_eq!(commit(&*engine, batch).expect("commit after reopening"), CommitVersion(round));
         assert_eq!(scan_all(&*engine.snapshot(), Space::Meta), [(number_key(round), Bytes::new())]);
+        sets::holds_rounds(&*engine.snapshot(), round);
         if ending == Ending::Close {
             engine.close().expect("close");
         }

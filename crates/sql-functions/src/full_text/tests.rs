@@ -146,6 +146,25 @@ fn rare_terms_in_short_texts_come_first() {
     assert!(odd.is_finite());
 }
 
+/// Worked out by hand from the formula with 1.2 and 0.75: four documents of four words on average.
+#[test]
+fn scores_are_those_of_the_formula() {
+    let statistics = Statistics { document_count: 4.0, word_count: 16.0 };
+    for (hit_count, found, length, expected) in [
+        // ln 2 times 2.2 / 1.75, 4.4 / 3.2, 2.2 / 2.65.
+        (2.0, 1, 2, 0.871_385),
+        (2.0, 2, 4, 0.953_077),
+        (2.0, 1, 6, 0.575_443),
+        // ln(1 + 1.5 / 3.5) times 1, and ln(1 + 3.5 / 1.5) times 1.
+        (3.0, 1, 4, 0.356_675),
+        (1.0, 1, 4, 1.203_973),
+        (2.0, 0, 4, 0.0),
+    ] {
+        let score = bm25(&statistics, hit_count, found, length);
+        assert!((score - expected).abs() < 1e-6, "{hit_count}, {found}, {length}: {score}");
+    }
+}
+
 #[test]
 fn hostile_searches_take_little_time() {
     let text = "ab ".repeat(100_000);

@@ -14,7 +14,8 @@ use crate::ast::{BinaryOperator, Expression, ExpressionKind, LogicalOperator, Un
 use crate::span::Span;
 use crate::token::{Keyword, Symbol, TokenKind};
 
-/// How tightly an operator binds; a higher level binds tighter.
+/// How tightly an operator binds; a higher level binds tighter. The ladder is that of the service's own grammar: shifts
+/// stand with the comparisons, the operators on bits with addition, and NOT with the signs.
 mod level {
     /// Entries that wait for their own token.
     pub(super) const BARRIER: u8 = 0;
@@ -22,18 +23,16 @@ mod level {
     pub(super) const COALESCE: u8 = 2;
     pub(super) const OR: u8 = 3;
     pub(super) const AND: u8 = 4;
-    pub(super) const NOT: u8 = 5;
     /// IN, LIKE and BETWEEN.
-    pub(super) const MEMBERSHIP: u8 = 6;
-    pub(super) const COMPARISON: u8 = 7;
-    pub(super) const BIT_OR: u8 = 8;
-    pub(super) const BIT_XOR: u8 = 9;
-    pub(super) const BIT_AND: u8 = 10;
-    pub(super) const SHIFT: u8 = 11;
-    pub(super) const CONCATENATION: u8 = 12;
-    pub(super) const ADDITION: u8 = 13;
-    pub(super) const MULTIPLICATION: u8 = 14;
-    pub(super) const PREFIX: u8 = 15;
+    pub(super) const MEMBERSHIP: u8 = 5;
+    /// Comparisons and shifts.
+    pub(super) const COMPARISON: u8 = 6;
+    pub(super) const CONCATENATION: u8 = 7;
+    /// Addition, subtraction, and the operators on bits.
+    pub(super) const ADDITION: u8 = 8;
+    pub(super) const MULTIPLICATION: u8 = 9;
+    /// Signs, `~` and NOT.
+    pub(super) const PREFIX: u8 = 10;
 }
 
 /// Something that waits for the operand to its right.
@@ -59,7 +58,6 @@ impl Pending {
             Self::Coalesce { .. } => level::COALESCE,
             Self::Logical { operator: LogicalOperator::Or, .. } => level::OR,
             Self::Logical { operator: LogicalOperator::And, .. } => level::AND,
-            Self::Prefix { operator: UnaryOperator::Not, .. } => level::NOT,
             Self::Like { .. } | Self::BetweenHigh { .. } => level::MEMBERSHIP,
             Self::Binary { operator, .. } => binary_level(*operator),
             Self::Prefix { .. } => level::PREFIX,
@@ -129,7 +127,8 @@ impl Parser<'_> {
             }
             TokenKind::Symbol(Symbol::Colon) => self.otherwise(base, operand),
             TokenKind::Symbol(Symbol::DoubleQuestion) => {
-                let left = self.reduce_strictly(base, operand, level::COALESCE)?;
+                // The one operator that groups from the right: what waits on its level goes on waiting.
+                let left = self.reduce_strictly(base, operand, level::COALESCE + 1)?;
                 self.advance();
                 self.wait(Pending::Coalesce { left })
             }
@@ -417,12 +416,9 @@ fn binary_level(operator: BinaryOperator) -> u8 {
     };
     match operator {
         Multiply | Divide | Remainder => level::MULTIPLICATION,
-        Add | Subtract => level::ADDITION,
+        Add | Subtract | BitAnd | BitXor | BitOr => level::ADDITION,
         Concatenate => level::CONCATENATION,
-        ShiftLeft | ShiftRight | ShiftRightZero => level::SHIFT,
-        BitAnd => level::BIT_AND,
-        BitXor => level::BIT_XOR,
-        BitOr => level::BIT_OR,
-        Equal | NotEqual | Less | LessOrEqual | Greater | GreaterOrEqual => level::COMPARISON,
+        ShiftLeft | ShiftRight | ShiftRightZero | Equal | NotEqual | Less | LessOrEqual | Greater
+        | GreaterOrEqual => level::COMPARISON,
     }
 }

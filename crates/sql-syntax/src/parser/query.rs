@@ -162,7 +162,15 @@ impl Parser<'_> {
     fn order_by(&mut self, height: &mut u32) -> Parsed<OrderBy> {
         let start = self.advance();
         self.expect(Keyword::By, "BY")?;
-        if self.accept(Keyword::Rank) {
+        // RANK is a name as well; the clause is one only before a function's name.
+        let scored = match self.following.kind {
+            TokenKind::Identifier => true,
+            TokenKind::Keyword(keyword) => {
+                keyword.is_name() || matches!(keyword, Keyword::Left | Keyword::Right)
+            }
+            _ => false,
+        };
+        if scored && self.accept(Keyword::Rank) {
             let score = self.tracked(height)?;
             if self.accept(Keyword::Asc) || self.accept(Keyword::Desc) {
                 let message =

@@ -15,11 +15,12 @@ use crate::json::Json;
 use crate::server::{EngineKind, START_SECONDS, open_engine, runtime};
 use astrarium_database::definition::container::ContainerDefinition;
 use astrarium_database::definition::database::DatabaseDefinition;
+use astrarium_database::definition::throughput::Throughput;
 use astrarium_database::partition::{EffectiveRange, PartitionKey};
 use astrarium_database::value::{Value, json};
 use astrarium_database::{
-    Account, Conditions, Container, Env, Error, FeedScope, IndexUse, Limits, Link, NewContainer, Query,
-    QueryScope, Resume, WriteMode, WriteOptions,
+    Account, Conditions, Container, Env, Error, FeedScope, IndexDirective, IndexUse, Limits, Link,
+    NewContainer, Query, QueryScope, Resume, WriteMode, WriteOptions,
 };
 use astrarium_env::{ManualClock, Random};
 use std::collections::BTreeSet;
@@ -36,6 +37,7 @@ const NOWHERE: &str = "{\"paths\":[\"/no/where\"],\"kind\":\"Hash\",\"version\":
 /// An account of a test.
 pub struct Stage {
     account: Account,
+    clock: ManualClock,
     container_count: usize,
     /// Removed when the stage is gone.
     _folder: Option<TempDir>,
@@ -73,7 +75,7 @@ impl Stage {
     /// An empty account with one database.
     pub fn new(engine: EngineKind) -> Stage {
         let clock = ManualClock::at_seconds(START_SECONDS);
-        let env = Env::new(Box::new(clock), Random::from_seed(1));
+        let env = Env::new(Box::new(clock.clone()), Random::from_seed(1));
         let (engine, folder) = open_engine(engine);
         let account = runtime().block_on(async {
             let account = Account::open(engine, env).await.expect("open an empty account");
@@ -82,26 +84,32 @@ impl Stage {
             account.create_database(&database, None).await.expect("make a database");
             account
         });
-        Stage { account, container_count: 0, _folder: folder }
+        Stage { account, clock, container_count: 0, _folder: folder }
     }
 
     /// Makes the containers of a definition and fills them.
     pub fn furnish(&mut self, definition: &Json, documents: &[String]) -> Result<Set, String> {
-        let spread = self.container(definition, documents)?;
+        let spread = self.container(definition, None, documents)?;
         let ids = documents
             .iter()
             .map(|document| Json::parse(document)?.get("id").map(Json::to_string).ok_or("no id".to_owned()));
         let ids: BTreeSet<String> = ids.collect::<Result<_, String>>()?;
         let alone = ids.len() == documents.len() && definition.get("uniqueKeyPolicy").is_none();
-        let together = if alone { Some(self.container(&moved(definition), documents)?) } else { None };
+        let together = if alone { Some(self.container(&moved(definition), None, documents)?) } else { None };
         Ok(Set { spread, together, document_count: documents.len() })
     }
 
-    fn container(&mut self, definition: &Json, documents: &[String]) -> Result<Arc<Container>, String> {
+    /// Makes one container and fills it. Throughput decides how many ranges it has: 10,000 is one, 24,000 are four.
+    pub fn container(
+        &mut self,
+        definition: &Json,
+        throughput: Option<u32>,
+        documents: &[String],
+    ) -> Result<Arc<Container>, String> {
         self.container_count += 1;
         let body = definition_body(definition, self.container_count)?;
         let definition = ContainerDefinition::from_json(&body).map_err(|error| error.to_string())?;
-        let new = NewContainer { definition, throughput: None };
+        let new = NewContainer { definition, throughput: throughput.map(Throughput::Manual) };
         runtime().block_on(async {
             let container = self.account.create_container(Link::Name("d"), &new).await;
             let container = container.map_err(|error| error.to_string())?;
@@ -116,8 +124,11 @@ impl Stage {
         let text = json::Text::parse(document.as_bytes()).map_err(|error| error.to_string())?;
         let key = container.definition.partition_key.extract(text.root());
         let conditions = Conditions::default();
-        let options =
-            WriteOptions { partition_key: Some(&key), conditions: &conditions, index_excluded: false };
+        let options = WriteOptions {
+            partition_key: Some(&key),
+            conditions: &conditions,
+            index_directive: IndexDirective::Default,
+        };
         let written =
             self.account.write_document(container, WriteMode::Upsert, document.as_bytes(), options).await;
         written.map(drop).map_err(|error| error.to_string())
@@ -134,9 +145,7 @@ impl Stage {
             index_use: IndexUse::ByCost,
         };
         if let Some(key) = &setting.key {
-            let key = PartitionKey::parse_header(key).map_err(|error| error.to_string())?;
-            let scope = self.account.partition_scope(&set.spread, &key).map_err(|error| error.to_string())?;
-            let scope = QueryScope::Given(scope);
+            let scope = self.partition(&set.spread, key)?;
             return Ok(vec![
                 way("key", scope.clone(), ONE_PAGE),
                 way("key, pages of 1", scope.clone(), 1),
@@ -234,9 +243,34 @@ impl Stage {
         runtime().block_on(removed).map(drop).map_err(|error| error.to_string())
     }
 
+    /// The clock, which stands until it is moved.
+    pub fn clock(&self) -> &ManualClock {
+        &self.clock
+    }
+
+    /// One partition, or those whose keys begin so.
+    pub fn partition(&self, container: &Arc<Container>, key: &str) -> Result<QueryScope, String> {
+        let key = PartitionKey::parse_header(key).map_err(|error| error.to_string())?;
+        self.account
+            .partition_scope(container, &key)
+            .map(QueryScope::Given)
+            .map_err(|error| error.to_string())
+    }
+
+    /// One range.
+    pub fn range(id: u32) -> QueryScope {
+        QueryScope::Given(FeedScope::Range(id))
+    }
+
+    /// Everything, in so many slices.
+    pub fn slices(container: &Container, count: u32) -> Vec<QueryScope> {
+        let slices = EffectiveRange::equal_slices(count, &container.definition.partition_key);
+        slices.into_iter().map(|slice| QueryScope::Given(FeedScope::Slice(slice))).collect()
+    }
+
     /// How a query would run.
     pub fn explain(&self, query: &Query, set: &Set) -> Result<String, Error> {
-        self.account.explain_query(&set.spread, query)
+        self.account.plan_text(&set.spread, query)
     }
 }
 

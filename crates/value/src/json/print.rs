@@ -44,6 +44,16 @@ impl Value {
             }
         }
     }
+
+    /// Whether JSON can say all of the value: it has no NaN and no infinity.
+    pub fn is_json(&self) -> bool {
+        match self {
+            Value::Undefined | Value::Null | Value::Bool(_) | Value::String(_) => true,
+            Value::Number(number) => number.is_finite(),
+            Value::Array(values) => values.iter().all(Value::is_json),
+            Value::Object(object) => object.iter().all(|(_, value)| value.is_json()),
+        }
+    }
 }
 
 /// Appends text as a JSON string; only quotes, backslashes and control characters are escaped.

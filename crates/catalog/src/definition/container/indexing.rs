@@ -92,6 +92,22 @@ impl Default for IndexingPolicy {
     }
 }
 
+impl IndexingPolicy {
+    /// Whether both ask for the same entries, whatever the order of their paths. Neither mode is [`IndexingMode::None`].
+    pub(super) fn has_same_indexes(&self, other: &IndexingPolicy) -> bool {
+        let same = |own: &[IndexPath], others: &[IndexPath]| {
+            own.iter().collect::<BTreeSet<_>>() == others.iter().collect::<BTreeSet<_>>()
+        };
+        self.automatic == other.automatic
+            && same(&self.included, &other.included)
+            && same(&self.excluded, &other.excluded)
+            && self.composite == other.composite
+            && self.spatial == other.spatial
+            && self.vector == other.vector
+            && self.full_text == other.full_text
+    }
+}
+
 /// Reads the `indexingPolicy` member of a container.
 pub(super) fn from_json(container: &Members<'_>) -> Result<IndexingPolicy, Invalid> {
     let Some(body) = container.object("indexingPolicy", "indexingPolicy")? else {

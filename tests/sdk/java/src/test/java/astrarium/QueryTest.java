@@ -314,6 +314,19 @@ class QueryTest {
     }
 
     @OverBothSchemes
+    void advice(String scheme) throws Exception {
+        try (Fixture fixture = Fixture.over(scheme)) {
+            CosmosContainer container = people(fixture);
+            String query = "SELECT VALUE c.id FROM c WHERE CONTAINS(c.name, 'a')";
+            var options = new CosmosQueryRequestOptions().setQueryAdviceEnabled(true);
+            var first = container.queryItems(query, options, JsonNode.class).iterableByPage(1).iterator().next();
+            contains(first.getQueryAdvice(), "QA1002");
+            var silent = container.queryItems(query, new CosmosQueryRequestOptions(), JsonNode.class).iterableByPage(1);
+            assertEquals(null, silent.iterator().next().getQueryAdvice());
+        }
+    }
+
+    @OverBothSchemes
     void charges(String scheme) throws Exception {
         try (Fixture fixture = Fixture.over(scheme)) {
             CosmosContainer container = fixture.container("many");

@@ -1,0 +1,145 @@
+//! New generations of a container's index: decided when a definition changes, built in steps beside requests, brought into
+//! use when complete.
+//!
+//! In: definitions, and calls of [`Account::build_indexes`] from whoever runs background work. Out: commits of the catalog
+//! that say which generation is in use and which is under construction; `store::rebuild` does the steps.
+//! Invariants
+//! - Queries use the active generation only, and make sure that it was not given up before their snapshot (`queries`), so
+//!   their answers are right at any time.
+//! - Everything needed to go on after a kill is in storage; a construction that nobody needs any more is marked to be swept
+//!   in the commit that gives it up.
+
+use crate::{Account, Error, Link};
+use astrarium_catalog::container::{Container, former_definition};
+use astrarium_catalog::definition::container::ContainerDefinition;
+use astrarium_catalog::records;
+use astrarium_keys::index_state::{Building, GenerationsRecord};
+use astrarium_keys::record::KeyRangeRow;
+use astrarium_kv::{self as kv, Snapshot};
+use astrarium_store::rebuild::{BuildStep, build_step, watermark};
+use std::sync::Arc;
+
+impl Account {
+    /// Does a bounded part of building the indexes of containers whose policies changed, one container after another;
+    /// false when there is nothing to do.
+    pub async fn build_indexes(&self) -> Result<bool, Error> {
+        let snapshot = self.engine().snapshot();
+        let after = *self.shared.last_built.lock();
+        let next = match records::next_to_build(&*snapshot, after).await? {
+            None if after.is_some() => records::next_to_build(&*snapshot, None).await?,
+            next => next,
+        };
+        *self.shared.last_built.lock() = next;
+        let Some(rid) = next else { return Ok(false) };
+        let database =
+            rid.database_part().ok_or_else(|| Error::Bug("a container has a database".to_owned()))?;
+        let container = match self.container(Link::Rid(database), Link::Rid(rid)).await {
+            Ok(container) => container,
+            // Removed a moment ago; its record went with it.
+            Err(Error::NotFound) => return Ok(true),
+            Err(error) => return Err(error),
+        };
+        match self.build_container(&container).await {
+            Err(Error::RetryWith) => {
+                self.shared.containers.forget(rid);
+                Ok(true)
+            }
+            other => other.map(|()| true),
+        }
+    }
+
+    /// One step for one container.
+    async fn build_container(&self, container: &Arc<Container>) -> Result<(), Error> {
+        let Some(building) = container.generations.building else { return Err(Error::RetryWith) };
+        let indexes = self.indexes(container);
+        for range in &container.ranges {
+            let step = build_step(self.engine(), self.env(), range, &indexes, building.construction).await;
+            match step {
+                Ok(BuildStep::Moved) => return Ok(()),
+                Ok(BuildStep::Complete) => {}
+                Err(astrarium_store::Error::Storage(kv::Error::Fenced { .. })) => {
+                    return Err(Error::RetryWith);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.activate(container, building).await
+    }
+
+    /// Brings a complete generation into use.
+    async fn activate(&self, container: &Container, building: Building) -> Result<(), Error> {
+        let snapshot = self.engine().snapshot();
+        let old = records::generations(&*snapshot, container.rid()).await?;
+        if old.version != container.generations.version {
+            return Err(Error::RetryWith);
+        }
+        let rows = records::ranges(&*snapshot, container.rid()).await?;
+        let new = GenerationsRecord { active: building.generation, ..GenerationsRecord::default() };
+        let mut batch = records::batch();
+        records::stage_generations(&mut batch, container.rid(), &rows, &old, &new);
+        records::expect_present(&mut batch, &container.resource);
+        match self.engine().commit(batch).await {
+            Ok(_) => {
+                self.shared.containers.forget(container.rid());
+                Ok(())
+            }
+            Err(kv::Error::Conflict { .. }) => Err(Error::RetryWith),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// How far the index of a container is with following its policy, in percent; 100 when it does.
+    pub async fn index_progress(&self, container: &Container) -> Result<u8, Error> {
+        let Some(building) = container.generations.building else { return Ok(100) };
+        let snapshot = self.engine().snapshot();
+        let (mut done, mut all) = (0.0, 0.0);
+        for range in &container.ranges {
+            let documents = self.range_usage(range).await?.documents as f64;
+            let mark = watermark(&*snapshot, range.shard.0, building.construction).await?;
+            let share = mark.map_or(0.0, |mark| match mark.last {
+                Some(_) if mark.is_complete() => 1.0,
+                Some(last) => {
+                    let first = range.first_number();
+                    mark.built.saturating_sub(first) as f64 / last.saturating_sub(first).max(1) as f64
+                }
+                None => 0.0,
+            });
+            // Even an empty range takes a step.
+            all += documents + 1.0;
+            done += (documents + 1.0) * share;
+        }
+        Ok(((done / all * 100.0) as u8).min(99))
+    }
+}
+
+/// What becomes of the generations of an index when a container's definition changes; `None` if nothing does.
+pub(crate) async fn next_generations(
+    snapshot: &dyn Snapshot,
+    rows: &[KeyRangeRow],
+    generations: &GenerationsRecord,
+    (old, new): (&ContainerDefinition, &ContainerDefinition),
+    next_construction: impl FnOnce() -> u64,
+) -> Result<Option<GenerationsRecord>, Error> {
+    let former = former_definition(generations)?;
+    let active_definition = former.as_ref().unwrap_or(old);
+    if new.has_same_indexes(active_definition) {
+        let settled = GenerationsRecord { active: generations.active, ..GenerationsRecord::default() };
+        return Ok(generations.building.is_some().then_some(settled));
+    }
+    if generations.building.is_some() && new.has_same_indexes(old) {
+        return Ok(None);
+    }
+    let building = generations.building.map(|building| building.generation);
+    let mut used = vec![Some(generations.active), building];
+    for row in rows {
+        used.extend(records::generations_to_sweep_of(snapshot, row.shard).await?.into_iter().map(Some));
+    }
+    // Sweeping is behind by hundreds of changes: later.
+    let generation = (1..=u8::MAX).find(|number| !used.contains(&Some(*number))).ok_or(Error::Busy)?;
+    Ok(Some(GenerationsRecord {
+        version: 0,
+        active: generations.active,
+        building: Some(Building { generation, construction: next_construction() }),
+        definition: crate::containers::definition_text(active_definition),
+    }))
+}

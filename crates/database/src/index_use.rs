@@ -1,0 +1,164 @@
+//! What a container's indexes do for a query: chosen for running it, told to those who ask, refused where the policy says so.
+
+use crate::queries::{Query, innermost};
+use crate::{Account, Error, Limits, QueryScope};
+use astrarium_catalog::container::Container;
+use astrarium_index::Access;
+use astrarium_sql_exec::IndexPlan;
+use astrarium_sql_plan::needs::{
+    Computed, composite_spec, index_only, needs, order_need, single_spec, used_paths,
+};
+use astrarium_sql_plan::plan::Order;
+use astrarium_sql_plan::{Catalog, QueryPlan};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// The indexes that a query uses, and those that would help it, as policies write them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct IndexUtilization {
+    /// Paths whose index serves.
+    pub utilized_single: Vec<String>,
+    /// Paths that the policy leaves out.
+    pub potential_single: Vec<String>,
+    /// Composite indexes that serve.
+    pub utilized_composite: Vec<Vec<String>>,
+    /// Composite indexes that the policy could add.
+    pub potential_composite: Vec<Vec<String>>,
+}
+
+impl Account {
+    /// What a container's indexes could do for a query; refuses an order that no index has.
+    pub(crate) fn index_plan(
+        &self,
+        container: &Arc<Container>,
+        plan: &QueryPlan,
+    ) -> Result<Option<IndexPlan>, Error> {
+        let indexes = self.indexes(container);
+        let set = &indexes.active;
+        let computed = Computed::of(&container.definition);
+        let order_paths = order_need(plan, &computed);
+        let order = order_paths.as_ref().and_then(|order| set.order(order));
+        if let (Some([path]), Order::Keys(_), None) = (order_paths.as_deref(), &plan.order, &order)
+            && !path.path.is_repeated()
+        {
+            return Err(Error::invalid(
+                "The index path corresponding to the specified order-by item is excluded.",
+            ));
+        }
+        if !set.is_used() {
+            return Ok(None);
+        }
+        let access = set.access(&needs(plan, &computed).need);
+        let only = index_only(plan, &computed);
+        Ok(Some(IndexPlan { access, order, only, indexes }))
+    }
+
+    /// Refuses a query with a filter that no index serves: for clients that forbid scans.
+    pub fn check_no_scan(&self, container: &Arc<Container>, query: &Query) -> Result<(), Error> {
+        let plan = query.plan(Catalog { container: Some(&container.definition) })?;
+        let plan = innermost(&plan);
+        let has_filter = plan.filters.iter().any(|filters| !filters.is_empty());
+        let index = self.index_plan(container, plan)?;
+        let scans = index.is_none_or(|index| index.access == Access::Everything);
+        if plan.reads_documents() && has_filter && scans {
+            return Err(Error::invalid(
+                "An invalid query has been specified with filters against path(s) excluded from indexing. Consider \
+                 adding allow scan header in the request.",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The indexes that a query uses, and those that would help it.
+    pub fn index_utilization(
+        &self,
+        container: &Arc<Container>,
+        query: &Query,
+    ) -> Result<IndexUtilization, Error> {
+        let plan = query.plan(Catalog { container: Some(&container.definition) })?;
+        let indexes = self.indexes(container);
+        let set = &indexes.active;
+        let used = used_paths(&plan, &Computed::of(&container.definition));
+        let mut utilization = IndexUtilization::default();
+        for path in used.single {
+            let list = match set.is_used() && set.covers(&path.path) {
+                true => &mut utilization.utilized_single,
+                false => &mut utilization.potential_single,
+            };
+            list.push(single_spec(&path.path));
+        }
+        for paths in used.composite {
+            let list = match set.order(&paths).is_some() {
+                true => &mut utilization.utilized_composite,
+                false => &mut utilization.potential_composite,
+            };
+            list.push(paths.iter().map(composite_spec).collect());
+        }
+        Ok(utilization)
+    }
+
+    /// Prints the plan of a query.
+    pub fn plan_text(&self, container: &Container, query: &Query) -> Result<String, Error> {
+        let plan = query.plan(Catalog { container: Some(&container.definition) })?;
+        Ok(astrarium_sql_plan::explain::explain(&plan))
+    }
+
+    /// Prints how a query runs: its plan, the indexes it can use, and what its first page really looked at.
+    pub async fn explain_query(
+        &self,
+        container: &Arc<Container>,
+        query: &Query,
+        scope: &QueryScope,
+        limits: Limits,
+    ) -> Result<String, Error> {
+        let plan = query.plan(Catalog { container: Some(&container.definition) })?;
+        let mut text = astrarium_sql_plan::explain::explain(&plan);
+        let index = self.index_plan(container, innermost(&plan))?;
+        match &index {
+            None => text.push_str("index: none, the policy has no index\n"),
+            Some(index) => {
+                let _ = writeln!(text, "index for the filter: {}", shown(&index.access));
+                if let Some(order) = &index.order {
+                    let direction = if order.backward { " backwards" } else { "" };
+                    let _ = writeln!(text, "index for the order: {}{direction}", order.shown);
+                }
+                if let Some(only) = &index.only {
+                    let _ = writeln!(text, "answer from the index alone: {only:?}");
+                }
+            }
+        }
+        let page = self.query_documents(container, query, scope, None, limits).await?;
+        let more = if page.resume.is_some() { ", more to come" } else { "" };
+        let _ = writeln!(
+            text,
+            "first page: {} rows{more}; looked at {} index entries and {} documents ({} bytes){}; {} microseconds, {} RU",
+            page.rows.len(),
+            page.index_entries,
+            page.documents,
+            page.document_bytes,
+            if page.in_index_order { ", in the order of the index" } else { "" },
+            page.micros,
+            page.charge,
+        );
+        Ok(text)
+    }
+}
+
+/// An access for people.
+fn shown(access: &Access) -> String {
+    let list = |parts: &[Access], word: &str| {
+        let parts: Vec<String> = parts.iter().map(shown).collect();
+        format!("({})", parts.join(word))
+    };
+    match access {
+        Access::Everything => "none, all documents are looked at".to_owned(),
+        Access::Nothing => "none, no document can pass".to_owned(),
+        Access::Entries(served) => {
+            let points = served.ranges.iter().filter(|range| range.is_point).count();
+            let exact = if served.exact { "" } else { ", checked again" };
+            format!("{} [{} terms, {} ranges{exact}]", served.shown, points, served.ranges.len() - points)
+        }
+        Access::All(parts) => list(parts, " and "),
+        Access::Any(parts) => list(parts, " or "),
+    }
+}

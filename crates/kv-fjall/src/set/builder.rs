@@ -1,0 +1,89 @@
+//! Turns sorted keys into the blocks, the index and the family sums of a part.
+//!
+//! In: keys, rising strictly, each there or removed. Out: blocks into a [`Sink`], then an [`Index`] and [`Families`].
+//! Memory is bounded by a block and the index.
+
+use super::block::{BLOCK_BYTES_MAX, BlockBuilder};
+use super::families::{Families, family_of};
+use super::index::{Content, Index};
+use astrarium_kv::Error;
+
+/// Takes finished blocks, one after the other.
+pub(super) trait Sink {
+    /// Takes a block and tells how many bytes it occupies there.
+    fn take(&mut self, block: &[u8]) -> Result<u64, Error>;
+}
+
+impl Sink for Vec<u8> {
+    fn take(&mut self, block: &[u8]) -> Result<u64, Error> {
+        self.extend_from_slice(block);
+        Ok(block.len() as u64)
+    }
+}
+
+/// A part on its way.
+pub(super) struct PartBuilder<S> {
+    pub(super) sink: S,
+    block_bytes: usize,
+    block: BlockBuilder,
+    /// Removals in the block.
+    removed_count: u64,
+    index: Index,
+    families: Families,
+    first: Vec<u8>,
+    /// The last key of the block before.
+    before: Vec<u8>,
+}
+
+impl<S: Sink> PartBuilder<S> {
+    /// Blocks of about this size, the first of which will lie at `start`.
+    pub(super) fn new(sink: S, start: u64, block_bytes: usize) -> PartBuilder<S> {
+        PartBuilder {
+            sink,
+            block_bytes: block_bytes.min(BLOCK_BYTES_MAX),
+            block: BlockBuilder::default(),
+            removed_count: 0,
+            index: Index::starting_at(start),
+            families: Families::default(),
+            first: Vec::new(),
+            before: Vec::new(),
+        }
+    }
+
+    /// Appends a key, which must be above the last one.
+    #[inline]
+    pub(super) fn push(&mut self, key: &[u8], is_removed: bool) -> Result<(), Error> {
+        debug_assert!(self.block.last() < key, "keys rise");
+        if self.block.byte_count() >= self.block_bytes {
+            self.end_block()?;
+        }
+        if self.block.entry_count() == 0 {
+            self.first.clear();
+            self.first.extend_from_slice(key);
+        }
+        self.block.push(key, is_removed);
+        self.families.add(family_of(key)?, if is_removed { -1 } else { 1 });
+        self.removed_count += u64::from(is_removed);
+        Ok(())
+    }
+
+    fn end_block(&mut self) -> Result<(), Error> {
+        let byte_count = self.sink.take(self.block.finish())?;
+        let removed_count = std::mem::take(&mut self.removed_count);
+        let content = Content { byte_count, entry_count: self.block.entry_count() as u64, removed_count };
+        self.index.push(&self.before, &self.first, content);
+        self.before.clear();
+        self.before.extend_from_slice(self.block.last());
+        self.block.clear();
+        Ok(())
+    }
+
+    /// The sink with all blocks, and what is known of them. The families are as counted from the keys.
+    pub(super) fn finish(mut self) -> Result<(S, Index, Families), Error> {
+        if self.block.entry_count() > 0 {
+            self.end_block()?;
+        }
+        self.index.finish(&self.before);
+        Ok((self.sink, self.index, self.families))
+    }
+}

@@ -1,0 +1,169 @@
+//! Where the committer, the merger and the engine's end meet.
+//!
+//! In: news of new parts, of merges, of trouble. Out: somebody wakes.
+//! Invariants
+//! - The merger is woken only when it sleeps and there is work; nothing wakes while nothing is committed.
+//! - The committer waits only while memory is full and merging goes on. When merging is in trouble (a full disk), commits
+//!   are refused instead, until it succeeds again.
+
+use super::parts::Parts;
+use super::{SetOptions, policy};
+use crate::health;
+use astrarium_kv::Error;
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Parts in memory may hold so many times what makes a run before commits wait.
+const MEMORY_TIMES_MAX: u64 = 3;
+
+/// How long the merger sleeps before it tries again what failed.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+pub(crate) struct Control {
+    pub(super) options: SetOptions,
+    state: Mutex<State>,
+    /// The merger sleeps here.
+    work: Condvar,
+    /// The committer, and whoever waits for merges, sleep here.
+    merged: Condvar,
+    /// Changes of groups up to this one are in runs.
+    merged_group: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    is_merger_asleep: bool,
+    is_stopped: bool,
+    /// Why the last merge failed.
+    trouble: Option<String>,
+}
+
+/// What the merger wakes for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wake {
+    /// There may be work.
+    Work,
+    /// The engine ends.
+    Stop,
+}
+
+impl Control {
+    pub(crate) fn new(options: SetOptions, merged_group: u64) -> Control {
+        Control {
+            options,
+            state: Mutex::default(),
+            work: Condvar::new(),
+            merged: Condvar::new(),
+            merged_group: merged_group.into(),
+        }
+    }
+
+    /// Bytes of a block.
+    pub(crate) fn block_bytes(&self) -> usize {
+        self.options.block_bytes
+    }
+
+    /// The last group whose changes are in runs: fjall need not keep its block, nor those before.
+    pub(crate) fn merged_group(&self) -> u64 {
+        self.merged_group.load(Ordering::Acquire)
+    }
+
+    /// Tells that these are the parts now, after a group was published.
+    pub(crate) fn grown(&self, parts: &Parts) {
+        let state = self.state.lock();
+        if state.is_merger_asleep && policy::choose(parts, &self.options, policy::Scope::All).is_some() {
+            self.work.notify_one();
+        }
+    }
+
+    /// Tells that a merge is done, and up to which group changes are in runs.
+    pub(super) fn merged(&self, merged_group: u64) {
+        self.merged_group.store(merged_group, Ordering::Release);
+        self.state.lock().trouble = None;
+        self.merged.notify_all();
+    }
+
+    /// Waits while memory is full. An error when merging is in trouble; it may go on later.
+    pub(crate) fn wait_for_room(&self, parts: impl Fn() -> Arc<Parts>) -> Result<(), Error> {
+        let memory_bytes_max = self.options.memory_bytes * MEMORY_TIMES_MAX;
+        if parts().memory_bytes() < memory_bytes_max {
+            return Ok(());
+        }
+        let mut state = self.state.lock();
+        while parts().memory_bytes() >= memory_bytes_max {
+            if let Some(trouble) = &state.trouble {
+                return Err(Error::Unavailable { reason: trouble.clone() });
+            }
+            if state.is_stopped {
+                return Err(health::closed());
+            }
+            self.merged.wait(&mut state);
+        }
+        Ok(())
+    }
+
+    /// Why commits are refused now, if they are.
+    pub(crate) fn refusal(&self, parts: &Parts) -> Option<String> {
+        let is_full = parts.memory_bytes() >= self.options.memory_bytes * MEMORY_TIMES_MAX;
+        self.state.lock().trouble.clone().filter(|_| is_full)
+    }
+
+    /// Waits until there is nothing to merge, or merging is in trouble.
+    pub(crate) fn wait_until_settled(&self, parts: impl Fn() -> Arc<Parts>) -> Result<(), Error> {
+        let mut state = self.state.lock();
+        loop {
+            if let Some(trouble) = &state.trouble {
+                return Err(Error::Unavailable { reason: trouble.clone() });
+            }
+            if state.is_stopped {
+                return Err(health::closed());
+            }
+            let is_due = policy::choose(&parts(), &self.options, policy::Scope::All).is_some();
+            if state.is_merger_asleep && !is_due {
+                return Ok(());
+            }
+            self.merged.wait(&mut state);
+        }
+    }
+
+    /// The merger sleeps until there is work, as `is_due` tells, or it is stopped.
+    pub(super) fn sleep(&self, is_due: impl Fn() -> bool) -> Wake {
+        let mut state = self.state.lock();
+        loop {
+            if state.is_stopped {
+                return Wake::Stop;
+            }
+            if is_due() {
+                state.is_merger_asleep = false;
+                return Wake::Work;
+            }
+            state.is_merger_asleep = true;
+            self.merged.notify_all();
+            self.work.wait(&mut state);
+        }
+    }
+
+    /// The merger is in trouble and sleeps for a while.
+    pub(super) fn sleep_in_trouble(&self, trouble: String) -> Wake {
+        let mut state = self.state.lock();
+        state.trouble = Some(trouble);
+        self.merged.notify_all();
+        if !state.is_stopped {
+            self.work.wait_for(&mut state, RETRY_INTERVAL);
+        }
+        if state.is_stopped { Wake::Stop } else { Wake::Work }
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.state.lock().is_stopped
+    }
+
+    /// Ends merging, and all waiting.
+    pub(crate) fn stop(&self) {
+        self.state.lock().is_stopped = true;
+        self.work.notify_all();
+        self.merged.notify_all();
+    }
+}

@@ -1,0 +1,133 @@
+//! Decides what to merge next. Pure: sizes in, a choice out.
+//!
+//! Parts are sorted by size into classes, each a factor (the *fan*) above the next smaller; when as many neighbours as
+//! the fan are of one class or smaller, they are merged. So a key is merged once for each class, and a reader has less than
+//! the fan of parts to look at in each.
+//! In: the parts of a set. Out: [`Work`], the most urgent first: parts in memory are many and cheap to merge, and the
+//! committer waits when memory is full; runs can wait.
+//! Invariant: what is chosen are neighbours in the list, so that newer stays newer.
+
+use super::SetOptions;
+use super::part::Part;
+use super::parts::Parts;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Something to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Work {
+    /// Merges these parts in memory into one.
+    MergeMemory(Range<usize>),
+    /// Writes all parts in memory into a run.
+    WriteRun,
+    /// Merges these runs into one.
+    MergeRuns(Range<usize>),
+}
+
+/// What is not being worked on already, so that more urgent work can be done in the midst of a long one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Scope {
+    /// Anything.
+    All,
+    /// Runs are being merged.
+    NotRuns,
+    /// The oldest parts in memory are being written into a run: so many of them.
+    OnlyMemoryBefore {
+        /// How many parts are being written.
+        written: usize,
+    },
+}
+
+/// Parts in memory below this size are of one class.
+const MEMORY_CLASS_BYTES: u64 = 4 << 10;
+
+/// Runs with removals for this share of the entries below them are merged with all of those.
+const REMOVED_SHARE: u64 = 3;
+
+/// The most urgent work, if there is any.
+pub(super) fn choose(parts: &Parts, options: &SetOptions, scope: Scope) -> Option<Work> {
+    let written = if let Scope::OnlyMemoryBefore { written } = scope { written } else { 0 };
+    if scope <= Scope::NotRuns && parts.memory_bytes() >= options.memory_bytes {
+        return Some(Work::WriteRun);
+    }
+    let free = &parts.memory[..parts.memory.len().saturating_sub(written)];
+    if let Some(range) = neighbours(&sizes(free), MEMORY_CLASS_BYTES, options.memory_fan) {
+        return Some(Work::MergeMemory(range));
+    }
+    if scope != Scope::All {
+        return None;
+    }
+    let sizes = sizes(&parts.runs);
+    let tiered = neighbours(&sizes, options.memory_bytes / 2, options.run_fan);
+    tiered.or_else(|| too_many_removals(&parts.runs)).map(Work::MergeRuns)
+}
+
+fn sizes(parts: &[Arc<Part>]) -> Vec<u64> {
+    parts.iter().map(|part| part.byte_count()).collect()
+}
+
+/// The first neighbours that are as many as the fan, and none of them of a higher class than the first.
+fn neighbours(sizes: &[u64], smallest: u64, fan: usize) -> Option<Range<usize>> {
+    let class = |size: u64| {
+        let ratio = size / smallest.max(1);
+        if ratio == 0 { 0 } else { 1 + ratio.ilog(fan.max(2) as u64) }
+    };
+    let mut start = 0;
+    while start < sizes.len() {
+        let limit = class(sizes[start]);
+        let length = sizes[start..].iter().take_while(|size| class(**size) <= limit).count();
+        if length >= fan.max(2) {
+            return Some(start..start + length);
+        }
+        start += length;
+    }
+    None
+}
+
+/// All runs, when those above the oldest remove a good part of what it holds: the room is worth having back, and
+/// readers should not have to pass over what is gone.
+fn too_many_removals(runs: &[Arc<Part>]) -> Option<Range<usize>> {
+    let (oldest, newer) = runs.split_last()?;
+    let removed: u64 = newer.iter().map(|part| part.index.removed_count()).sum();
+    (removed > 0 && removed * REMOVED_SHARE >= oldest.index.entry_count()).then_some(0..runs.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(sizes: &[u64], expected: Option<(usize, usize)>) {
+        let expected = expected.map(|(start, end)| start..end);
+        assert_eq!(neighbours(sizes, 100, 4), expected, "{sizes:?}");
+    }
+
+    #[test]
+    fn neighbours_of_a_class_are_merged() {
+        check(&[], None);
+        check(&[1, 2, 3], None);
+        check(&[1, 2, 3, 99], Some((0, 4)));
+        check(&[1, 2, 3, 100, 1], None);
+        check(&[1, 2, 3, 99, 98, 100], Some((0, 5)));
+        check(&[100, 200, 1, 399, 400], Some((0, 4)));
+        check(&[1, 100, 200, 300, 399, 5000], Some((1, 5)));
+        check(&[1, 1, 1, 500, 5, 400, 1, 5000], Some((3, 7)));
+    }
+
+    /// However parts come, there are never many left.
+    #[test]
+    fn few_parts_are_left() {
+        let mut sizes: Vec<u64> = Vec::new();
+        let mut random = 1u64;
+        let mut most = 0;
+        for _ in 0..100_000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            sizes.insert(0, 1 + (random >> 40) % 1000);
+            while let Some(range) = neighbours(&sizes, 100, 4) {
+                let merged = sizes[range.clone()].iter().sum();
+                sizes.splice(range, [merged]);
+            }
+            most = most.max(sizes.len());
+        }
+        assert!(most <= 3 * 12, "{most}");
+    }
+}

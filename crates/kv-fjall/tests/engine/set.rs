@@ -1,0 +1,285 @@
+//! The set, packed as small as it can be, so that a few keys make many blocks, parts and runs: the same keys, counts and
+//! pages as in memory, through merges, kills and reopening, and for every snapshot held meanwhile.
+
+use crate::fixture::{NO_LIMIT, small_set};
+use astrarium_kv::contract::block_on;
+use astrarium_kv::memory::MemoryEngine;
+use astrarium_kv::{
+    Direction, Engine, FAMILY_BYTES, KeyList, KeyRange, ScanLimit, ShardId, Snapshot, WriteBatch,
+};
+use astrarium_kv_fjall::{FjallEngine, Options, SetOptions};
+use bytes::Bytes;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+const KEYS: u16 = 400;
+
+/// One of [`KEYS`] keys: of three families, with values of several lengths and numbers near and far.
+fn key(index: u16) -> Vec<u8> {
+    let family = b'a' + (index % 3) as u8;
+    let mut key = vec![family; FAMILY_BYTES];
+    match index % 4 {
+        0 => key.extend(format!("value{}", index % 8).bytes()),
+        1 => key.extend((u64::from(index) << 40).to_be_bytes()),
+        2 => key.extend([index as u8 % 16; 3]),
+        _ => {}
+    }
+    key.extend((u64::from(index) * u64::from(index)).to_be_bytes());
+    key.extend(vec![0xFF; usize::from(index % 5 / 4)]);
+    key
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// Keys of batches that are handed over together: those that are there go, the others come.
+    Toggle(Vec<Vec<u16>>),
+    Snapshot,
+    Forget(prop::sample::Index),
+    Settle,
+    Reopen {
+        close: bool,
+    },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        10 => vec(vec(0..KEYS, 0..60), 1..5).prop_map(Step::Toggle),
+        2 => Just(Step::Snapshot),
+        1 => any::<prop::sample::Index>().prop_map(Step::Forget),
+        2 => Just(Step::Settle),
+        2 => any::<bool>().prop_map(|close| Step::Reopen { close }),
+    ]
+}
+
+/// Bytes of the cache, and how the set is packed.
+fn packing() -> impl Strategy<Value = (u64, SetOptions)> {
+    let cache_bytes = prop_oneof![Just(0), Just(3000), Just(1 << 20)];
+    (cache_bytes, 1..3000u64, 2..5usize, 2..4usize, 1..400usize).prop_map(
+        |(cache_bytes, memory_bytes, memory_fan, run_fan, block_bytes)| {
+            (cache_bytes, SetOptions { memory_bytes, memory_fan, run_fan, block_bytes })
+        },
+    )
+}
+
+fn open((cache_bytes, set): (u64, SetOptions), folder: &Path) -> FjallEngine {
+    FjallEngine::open(folder, Options { cache_bytes, set, ..Options::default() }).unwrap()
+}
+
+fn toggles(batches: &[Vec<u16>], there: &mut BTreeSet<u16>) -> Vec<WriteBatch> {
+    let toggle = |keys: &Vec<u16>| {
+        let mut batch = WriteBatch::new(ShardId(1), 0);
+        for index in keys.iter().copied().collect::<BTreeSet<_>>() {
+            if there.remove(&index) {
+                batch.set.removed.push(&key(index));
+            } else {
+                there.insert(index);
+                batch.set.added.push(&key(index));
+            }
+        }
+        batch
+    };
+    batches.iter().map(toggle).collect()
+}
+
+fn commit_all(engine: &dyn Engine, batches: &[WriteBatch]) {
+    let replies: Vec<_> = batches.iter().map(|batch| engine.commit(batch.clone())).collect();
+    for reply in replies {
+        block_on(reply).unwrap();
+    }
+}
+
+fn ranges() -> Vec<KeyRange> {
+    let everything = KeyRange { start: Bytes::new(), end: Bytes::from_static(&[0xFF]) };
+    let mut ranges = vec![everything];
+    ranges.extend([b'a', b'b', b'c', b'd'].map(|family| KeyRange::prefix(&[family; FAMILY_BYTES])));
+    for (start, end) in [(0, 4), (8, 16), (5, 200), (130, 131), (44, 398), (3, 399)] {
+        let (start, end) = (key(start).min(key(end)), key(start).max(key(end)));
+        let mut beyond = end.clone();
+        beyond.pop();
+        ranges.push(KeyRange { start: start.clone().into(), end: end.into() });
+        ranges.push(KeyRange { start: start.into(), end: beyond.into() });
+    }
+    ranges
+}
+
+fn compare(ours: &dyn Snapshot, theirs: &dyn Snapshot) {
+    for range in ranges() {
+        for direction in [Direction::Forward, Direction::Backward] {
+            let limits = [
+                NO_LIMIT,
+                ScanLimit { entry_count_max: 3, ..NO_LIMIT },
+                ScanLimit { byte_count_max: 100, ..NO_LIMIT },
+            ];
+            for limit in limits {
+                let scan =
+                    |snapshot: &dyn Snapshot| block_on(snapshot.scan_keys(&range, direction, limit)).unwrap();
+                assert_eq!(scan(ours), scan(theirs), "{range:?} {direction:?} {limit:?}");
+            }
+        }
+        let estimate = |snapshot: &dyn Snapshot| block_on(snapshot.estimate_keys(&range)).unwrap();
+        let (guess, number) = (estimate(ours), estimate(theirs));
+        assert!(number == 0 || guess > 0, "{guess} for {number} in {range:?}");
+    }
+}
+
+fn compare_counts(ours: &dyn Snapshot, theirs: &dyn Snapshot) {
+    for family in [b'a', b'b', b'c', b'd'] {
+        let count = |snapshot: &dyn Snapshot| block_on(snapshot.count_keys(&[family; FAMILY_BYTES])).unwrap();
+        assert_eq!(count(ours), count(theirs), "family {family}");
+    }
+}
+
+type Pair = (Arc<dyn Snapshot>, Arc<dyn Snapshot>);
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    #[test]
+    fn the_packed_set_is_the_set(steps in vec(step(), 1..40), packing in packing()) {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || open(packing, folder.path());
+        let model = MemoryEngine::new();
+        let mut there = BTreeSet::new();
+        let mut engine = open();
+        let mut snapshots: Vec<Pair> = Vec::new();
+        for step in steps {
+            match step {
+                Step::Toggle(batches) => {
+                    let batches = toggles(&batches, &mut there);
+                    commit_all(&engine, &batches);
+                    commit_all(&model, &batches);
+                }
+                Step::Snapshot => snapshots.push((engine.snapshot(), model.snapshot())),
+                Step::Forget(_) if snapshots.is_empty() => {}
+                Step::Forget(which) => drop(snapshots.swap_remove(which.index(snapshots.len()))),
+                Step::Settle => engine.wait_until_merged().unwrap(),
+                Step::Reopen { close } => {
+                    snapshots.clear();
+                    if close {
+                        engine.close().unwrap();
+                    }
+                    drop(engine);
+                    engine = open();
+                }
+            }
+            compare_counts(&*engine.snapshot(), &*model.snapshot());
+        }
+        snapshots.push((engine.snapshot(), model.snapshot()));
+        for (ours, theirs) in &snapshots {
+            compare(&**ours, &**theirs);
+            compare_counts(&**ours, &**theirs);
+        }
+        snapshots.clear();
+        engine.check_files().unwrap();
+        engine.close().unwrap();
+        check_folder(folder.path());
+    }
+
+    /// Callers who add what is there and remove what is not spoil counts, and nothing else.
+    #[test]
+    fn careless_changes_are_harmless(
+        rounds in vec((vec(0..KEYS, 0..50), vec(0..KEYS, 0..50)), 1..20),
+        packing in packing(),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = open(packing, folder.path());
+        let model = MemoryEngine::new();
+        for (added, removed) in rounds {
+            let mut batch = WriteBatch::new(ShardId(1), 0);
+            let (added, removed): (BTreeSet<_>, BTreeSet<_>) = (added.into_iter().collect(), removed.into_iter().collect());
+            for index in &added {
+                batch.set.added.push(&key(*index));
+            }
+            for index in removed.difference(&added) {
+                batch.set.removed.push(&key(*index));
+            }
+            commit_all(&engine, &[batch.clone()]);
+            commit_all(&model, &[batch]);
+        }
+        for _ in 0..2 {
+            compare(&*engine.snapshot(), &*model.snapshot());
+            engine.wait_until_merged().unwrap();
+        }
+    }
+}
+
+/// Nothing but the list and the runs that it names is left after closing.
+fn check_folder(folder: &Path) {
+    let text = std::fs::read_to_string(folder.join("set/RUNS")).unwrap();
+    let mut named: Vec<_> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("run "))
+        .map(|run| format!("{}.run", run.split(' ').next().unwrap()))
+        .chain(["RUNS".to_owned()])
+        .collect();
+    named.sort();
+    assert_eq!(files(folder), named);
+}
+
+fn files(folder: &Path) -> Vec<String> {
+    let files = std::fs::read_dir(folder.join("set")).unwrap();
+    let mut names: Vec<_> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn add_numbers(engine: &dyn Engine, numbers: std::ops::Range<u64>) {
+    let mut batch = WriteBatch::new(ShardId(1), 0);
+    for number in numbers {
+        let value = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        batch.set.added.push(&[&[b'n'; FAMILY_BYTES][..], &value.to_be_bytes()].concat());
+    }
+    commit_all(engine, &[batch]);
+}
+
+fn remove_all(engine: &dyn Engine) {
+    let mut batch = WriteBatch::new(ShardId(1), 0);
+    batch.set.removed = everything(&*engine.snapshot());
+    commit_all(engine, &[batch]);
+}
+
+fn everything(snapshot: &dyn Snapshot) -> KeyList {
+    let range = KeyRange { start: Bytes::new(), end: Bytes::from_static(&[0xFF]) };
+    block_on(snapshot.scan_keys(&range, Direction::Forward, NO_LIMIT)).unwrap().keys
+}
+
+#[test]
+fn replaced_runs_go_when_nobody_reads_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = FjallEngine::open(folder.path(), small_set()).unwrap();
+    add_numbers(&engine, 0..500);
+    engine.wait_until_merged().unwrap();
+    let held = engine.snapshot();
+    let held_files = files(folder.path());
+    assert!(held_files.len() > 1, "a run was written: {held_files:?}");
+    for round in 1..20 {
+        add_numbers(&engine, round * 500..round * 500 + 500);
+    }
+    engine.wait_until_merged().unwrap();
+    let is_there = |name: &String| files(folder.path()).contains(name);
+    assert!(held_files.iter().all(is_there), "a snapshot keeps the files it reads");
+    assert_eq!(everything(&*held).len(), 500);
+    drop(held);
+    assert!(!held_files.iter().all(is_there), "and lets them go");
+    assert_eq!(everything(&*engine.snapshot()).len(), 10_000);
+    engine.close().unwrap();
+    check_folder(folder.path());
+}
+
+#[test]
+fn nothing_is_left_of_a_set_that_was_emptied() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = FjallEngine::open(folder.path(), small_set()).unwrap();
+    for round in 0..10 {
+        add_numbers(&engine, round * 500..round * 500 + 500);
+    }
+    engine.wait_until_merged().unwrap();
+    let full = engine.stats().disk_bytes;
+    remove_all(&engine);
+    engine.wait_until_merged().unwrap();
+    assert_eq!(everything(&*engine.snapshot()).len(), 0);
+    engine.close().unwrap();
+    assert_eq!(files(folder.path()), ["RUNS"], "{full} bytes before");
+}

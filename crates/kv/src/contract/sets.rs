@@ -1,0 +1,231 @@
+//! What the contract promises about the set: keys that come and go, walks both ways, counts, estimates.
+//!
+//! In: an empty engine. Out: a panic when a promise is broken. Part of [`super::check`].
+
+use super::block_on;
+use super::suite::{NO_LIMIT, bytes, commit, put, scan_all};
+use crate::{
+    Direction, Engine, Error, FAMILY_BYTES, KeyList, KeyRange, ScanLimit, ShardId, Snapshot, Space, Stamp,
+    WriteBatch,
+};
+use bytes::Bytes;
+use std::collections::BTreeSet;
+
+/// A key of the family that the letter names.
+fn key(family: u8, rest: &str) -> Vec<u8> {
+    [&[family; FAMILY_BYTES][..], rest.as_bytes()].concat()
+}
+
+fn list<'a>(keys: impl IntoIterator<Item = &'a str>) -> KeyList {
+    let mut list = KeyList::new();
+    keys.into_iter().for_each(|rest| list.push(&key(b'f', rest)));
+    list
+}
+
+/// A batch that adds and removes keys of the family `f`, each a word.
+fn changes(added: &str, removed: &str) -> WriteBatch {
+    let mut batch = WriteBatch::new(ShardId(1), 0);
+    batch.set.added = list(added.split_whitespace());
+    batch.set.removed = list(removed.split_whitespace());
+    batch
+}
+
+fn change(engine: &dyn Engine, added: &str, removed: &str) {
+    commit(engine, changes(added, removed)).expect("changes of the set commit");
+}
+
+/// Keys of the family `f` between two words.
+fn range(start: &str, end: &str) -> KeyRange {
+    KeyRange { start: key(b'f', start).into(), end: key(b'f', end).into() }
+}
+
+fn words(keys: &KeyList) -> String {
+    let words: Vec<_> = keys.iter().map(|key| String::from_utf8_lossy(&key[FAMILY_BYTES..])).collect();
+    words.join(" ")
+}
+
+fn walk(snapshot: &dyn Snapshot, range: &KeyRange, direction: Direction, limit: ScanLimit) -> (String, bool) {
+    let found = block_on(snapshot.scan_keys(range, direction, limit)).expect("a walk answers");
+    (words(&found.keys), found.more)
+}
+
+fn count(snapshot: &dyn Snapshot, family: u8) -> u64 {
+    block_on(snapshot.count_keys(&[family; FAMILY_BYTES])).expect("a count answers")
+}
+
+/// Panics unless the family `f` holds exactly these words, whichever way it is asked.
+pub(super) fn holds_words(snapshot: &dyn Snapshot, expected: &str) {
+    let all = KeyRange::prefix(&[b'f'; FAMILY_BYTES]);
+    let number = expected.split_whitespace().count() as u64;
+    assert_eq!(walk(snapshot, &all, Direction::Forward, NO_LIMIT), (expected.to_owned(), false));
+    let mut reversed: Vec<_> = expected.split_whitespace().collect();
+    reversed.reverse();
+    assert_eq!(walk(snapshot, &all, Direction::Backward, NO_LIMIT), (reversed.join(" "), false));
+    assert_eq!(count(snapshot, b'f'), number, "{expected}");
+    let estimate = block_on(snapshot.estimate_keys(&all)).expect("an estimate answers");
+    assert_eq!(estimate == 0, number == 0, "an estimate of nothing is sure");
+}
+
+pub(super) fn keys_come_and_go(engine: &dyn Engine) {
+    let snapshots = [engine.snapshot()].into_iter().chain(
+        [("b a d", ""), ("c", "a"), ("a", "b c"), ("", "a d"), ("d", "")].map(|(added, removed)| {
+            change(engine, added, removed);
+            engine.snapshot()
+        }),
+    );
+    let snapshots: Vec<_> = snapshots.collect();
+    for _ in 0..2 {
+        for (snapshot, expected) in snapshots.iter().zip(["", "a b d", "b c d", "a d", "", "d"]) {
+            holds_words(&**snapshot, expected);
+        }
+        put(engine, Space::Meta, "fffffffffffffffff", "elsewhere");
+    }
+    let mut refused = changes("x", "d");
+    refused.expect(Space::Meta, bytes("absent"), crate::Expectation::Present);
+    commit(engine, refused).expect_err("the expectation does not hold");
+    holds_words(&*engine.snapshot(), "d");
+    assert_eq!(scan_all(&*engine.snapshot(), Space::Body), [], "the set is no space");
+}
+
+/// Many batches handed over before any is awaited, so that an engine that groups them finds keys named again and again.
+pub(super) fn the_last_batch_has_the_last_word(engine: &dyn Engine) {
+    let batches =
+        [("a b c", ""), ("d", "a"), ("a", "b"), ("b", "a d"), ("", "c"), ("c e", ""), ("", "e"), ("e", "b")];
+    for _ in 0..3 {
+        let replies: Vec<_> =
+            batches.iter().map(|(added, removed)| engine.commit(changes(added, removed))).collect();
+        for reply in replies {
+            block_on(reply).expect("changes of the set commit");
+        }
+        holds_words(&*engine.snapshot(), "c e");
+        change(engine, "", "c e");
+        holds_words(&*engine.snapshot(), "");
+    }
+}
+
+pub(super) fn walks_respect_ranges_and_limits(engine: &dyn Engine) {
+    change(engine, "a b bad ba", "");
+    change(engine, "b.gone c", "bad");
+    change(engine, "d", "b.gone");
+    let mut others = WriteBatch::new(ShardId(1), 0);
+    [b'e', b'g'].iter().for_each(|family| others.set.added.push(&key(*family, "a")));
+    commit(engine, others).expect("changes of the set commit");
+    let snapshot = engine.snapshot();
+    let count = |entry_count_max| ScanLimit { entry_count_max, ..NO_LIMIT };
+    let size = |byte_count_max| ScanLimit { byte_count_max, ..NO_LIMIT };
+    // Range, limit, the keys of a forward walk and its `more`, the keys of a backward walk and its `more`.
+    let cases = [
+        (("", "z"), NO_LIMIT, "a b ba c d", false, "d c ba b a", false),
+        (("b", "d"), NO_LIMIT, "b ba c", false, "c ba b", false),
+        (("b", "ba"), NO_LIMIT, "b", false, "b", false),
+        (("bb", "c"), NO_LIMIT, "", false, "", false),
+        (("b.", "ba"), NO_LIMIT, "", false, "", false),
+        (("d", "b"), NO_LIMIT, "", false, "", false),
+        (("b", "b"), NO_LIMIT, "", false, "", false),
+        (("x", "z"), count(1), "", false, "", false),
+        (("", "z"), count(2), "a b", true, "d c", true),
+        (("b", "d"), count(3), "b ba c", false, "c ba b", false),
+        (("b", "d"), count(2), "b ba", true, "c ba", true),
+        (("ba", "c"), count(1), "ba", false, "ba", false),
+        (("", "z"), count(0), "a", true, "d", true),
+        (("", "z"), size(0), "a", true, "d", true),
+        (("", "z"), size(17), "a", true, "d", true),
+        (("", "z"), size(18), "a b", true, "d c", true),
+        (("", "z"), size(86), "a b ba c d", false, "d c ba b a", false),
+        (("", "z"), size(69), "a b ba c", true, "d c ba b", true),
+        (("d", "e"), size(1), "d", false, "d", false),
+    ];
+    for ((start, end), limit, forward, forward_more, backward, backward_more) in cases {
+        let range = range(start, end);
+        let found = walk(&*snapshot, &range, Direction::Forward, limit);
+        assert_eq!(found, (forward.to_owned(), forward_more), "forward {start}..{end} {limit:?}");
+        let found = walk(&*snapshot, &range, Direction::Backward, limit);
+        assert_eq!(found, (backward.to_owned(), backward_more), "backward {start}..{end} {limit:?}");
+        let estimate = block_on(snapshot.estimate_keys(&range)).expect("an estimate answers");
+        assert!(estimate > 0 || forward.is_empty(), "{start}..{end}");
+    }
+    let everything = KeyRange { start: Bytes::new(), end: Bytes::from_static(&[0xFF]) };
+    let found =
+        block_on(snapshot.scan_keys(&everything, Direction::Backward, NO_LIMIT)).expect("a walk answers");
+    assert_eq!(found.keys.len(), 7);
+    assert_eq!(found.keys.get(0), key(b'g', "a"), "a range may reach over families");
+}
+
+/// Many keys of several lengths in many commits: walks in pages, counts and estimates agree with a plain set.
+pub(super) fn many_keys_are_kept_in_order(engine: &dyn Engine) {
+    let mut expected = BTreeSet::new();
+    for round in 0..12u64 {
+        let mut batch = WriteBatch::new(ShardId(1), 0);
+        for number in (round * 100)..(round * 100 + 100) {
+            let value = format!("{:x}", number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (40 + number % 20));
+            for (family, rest) in [(b'p', &value[..]), (b'q', &value[..1])] {
+                let key = [&key(family, rest)[..], &number.to_be_bytes()].concat();
+                batch.set.added.push(&key);
+                expected.insert(key);
+            }
+        }
+        let gone: Vec<_> =
+            expected.iter().filter(|key| key[key.len() - 1] % 7 == (round % 7) as u8).cloned().collect();
+        let added: BTreeSet<_> = batch.set.added.iter().map(<[u8]>::to_vec).collect();
+        for key in gone.iter().filter(|key| !added.contains(*key)) {
+            batch.set.removed.push(key);
+            expected.remove(key);
+        }
+        commit(engine, batch).expect("changes of the set commit");
+    }
+    let snapshot = engine.snapshot();
+    let expected: Vec<_> = expected.into_iter().collect();
+    let mut pages = Vec::new();
+    let mut rest = KeyRange { start: Bytes::new(), end: Bytes::from_static(&[0xFF]) };
+    loop {
+        let limit = ScanLimit { entry_count_max: 37, ..NO_LIMIT };
+        let page = block_on(snapshot.scan_keys(&rest, Direction::Forward, limit)).expect("a walk answers");
+        pages.extend(page.keys.iter().map(<[u8]>::to_vec));
+        if !page.more {
+            break;
+        }
+        rest.start = [pages.last().expect("a page that has more has a key"), &[0][..]].concat().into();
+    }
+    assert_eq!(pages, expected);
+    for family in [b'p', b'q', b'r'] {
+        let number = expected.iter().filter(|key| key[0] == family).count() as u64;
+        assert_eq!(count(&*snapshot, family), number);
+        let estimate = block_on(snapshot.estimate_keys(&KeyRange::prefix(&[family; FAMILY_BYTES])));
+        let estimate = estimate.expect("an estimate answers");
+        assert!((number / 3..=number * 3).contains(&estimate), "{estimate} for {number}");
+    }
+}
+
+pub(super) fn short_keys_are_refused(engine: &dyn Engine) {
+    for length in [0, FAMILY_BYTES - 1, super::KEY_BYTES_MAX + 1] {
+        for is_added in [true, false] {
+            let mut batch = WriteBatch::new(ShardId(1), 0);
+            batch.put(Space::Body, bytes("beside"), bytes("beside"), Stamp::NONE);
+            let list = if is_added { &mut batch.set.added } else { &mut batch.set.removed };
+            list.push(&vec![1; length]);
+            let answer = commit(engine, batch);
+            assert!(matches!(answer, Err(Error::Contract { .. })), "{length}: {answer:?}");
+        }
+    }
+    assert_eq!(scan_all(&*engine.snapshot(), Space::Body), [], "a broken batch changes nothing");
+    let mut batch = WriteBatch::new(ShardId(1), 0);
+    [FAMILY_BYTES, super::KEY_BYTES_MAX].iter().for_each(|length| batch.set.added.push(&vec![1; *length]));
+    commit(engine, batch).expect("the limits themselves are allowed");
+    assert_eq!(count(&*engine.snapshot(), 1), 2);
+}
+
+/// What round after round of [`super::check_reopen`] adds and removes: the words of the round before go, but for one.
+pub(super) fn change_in_round(batch: &mut WriteBatch, round: u64) {
+    let word = |round: u64| format!("round{round}");
+    batch.set.added = list([&word(round)[..], &format!("stays{round}")]);
+    if round > 1 {
+        batch.set.removed = list([&word(round - 1)[..]]);
+    }
+}
+
+/// What is there after so many rounds.
+pub(super) fn holds_rounds(snapshot: &dyn Snapshot, rounds: u64) {
+    let last = (rounds > 0).then(|| format!("round{rounds}"));
+    let words: Vec<_> = last.into_iter().chain((1..=rounds).map(|round| format!("stays{round}"))).collect();
+    holds_words(snapshot, &words.join(" "));
+}

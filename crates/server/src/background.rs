@@ -1,0 +1,90 @@
+//! Work beside requests: space of removed containers and indexes is freed, indexes of changed policies are built.
+//!
+//! It has a thread of its own, so that a step never stands before requests in a worker's queue, and it rests after each
+//! step for as long as the step took, so that requests have most of the machine. All of it goes on after a restart.
+
+use anyhow::Context as _;
+use astrarium_database::Account;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// Between two looks for something to free.
+const SWEEP_PAUSE: Duration = Duration::from_secs(5);
+/// Between two looks for an index to build.
+const BUILD_PAUSE: Duration = Duration::from_millis(250);
+/// After a failure, which is mostly storage that takes no writes.
+const FAILURE_PAUSE: Duration = Duration::from_secs(30);
+/// After each step at least.
+const STEP_PAUSE_MIN: Duration = Duration::from_millis(1);
+
+/// The running work.
+pub(crate) struct Background {
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Background {
+    pub(crate) fn start(account: Account) -> anyhow::Result<Background> {
+        let (stop, stopped) = oneshot::channel();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .context("start background work")?;
+        let work = async move {
+            tokio::select! {
+                _ = stopped => {}
+                () = sweep(&account) => {}
+                () = build(&account) => {}
+            }
+        };
+        let thread = std::thread::Builder::new()
+            .name("background".to_owned())
+            .spawn(move || runtime.block_on(work))
+            .context("start background work")?;
+        Ok(Background { stop, thread })
+    }
+
+    /// Ends the work between two of its waits, and waits for that.
+    pub(crate) fn stop(self) {
+        // An error says that the thread has ended already.
+        let _ = self.stop.send(());
+        if self.thread.join().is_err() {
+            tracing::error!("background work has failed");
+        }
+    }
+}
+
+async fn sweep(account: &Account) {
+    loop {
+        let began = Instant::now();
+        let pause = match account.sweep().await {
+            Ok(true) => rest_after(began),
+            Ok(false) => SWEEP_PAUSE,
+            Err(error) => {
+                tracing::warn!(%error, "free space of removed containers and indexes");
+                FAILURE_PAUSE
+            }
+        };
+        tokio::time::sleep(pause).await;
+    }
+}
+
+async fn build(account: &Account) {
+    loop {
+        let began = Instant::now();
+        let pause = match account.build_indexes().await {
+            Ok(true) => rest_after(began),
+            Ok(false) => BUILD_PAUSE,
+            Err(error) => {
+                tracing::warn!(%error, "build indexes of changed policies");
+                FAILURE_PAUSE
+            }
+        };
+        tokio::time::sleep(pause).await;
+    }
+}
+
+fn rest_after(began: Instant) -> Duration {
+    began.elapsed().max(STEP_PAUSE_MIN)
+}

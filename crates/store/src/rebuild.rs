@@ -1,0 +1,221 @@
+//! Building a generation of the index beside the one in use, in small steps, while documents are read and written.
+//!
+//! A step is one batch of one shard: it adds the entries of the next documents, in the order of their numbers, and moves
+//! the shard's [`Watermark`]. Nothing else is kept, so after a kill the next start simply goes on.
+//! Invariants
+//! - The generation has a document exactly if its number is at or below the watermark, or if it was written after the
+//!   construction began in its shard: writers put what they write into both generations from then on.
+//! - The beginning is a commit that every writer expects to have seen or not to have seen, so no writer is in between.
+//! - A step expects every document as it read it, and a writer that replaces or removes a document which is not in the new
+//!   generation yet expects the watermark as it read it: of two that meet, one tries again. Other writers do not wait.
+//!
+//! Not here: which containers need a new generation, and when it comes into use (`database`).
+
+use crate::Error;
+use crate::transaction::{as_indexed, etag};
+use astrarium_catalog::container::Range;
+use astrarium_env::Env;
+use astrarium_index::{IndexSet, Indexes};
+use astrarium_keys::body::{Body, Header};
+use astrarium_keys::index_state::{Watermark, watermark_key};
+use astrarium_keys::{document, number};
+use astrarium_kv::{
+    self as kv, Direction, Engine, Expectation, KeyList, KeyRange, ScanLimit, Snapshot, Space, Stamp,
+    WriteBatch,
+};
+use bytes::Bytes;
+
+/// Documents of one step at most.
+const DOCUMENTS_MAX: usize = 200;
+/// Documents read at once; each can have megabytes.
+const DOCUMENTS_AT_ONCE: usize = 8;
+/// A step takes no further document once its entries have so many bytes.
+const ENTRY_BYTES_MAX: usize = 1 << 20;
+/// A step takes no further document after so many microseconds.
+const MICROS_MAX: u64 = 5_000;
+/// Times a step is tried again, each time with half as many documents, after somebody wrote one of them.
+const ATTEMPTS_MAX: usize = 10;
+
+/// What one step of building found to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BuildStep {
+    /// Something; there may be more.
+    Moved,
+    /// Nothing: the generation has every document of the shard.
+    Complete,
+}
+
+/// What a transaction knows of the generation under construction in its shard.
+#[derive(Debug)]
+pub(crate) struct Construction {
+    key: Bytes,
+    /// The watermark, if the construction has begun here.
+    watermark: Option<Watermark>,
+    /// What the snapshot has at the key.
+    found: Expectation,
+}
+
+impl Construction {
+    pub(crate) async fn read(
+        snapshot: &dyn Snapshot,
+        shard: u64,
+        construction: u64,
+    ) -> Result<Construction, Error> {
+        let key = watermark_key(shard);
+        let found = snapshot.get(Space::Meta, &key).await?;
+        let found = found.map(|value| Watermark::decode(&value)).transpose()?;
+        Ok(Construction {
+            key: Bytes::copy_from_slice(&key),
+            watermark: found.filter(|mark| mark.construction == construction),
+            found: found.map_or(Expectation::Absent, |mark| Expectation::Version(mark.version)),
+        })
+    }
+
+    /// Whether writers put what they write into the new generation.
+    pub(crate) fn is_begun(&self) -> bool {
+        self.watermark.is_some()
+    }
+
+    /// Whether the new generation has a stored document.
+    pub(crate) fn has(&self, header: &Header) -> bool {
+        self.watermark.is_some_and(|mark| mark.has(header.number, header.lsn))
+    }
+
+    /// Adds what a transaction relies on that replaces or removes these documents.
+    pub(crate) fn expect<'h>(&self, batch: &mut WriteBatch, mut replaced: impl Iterator<Item = &'h Header>) {
+        let is_settled = self.is_begun() && replaced.all(|header| self.has(header));
+        // What the generation has it keeps, wherever the watermark goes.
+        let expectation = if is_settled { Expectation::Present } else { self.found };
+        batch.expect(Space::Meta, self.key.clone(), expectation);
+    }
+
+    fn put(&self, batch: &mut WriteBatch, watermark: &Watermark) {
+        batch.expect(Space::Meta, self.key.clone(), self.found);
+        batch.put(Space::Meta, self.key.clone(), watermark.encode(), Stamp::VALUE);
+    }
+}
+
+/// How far a construction is in a shard, if it has begun there.
+pub async fn watermark(
+    snapshot: &dyn Snapshot,
+    shard: u64,
+    construction: u64,
+) -> Result<Option<Watermark>, Error> {
+    Ok(Construction::read(snapshot, shard, construction).await?.watermark)
+}
+
+/// Does a bounded part of the construction of `indexes.building` in one range.
+pub async fn build_step(
+    engine: &dyn Engine,
+    env: &Env,
+    range: &Range,
+    indexes: &Indexes,
+    construction: u64,
+) -> Result<BuildStep, Error> {
+    let Some(set) = indexes.building.as_ref().filter(|set| set.is_used()) else {
+        return Ok(BuildStep::Complete);
+    };
+    let mut count_max = DOCUMENTS_MAX;
+    for _ in 0..ATTEMPTS_MAX {
+        let snapshot = engine.snapshot();
+        let state = Construction::read(&*snapshot, range.shard.0, construction).await?;
+        let mut batch = WriteBatch::new(range.shard, range.epoch);
+        match state.watermark {
+            Some(mark) if mark.is_complete() => return Ok(BuildStep::Complete),
+            None => state.put(&mut batch, &Watermark::first(construction)),
+            Some(mark) => {
+                let step = Step { env, shard: range.shard.0, indexes, set, mark };
+                let mark = step.stage(&*snapshot, count_max, &mut batch).await?;
+                state.put(&mut batch, &mark);
+            }
+        }
+        match engine.commit(batch).await {
+            Ok(_) => return Ok(BuildStep::Moved),
+            Err(kv::Error::Conflict { .. }) => count_max = (count_max / 2).max(1),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(BuildStep::Moved)
+}
+
+/// One step after the beginning.
+struct Step<'a> {
+    env: &'a Env,
+    shard: u64,
+    indexes: &'a Indexes,
+    set: &'a IndexSet,
+    mark: Watermark,
+}
+
+impl Step<'_> {
+    /// Stages the entries of the next documents; gives the watermark after them.
+    async fn stage(
+        &self,
+        snapshot: &dyn Snapshot,
+        count_max: usize,
+        batch: &mut WriteBatch,
+    ) -> Result<Watermark, Error> {
+        let began = self.env.now_micros();
+        let last = match self.mark.last {
+            Some(last) => last,
+            None => self.last_number(snapshot).await?,
+        };
+        let found = self.next_documents(snapshot, last, count_max).await?;
+        let (mut built, mut is_whole) = (self.mark.built, !found.more);
+        let mut added = KeyList::new();
+        'documents: for group in found.entries.chunks(DOCUMENTS_AT_ONCE) {
+            let keys: Vec<Bytes> =
+                group.iter().map(|(_, suffix)| document::from_suffix(self.shard, suffix)).collect();
+            let bodies = snapshot.get_many(Space::Body, &keys).await?;
+            for ((directory_key, _), (key, body)) in group.iter().zip(keys.into_iter().zip(bodies)) {
+                let is_spent = added.byte_count() >= ENTRY_BYTES_MAX
+                    || self.env.now_micros().saturating_sub(began) >= MICROS_MAX;
+                if is_spent && built > self.mark.built {
+                    is_whole = false;
+                    break 'documents;
+                }
+                built = number::read_number(directory_key)?;
+                // A number that leads nowhere is damage, which is not for the builder to judge.
+                if let Some(body) = body.map(Body::decode).transpose()?
+                    && !self.mark.has(body.header.number, body.header.lsn)
+                {
+                    self.add(&key, &body, &mut added);
+                    batch.expect(Space::Body, key, Expectation::Version(body.header.lsn));
+                }
+            }
+        }
+        batch.set.added = added.sorted();
+        Ok(Watermark { built: if is_whole { last } else { built }, last: Some(last), ..self.mark })
+    }
+
+    fn add(&self, key: &[u8], body: &Body, added: &mut KeyList) {
+        let etag = etag(body);
+        let stored = as_indexed(body, &key[document::SHARD_PREFIX_LENGTH..], Some(&etag));
+        self.indexes.entries(self.set, self.shard, stored).iter().for_each(|entry| added.push(entry));
+    }
+
+    async fn next_documents(
+        &self,
+        snapshot: &dyn Snapshot,
+        last: u64,
+        count_max: usize,
+    ) -> Result<kv::ScanBatch, Error> {
+        if self.mark.built >= last {
+            return Ok(kv::ScanBatch::default());
+        }
+        let range = KeyRange {
+            start: number::number_key(self.shard, self.mark.built + 1),
+            end: crate::feed::just_after(&number::number_key(self.shard, last)),
+        };
+        let limit = ScanLimit { entry_count_max: count_max, byte_count_max: usize::MAX };
+        Ok(snapshot.scan(Space::Log, &range, Direction::Forward, limit).await?)
+    }
+
+    /// The highest number of all. Documents written before the beginning have none that is higher.
+    async fn last_number(&self, snapshot: &dyn Snapshot) -> Result<u64, Error> {
+        let range = KeyRange::prefix(&number::number_prefix(self.shard));
+        let limit = ScanLimit { entry_count_max: 1, byte_count_max: usize::MAX };
+        let found = snapshot.scan(Space::Log, &range, Direction::Backward, limit).await?;
+        Ok(found.entries.first().map(|(key, _)| number::read_number(key)).transpose()?.unwrap_or(0))
+    }
+}

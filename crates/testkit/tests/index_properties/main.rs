@@ -1,0 +1,114 @@
+//! Indexed answer = scanned answer, over random documents, policies and queries, with changes in between.
+//!
+//! Each case has words of its own, from which everything in it is made. Between queries documents are written, replaced,
+//! removed and expire. Every query is asked over all kinds of scope; with indexes, without, and as the cost says; whole,
+//! in pages of one, in pages that end in a hurry, and changing between indexes and scans from page to page. Rows and
+//! their order are the same every time, and what is refused is refused every time.
+//! `PROPTEST_CASES` raises the number of cases.
+
+mod documents;
+mod policies;
+mod queries;
+mod words;
+mod world;
+
+use astrarium_testkit::EngineKind;
+use astrarium_testkit::sql::stage::Stage;
+use documents::Document;
+use policies::Definition;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use queries::Query;
+use std::cell::RefCell;
+use words::Words;
+use world::World;
+
+/// What happens in a case.
+#[derive(Debug, Clone)]
+enum Step {
+    Put(Document),
+    Remove(Document),
+    Wait(u64),
+    /// A query, and the number of the scopes it is asked over.
+    Ask(Query, usize),
+}
+
+#[derive(Debug, Clone)]
+struct Case {
+    words: Words,
+    definition: Definition,
+    documents: Vec<Document>,
+    steps: Vec<Step>,
+}
+
+fn case() -> BoxedStrategy<Case> {
+    let step = prop_oneof![
+        3 => documents::document().prop_map(Step::Put),
+        2 => documents::document().prop_map(Step::Remove),
+        1 => (1_u64..15).prop_map(Step::Wait),
+        6 => (queries::query(), 0_usize..48).prop_map(|(query, scope)| Step::Ask(query, scope)),
+    ];
+    (words::words(), policies::definition(), vec(documents::document(), 0..20), vec(step, 1..9))
+        .prop_map(|(words, definition, documents, steps)| Case { words, definition, documents, steps })
+        .boxed()
+}
+
+fn config(cases: u32) -> ProptestConfig {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(cases);
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+/// Disks are slow: fewer cases.
+fn config_on_disk() -> ProptestConfig {
+    let all = config(200);
+    ProptestConfig { cases: all.cases / 10, ..all }
+}
+
+thread_local! {
+    /// One account for many cases: each has a container of its own.
+    static MEMORY: RefCell<Stage> = RefCell::new(Stage::new(EngineKind::Memory));
+    static FJALL: RefCell<Stage> = RefCell::new(Stage::new(EngineKind::Fjall));
+}
+
+fn run(stage: &mut Stage, case: &Case) -> Result<(), TestCaseError> {
+    let Case { words, definition, documents, steps } = case;
+    let world = World::new(stage, definition, words)?;
+    let told = |error: TestCaseError| {
+        let definition = definition.json(words);
+        let documents: Vec<String> = documents.iter().map(|document| document.text(words)).collect();
+        let steps: Vec<String> = steps.iter().map(|step| format!("{step:?}")).collect();
+        world::fail(format!("{error}\n{definition}\n{}\n{}", documents.join("\n"), steps.join("\n")))
+    };
+    for document in documents {
+        world.put(&document.text(words)).map_err(told)?;
+    }
+    for step in steps {
+        match step {
+            Step::Put(document) => world.put(&document.text(words)).map_err(told)?,
+            Step::Remove(document) => world.remove(document),
+            Step::Wait(seconds) => world.wait(*seconds),
+            Step::Ask(query, scope) => {
+                world.compare(&query.text(words, definition), words, *scope).map_err(told)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(config(200))]
+
+    #[test]
+    fn an_index_changes_no_answer(case in case()) {
+        MEMORY.with_borrow_mut(|stage| run(stage, &case))?;
+    }
+}
+
+proptest! {
+    #![proptest_config(config_on_disk())]
+
+    #[test]
+    fn an_index_on_disk_changes_no_answer(case in case()) {
+        FJALL.with_borrow_mut(|stage| run(stage, &case))?;
+    }
+}
