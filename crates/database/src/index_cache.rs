@@ -16,23 +16,29 @@ const CONTAINERS_MAX: usize = 10_000;
 /// Indexes by container. An entry counts for exactly the loaded container it was made for.
 #[derive(Default)]
 pub(crate) struct IndexCache {
-    made: RwLock<HashMap<Rid, (Weak<Container>, Arc<Indexes>), RandomState>>,
+    made: RwLock<HashMap<Rid, Made, RandomState>>,
+}
+
+struct Made {
+    for_container: Weak<Container>,
+    indexes: Arc<Indexes>,
 }
 
 impl IndexCache {
     /// The indexes of a container.
     pub(crate) fn of(&self, container: &Arc<Container>) -> Arc<Indexes> {
-        if let Some((made_for, indexes)) = self.made.read().get(&container.rid())
-            && std::ptr::eq(made_for.as_ptr(), Arc::as_ptr(container))
+        if let Some(made) = self.made.read().get(&container.rid())
+            && std::ptr::eq(made.for_container.as_ptr(), Arc::as_ptr(container))
         {
-            return Arc::clone(indexes);
+            return Arc::clone(&made.indexes);
         }
         let indexes = Arc::new(make(container));
         let mut made = self.made.write();
         if made.len() >= CONTAINERS_MAX {
             made.clear();
         }
-        made.insert(container.rid(), (Arc::downgrade(container), Arc::clone(&indexes)));
+        let own = Made { for_container: Arc::downgrade(container), indexes: Arc::clone(&indexes) };
+        made.insert(container.rid(), own);
         indexes
     }
 }

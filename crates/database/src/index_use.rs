@@ -35,7 +35,7 @@ impl Account {
     ) -> Result<Option<IndexPlan>, Error> {
         let indexes = self.indexes(container);
         let set = &indexes.active;
-        let computed = Computed::of(&container.definition);
+        let computed = Computed::of(container.indexed_by());
         let order_paths = order_need(plan, &computed);
         let order = order_paths.as_ref().and_then(|order| set.order(order));
         if let (Some([path]), Order::Keys(_), None) = (order_paths.as_deref(), &plan.order, &order)
@@ -78,7 +78,7 @@ impl Account {
         let plan = query.plan(Catalog { container: Some(&container.definition) })?;
         let indexes = self.indexes(container);
         let set = &indexes.active;
-        let used = used_paths(&plan, &Computed::of(&container.definition));
+        let used = used_paths(&plan, &Computed::of(container.indexed_by()));
         let mut utilization = IndexUtilization::default();
         for path in used.single {
             let list = match set.is_used() && set.covers(&path.path) {

@@ -1,7 +1,7 @@
 //! What does the set cost, and what does it give?
 //!
-//! `cargo run --release -p astrarium-kv-fjall --example set_rate [documents] [batches at once]` (100,000 and 64 by default)
-//! loads documents of 1 KB with 26 keys of the set each, and prints
+//! `cargo run --release -p astrarium-kv-fjall --example set_rate [documents] [batches at once] [only]` (100,000, 64, and
+//! everything by default; `only` is one of `none`, `set`, `entries`, `open`) loads documents of 1 KB with 26 keys of the set each, and prints
 //! - processor time of a document and bytes on disk: without the keys, with them, and with one entry of a space for each;
 //! - a walk to one key, to ten of many from either end, a count, an estimate, a walk over a thousand: while memory still
 //!   holds the last changes, when everything is merged, and after opening again;
@@ -40,23 +40,26 @@ fn main() -> Outcome<()> {
     let mut arguments = std::env::args().skip(1);
     let documents = arguments.next().map_or(Ok(100_000), |count| count.parse())?;
     let at_once = arguments.next().map_or(Ok(64), |count| count.parse())?;
+    let only = arguments.next();
+    let is_wanted = |name: &str| only.as_ref().is_none_or(|only| only == name);
     let begun = processor_seconds();
     for number in 0..documents {
         std::hint::black_box(batch(number, documents, Keys::Set));
     }
     let making = processor_seconds() - begun;
     println!("making a document and its keys: {:.1} us", making * 1e6 / documents as f64);
-    println!("{:>24} {:>12} {:>10} {:>10} {:>12}", "", "documents/s", "CPU us", "settle us", "disk bytes");
-    for (name, keys) in
-        [("without keys", Keys::None), ("the set", Keys::Set), ("entries of a space", Keys::Entries)]
-    {
+    println!("{:>10} {:>12} {:>10} {:>10} {:>12}", "", "documents/s", "CPU us", "settle us", "disk bytes");
+    for (name, keys) in [("none", Keys::None), ("set", Keys::Set), ("entries", Keys::Entries)] {
+        if !is_wanted(name) {
+            continue;
+        }
         let folder = tempfile::tempdir()?;
         load(name, keys, folder.path(), documents, at_once, making)?;
         if keys == Keys::Set {
             queries("opened again", &FjallEngine::open(folder.path(), Options::default())?, documents)?;
         }
     }
-    opening(documents, at_once)
+    if is_wanted("open") { opening(documents, at_once) } else { Ok(()) }
 }
 
 fn load(name: &str, keys: Keys, folder: &Path, documents: u64, at_once: u64, making: f64) -> Outcome<()> {
@@ -79,7 +82,7 @@ fn load(name: &str, keys: Keys, folder: &Path, documents: u64, at_once: u64, mak
     let settling = settling + processor_seconds() - processor;
     let each = |seconds: f64| seconds * 1e6 / documents as f64;
     println!(
-        "{name:>24} {:>12.0} {:>10.1} {:>10.1} {:>12.0}   committer: check {:.1}, write {:.1}, answer {:.1} us",
+        "{name:>10} {:>12.0} {:>10.1} {:>10.1} {:>12.0}   committer: check {:.1}, write {:.1}, answer {:.1} us",
         documents as f64 / seconds,
         each(loading),
         each(settling),
@@ -120,6 +123,8 @@ fn commit(
 
 fn queries(when: &str, engine: &FjallEngine, documents: u64) -> Outcome<()> {
     let snapshot = engine.snapshot();
+    let stats = engine.set_stats();
+    println!("    {when}: {stats:?}");
     let first = |count| ScanLimit { entry_count_max: count, byte_count_max: usize::MAX };
     let prefix = |term: u64, number: u64| {
         let mut key = Vec::new();
@@ -131,7 +136,7 @@ fn queries(when: &str, engine: &FjallEngine, documents: u64) -> Outcome<()> {
         Ok(block_on(snapshot.scan_keys(&range, direction, first(limit)))?.keys.len() as u64)
     };
     let family = |term: u64| KeyRange::prefix(&family(term));
-    let cases: [Case<'_'>; 8] = [
+    let cases: [Case<'_>; 8] = [
         ("one of a unique text", 1, &|step| walk(prefix(0, any(step)), Direction::Forward, 10)),
         ("one of a unique number", 1, &|step| walk(prefix(3, any(step)), Direction::Forward, 10)),
         ("ten of a common value", 1, &|step| walk(prefix(15, any(step)), Direction::Forward, 10)),

@@ -31,7 +31,7 @@ mod store;
 pub use committer::CommitTimes;
 pub use error::OpenError;
 pub use open::AcceptedLoss;
-pub use set::SetOptions;
+pub use set::{SetOptions, SetStats};
 
 use arc_swap::ArcSwap;
 use astrarium_kv::{
@@ -243,6 +243,11 @@ impl Engine for FjallEngine {
 }
 
 impl FjallEngine {
+    /// What the set is made of at present.
+    pub fn set_stats(&self) -> SetStats {
+        self.core.parts().stats()
+    }
+
     /// Waits until the set has nothing left to merge. For tests and measurements; nobody else needs to.
     pub fn wait_until_merged(&self) -> Result<(), Error> {
         self.core.set.wait_until_settled(|| self.core.parts())

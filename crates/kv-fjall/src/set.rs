@@ -31,12 +31,14 @@ mod parts;
 mod policy;
 mod recovery;
 mod run_file;
+mod start;
 mod varint;
 
 pub(crate) use control::Control;
 pub(crate) use group_block::GroupBlock;
 pub(crate) use merger::Merger;
 pub(crate) use parts::Parts;
+pub use parts::SetStats;
 pub(crate) use recovery::{Recovered, merged_group, recover};
 
 use astrarium_kv::Error;

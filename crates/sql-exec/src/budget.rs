@@ -139,6 +139,26 @@ impl Budget {
     }
 }
 
+/// Lets a long query give way to others: not after every step, for waking up elsewhere costs more than a short query.
+#[derive(Debug, Default)]
+pub(crate) struct Pace {
+    since: u64,
+}
+
+/// Documents or index entries looked at between two rests, an entry counting little.
+const DOCUMENTS_PER_REST: u64 = 1_000;
+
+impl Pace {
+    /// Counts what was looked at, and rests if it was much.
+    pub(crate) async fn step(&mut self, documents: u64, entries: u64) {
+        self.since += documents + entries / 32;
+        if self.since >= DOCUMENTS_PER_REST {
+            self.since = 0;
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
 impl Drop for Budget {
     fn drop(&mut self) {
         self.gauge.held_bytes.fetch_sub(self.held_bytes.get(), Ordering::Relaxed);

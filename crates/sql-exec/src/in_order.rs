@@ -6,7 +6,7 @@
 //! Invariant: the rows and their order are those that sorting everything would give.
 
 use crate::access::{IndexPlan, Search};
-use crate::budget::IndexUse;
+use crate::budget::{IndexUse, Pace};
 use crate::page::{ExecuteError, Execution, LastRow, Offer, collect_row, output};
 use crate::pipeline::Flow;
 use crate::resume::{Place, keys_fit};
@@ -119,6 +119,7 @@ impl Execution<'_> {
         let direction = if walk.ordered.backward { Direction::Backward } else { Direction::Forward };
         let mut step = STEP.0;
         let mut last = None;
+        let mut pace = Pace::default();
         loop {
             let limit = ScanLimit { entry_count_max: step, byte_count_max: usize::MAX };
             let batch = finder.snapshot.scan_keys(&entries, direction, limit).await;
@@ -159,7 +160,7 @@ impl Execution<'_> {
                 },
                 None => return Ok(()),
             }
-            tokio::task::yield_now().await;
+            pace.step(numbers.len() as u64, 0).await;
         }
     }
 
@@ -244,6 +245,7 @@ impl Execution<'_> {
         let container = walk.reader.container.rid();
         let mut collector = self.collector(keys, after.cloned(), walk.ordered.backward);
         let mut rest = group.clone();
+        let mut pace = Pace::default();
         loop {
             let limit = ScanLimit { entry_count_max: STEP.1, byte_count_max: usize::MAX };
             let batch = finder.snapshot.scan_keys(&rest, Direction::Forward, limit).await;
@@ -269,7 +271,7 @@ impl Execution<'_> {
                 Some(key) if batch.more => rest.start = just_after(key),
                 _ => break,
             }
-            tokio::task::yield_now().await;
+            pace.step(numbers.len() as u64, 0).await;
         }
         for row in collector.finish() {
             match self.offer(row.json) {

@@ -6,7 +6,7 @@
 //! Invariant: the answer is the one that reading all documents gives.
 
 use crate::access::{IndexPlan, Search};
-use crate::budget::IndexUse;
+use crate::budget::{IndexUse, Pace};
 use crate::operators::groups::{FinishedGroup, RowPlace};
 use crate::page::ExecuteError;
 use crate::rows::Counts;
@@ -21,7 +21,6 @@ use astrarium_sql_plan::plan::Grouping;
 use astrarium_store::{FeedReader, FeedScope};
 use astrarium_value::{Object, Value};
 use std::collections::BTreeMap;
-use tokio::task::yield_now;
 
 /// Entries read at once.
 const STEP: ScanLimit = ScanLimit { entry_count_max: 8_192, byte_count_max: usize::MAX };
@@ -157,6 +156,7 @@ impl Asking<'_> {
         }
         let mut rest = finder.keys(family, terms);
         let mut count = 0;
+        let mut pace = Pace::default();
         loop {
             let batch =
                 finder.snapshot.scan_keys(&rest, Direction::Forward, STEP).await.map_err(IndexError::from)?;
@@ -165,7 +165,7 @@ impl Asking<'_> {
                 Some(last) if batch.more => rest.start = just_after(last),
                 _ => break,
             }
-            yield_now().await;
+            pace.step(0, batch.keys.len() as u64).await;
         }
         self.counts.entries += count;
         Ok(count)
@@ -235,6 +235,7 @@ impl Asking<'_> {
         let Some((family, ranges)) = self.family(path).filter(|_| !self.is_keyed()) else { return Ok(None) };
         let set = &self.plan.indexes.active;
         let mut found: BTreeMap<Value, Occurrence> = BTreeMap::new();
+        let mut pace = Pace::default();
         for finder in self.finders()? {
             if undefined && finder.count(family).await? != finder.count(set.documents()).await? {
                 return Ok(None);
@@ -266,7 +267,7 @@ impl Asking<'_> {
                         Some(last) if batch.more => rest.start = just_after(last),
                         _ => break,
                     }
-                    yield_now().await;
+                    pace.step(0, batch.keys.len() as u64).await;
                 }
                 keep(&mut found, current.take())?;
             }

@@ -1,7 +1,7 @@
 //! One page of a query: chooses how it runs, reads documents, and stops in good order.
 
 use crate::access::IndexPlan;
-use crate::budget::{Budget, Gauge, IndexUse, Limits};
+use crate::budget::{Budget, Gauge, IndexUse, Limits, Pace};
 use crate::frame::{Datum, Frame};
 use crate::in_order::Walk;
 use crate::index_only::{Asking, document_with};
@@ -182,12 +182,14 @@ impl Execution<'_> {
         };
         let mut reader = Reader::new(input, self.budget.limits(), before.clone());
         let mut examined_when_full = None;
+        let mut pace = Pace::default();
         loop {
             let batch = reader.next().await?;
             self.page.documents = reader.counts.documents;
             self.page.document_bytes = reader.counts.bytes;
             self.page.index_entries = reader.counts.entries;
             let Some(batch) = batch else { return Ok(()) };
+            let batch_count = batch.len() as u64;
             for document in batch {
                 let after = document.after.clone();
                 // A page holds rows of one range, as on the service.
@@ -218,7 +220,7 @@ impl Execution<'_> {
                 self.stop_at(Place::Stream(before, Vec::new()));
                 return Ok(());
             }
-            tokio::task::yield_now().await;
+            pace.step(batch_count, 0).await;
         }
     }
 

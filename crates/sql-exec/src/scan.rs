@@ -8,7 +8,7 @@
 //!   result, sums included, on any machine.
 //! - Between two steps a task gives way to others: a long query holds up nobody.
 
-use crate::budget::{Budget, Gauge, IndexUse};
+use crate::budget::{Budget, Gauge, IndexUse, Pace};
 use crate::frame::{Datum, Frame};
 use crate::page::{ExecuteError, Runtime};
 use crate::pipeline::Machine;
@@ -19,7 +19,7 @@ use astrarium_sql_plan::plan::QueryPlan;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tokio::task::{JoinSet, yield_now};
+use tokio::task::JoinSet;
 
 /// Parts that the rest is divided into: more than cores, because parts differ in size.
 const PART_COUNT: usize = 32;
@@ -116,10 +116,12 @@ impl Job {
         };
         let (mut cursor, entries) = Cursor::open(reader, scope, index.as_ref(), index_use).await?;
         worker.counts.entries = entries;
+        let mut pace = Pace::default();
         while worker.counts.documents < self.gauge.limits.alone_documents_max {
             let Some(batch) = cursor.next().await? else { return Ok((sink, worker.counts)) };
+            let before = worker.counts.documents;
             worker.take_batch(batch, &mut sink)?;
-            yield_now().await;
+            pace.step(worker.counts.documents - before, 0).await;
         }
         let parts = cursor.divide(PART_COUNT).await?;
         self.in_parallel(parts, Merged { sink, worker, next: 0, waiting: BTreeMap::new() }).await
@@ -196,9 +198,11 @@ impl Worker {
     }
 
     async fn take_all<S: Sink>(&mut self, mut cursor: Cursor, mut sink: S) -> Result<S, ExecuteError> {
+        let mut pace = Pace::default();
         while let Some(batch) = cursor.next().await? {
+            let before = self.counts.documents;
             self.take_batch(batch, &mut sink)?;
-            yield_now().await;
+            pace.step(self.counts.documents - before, 0).await;
         }
         sink.settle(&self.budget)?;
         Ok(sink)

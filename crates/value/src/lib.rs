@@ -3,7 +3,8 @@
 //! - `model`: `Value` and `Object`, what expressions compute with;
 //! - `order`: the total order of values, equality and hashing, defined once;
 //! - `json`: JSON text, read in place (`json::Text`) and written;
-//! - `path`: paths that name one property (`/address/zip`).
+//! - `path`: paths that name one property (`/address/zip`);
+//! - `patch`: small changes of a document's text.
 //!
 //! Everything here is pure and bounded by its input. Not here: key bytes (`keys::ordered`), patterns of indexing
 //! policies (`catalog`).
@@ -11,6 +12,7 @@
 pub mod json;
 mod model;
 mod order;
+pub mod patch;
 pub mod path;
 
 pub use model::{Object, Value};

@@ -19,6 +19,7 @@
 
 pub mod address;
 pub mod authorization;
+pub mod batch;
 pub mod binary_json;
 pub mod condition;
 pub mod consistency;
@@ -26,7 +27,9 @@ pub mod continuation;
 pub mod date;
 pub mod header_values;
 pub mod headers;
+pub mod hybrid_row;
 pub mod key_text;
+pub mod patch;
 pub mod percent;
 pub mod resource_token;
 pub mod session;

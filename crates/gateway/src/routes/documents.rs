@@ -82,18 +82,19 @@ async fn run_query(
     query::documents(shared, request, container, key).await
 }
 
-/// What a client says about indexing an item.
-fn index_directive(header: Option<&str>) -> Result<IndexDirective, Failure> {
+/// What a client says about indexing an item, in words or in the numbers that the Python SDK has for them. It changes no
+/// answer, so whatever else it may be leaves the matter to the policy.
+fn index_directive(header: Option<&str>) -> IndexDirective {
     let all = [
-        ("Default", IndexDirective::Default),
         ("Include", IndexDirective::Include),
+        ("2", IndexDirective::Include),
         ("Exclude", IndexDirective::Exclude),
+        ("1", IndexDirective::Exclude),
     ];
-    let Some(text) = header else { return Ok(IndexDirective::Default) };
-    let found = all.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
-    found.map(|(_, directive)| directive).ok_or_else(|| {
-        Failure::bad_request("The indexing directive of a request must be Default, Include or Exclude.")
-    })
+    let is_said = |(name, _): &(&str, IndexDirective)| {
+        header.is_some_and(|header| header.trim().eq_ignore_ascii_case(name))
+    };
+    all.into_iter().find(is_said).map_or(IndexDirective::Default, |(_, directive)| directive)
 }
 
 fn not_yet(what: &str) -> Failure {
@@ -112,7 +113,7 @@ async fn write(
             return Err(not_yet("Triggers"));
         }
     }
-    let index_directive = index_directive(request.header(headers::INDEXING_DIRECTIVE))?;
+    let index_directive = index_directive(request.header(headers::INDEXING_DIRECTIVE));
     let conditions = request.conditions();
     let options = WriteOptions { partition_key, conditions: &conditions, index_directive };
     let decoded;

@@ -153,8 +153,10 @@ fn step(last: &[u8], key: &[u8], shared: usize) -> Option<u64> {
     Some(to.wrapping_sub(from)).filter(|step| *step <= STEP_MAX)
 }
 
+/// Room for a key that is seldom too small.
+const KEY_CAPACITY: usize = 96;
+
 /// Reads a block, from any restart on.
-#[derive(Default)]
 pub(super) struct BlockCursor {
     bytes: Bytes,
     /// Of the entries in `bytes`.
@@ -169,6 +171,19 @@ pub(super) struct BlockCursor {
 }
 
 impl BlockCursor {
+    /// Of no block yet.
+    pub(super) fn new() -> BlockCursor {
+        BlockCursor {
+            bytes: Bytes::new(),
+            entries: 0..0,
+            base: 0..0,
+            restart_count: 0,
+            at: 0,
+            key: Vec::with_capacity(KEY_CAPACITY),
+            is_removed: false,
+        }
+    }
+
     /// Turns to the block that is this part of the bytes, before its first entry.
     pub(super) fn load(&mut self, bytes: Bytes, block: Range<usize>) -> Result<(), Error> {
         let malformed = || damaged("a block of the set ends early");
@@ -368,7 +383,7 @@ mod tests {
     }
 
     fn open(bytes: &Bytes) -> Result<BlockCursor, Error> {
-        let mut cursor = BlockCursor::default();
+        let mut cursor = BlockCursor::new();
         cursor.load(bytes.clone(), 0..bytes.len())?;
         Ok(cursor)
     }

@@ -20,8 +20,8 @@ pub(super) trait Walk {
     fn is_removed(&self) -> bool;
     /// Goes on to the next entry, if there is one.
     fn advance(&mut self) -> Result<(), Error>;
-    /// Which of two keys comes first on the way.
-    fn order(left: &[u8], right: &[u8]) -> Ordering;
+    /// Which of two keys comes first on the way, given how they compare.
+    fn direct(order: Ordering) -> Ordering;
 }
 
 /// Upwards.
@@ -41,7 +41,7 @@ impl<'a> Upwards<'a> {
             part,
             reading,
             block_number: part.index.find(target),
-            block: BlockCursor::default(),
+            block: BlockCursor::new(),
             is_valid: part.index.block_count() > 0,
         };
         if walk.is_valid {
@@ -88,9 +88,8 @@ impl Walk for Upwards<'_> {
         if self.block.advance()? { Ok(()) } else { self.next_block() }
     }
 
-    #[inline]
-    fn order(left: &[u8], right: &[u8]) -> Ordering {
-        left.cmp(right)
+    fn direct(order: Ordering) -> Ordering {
+        order
     }
 }
 
@@ -111,7 +110,7 @@ impl<'a> Downwards<'a> {
         let mut walk = Downwards {
             part,
             block_number: found.unwrap_or(0),
-            block: BlockCursor::default(),
+            block: BlockCursor::new(),
             restart: 0,
             segment: Segment::default(),
             is_valid: found.is_some(),
@@ -185,7 +184,7 @@ impl Walk for Downwards<'_> {
         self.settle()
     }
 
-    fn order(left: &[u8], right: &[u8]) -> Ordering {
-        right.cmp(left)
+    fn direct(order: Ordering) -> Ordering {
+        order.reverse()
     }
 }

@@ -17,6 +17,7 @@ use super::families::{Families, family_of};
 use super::index::{Content, Index};
 use super::part::Part;
 use super::parts::Parts;
+use super::start::{Start, start_of};
 use super::{damaged, varint};
 use astrarium_kv::{Error, FAMILY_BYTES, SetChanges};
 use bytes::Bytes;
@@ -34,8 +35,7 @@ pub(crate) struct GroupBlock {
 
 /// One key of one batch, with enough of it beside to sort mostly without looking at the key.
 struct Named<'a> {
-    /// The family, then as many bytes again, padded.
-    start: [u128; 2],
+    start: Start,
     key: &'a [u8],
     batch: u32,
     is_removed: bool,
@@ -82,7 +82,7 @@ impl GroupBlock {
     }
 
     /// The part that a stored value is.
-    pub(super) fn read(group: u64, value: Bytes) -> Result<Part, Error> {
+    pub(super) fn read(group: u64, value: &Bytes) -> Result<Part, Error> {
         decode(group, value)
             .ok_or_else(|| damaged(&format!("the set's block of group {group} is not whole")))?
     }
@@ -90,16 +90,7 @@ impl GroupBlock {
 
 impl<'a> Named<'a> {
     fn new(key: &'a [u8], batch: u32, is_removed: bool) -> Named<'a> {
-        let start = match key.as_chunks::<FAMILY_BYTES>().0 {
-            [family, next, ..] => [u128::from_be_bytes(*family), u128::from_be_bytes(*next)],
-            _ => {
-                let mut padded = [0; 2 * FAMILY_BYTES];
-                padded[..key.len()].copy_from_slice(key);
-                let (halves, _) = padded.as_chunks::<FAMILY_BYTES>();
-                [u128::from_be_bytes(halves[0]), u128::from_be_bytes(halves[1])]
-            }
-        };
-        Named { start, key, batch, is_removed }
+        Named { start: start_of(key), key, batch, is_removed }
     }
 
     fn order(left: &Named<'_>, right: &Named<'_>) -> std::cmp::Ordering {
@@ -122,7 +113,7 @@ fn encode(blocks: &[u8], index: &Index, corrections: &Families) -> Bytes {
 }
 
 /// Nothing when the value is not whole.
-fn decode(group: u64, value: Bytes) -> Option<Result<Part, Error>> {
+fn decode(group: u64, value: &Bytes) -> Option<Result<Part, Error>> {
     let (body, checksum) = value.split_last_chunk::<CHECKSUM_BYTES>()?;
     if crc32fast::hash(body).to_le_bytes() != *checksum || *body.first()? != FORMAT {
         return None;
@@ -144,7 +135,7 @@ fn decode(group: u64, value: Bytes) -> Option<Result<Part, Error>> {
 fn index_blocks(image: &Bytes, blocks: &[Content]) -> Result<(Index, Families), Error> {
     let mut index = Index::starting_at(0);
     let mut families = Families::default();
-    let mut cursor = BlockCursor::default();
+    let mut cursor = BlockCursor::new();
     let (mut first, mut before) = (Vec::new(), Vec::new());
     for block in blocks {
         let start = index.end() as usize;
@@ -228,7 +219,7 @@ mod tests {
                 prop_assert!(expected.is_empty());
                 return Ok(());
             };
-            let again = GroupBlock::read(7, block.value.clone()).unwrap();
+            let again = GroupBlock::read(7, &block.value).unwrap();
             for part in [&block.part, &again] {
                 prop_assert_eq!(entries(part), expected.clone().into_iter().collect::<Vec<_>>());
                 for family in 0..3 {
@@ -240,7 +231,7 @@ mod tests {
             for place in 0..block.value.len() {
                 let mut damaged = block.value.to_vec();
                 damaged[place] ^= 0x10;
-                prop_assert!(GroupBlock::read(7, Bytes::from(damaged)).is_err());
+                prop_assert!(GroupBlock::read(7, &Bytes::from(damaged)).is_err());
             }
         }
     }

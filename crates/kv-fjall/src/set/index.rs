@@ -37,6 +37,7 @@ struct Place {
 
 /// How much a block holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_field_names, reason = "each says what it counts")]
 pub(super) struct Content {
     pub(super) byte_count: u64,
     pub(super) entry_count: u64,

@@ -12,6 +12,7 @@ use super::cursor::{Upwards, Walk};
 use super::families::Families;
 use super::index::Index;
 use super::part::{Part, Reading};
+use super::start::{Start, start_of};
 use astrarium_kv::Error;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -19,6 +20,8 @@ use std::sync::Arc;
 /// Many walks as one.
 pub(super) struct Merge<W> {
     walks: Vec<W>,
+    /// How the key of each walk begins: most keys are told apart by that, and without a look at them.
+    starts: Vec<Start>,
     /// Walks that stand at an entry, in the order of their entries, of equal ones the newest first.
     order: Vec<u32>,
 }
@@ -27,8 +30,11 @@ impl<W: Walk> Merge<W> {
     pub(super) fn new(walks: Vec<W>) -> Merge<W> {
         let mut order: Vec<u32> =
             (0..walks.len() as u32).filter(|index| walks[*index as usize].is_valid()).collect();
-        order.sort_unstable_by(|left, right| compare(&walks, *left, *right));
-        Merge { walks, order }
+        let starts = walks.iter().map(|walk| start_of(walk.key())).collect();
+        let mut merge = Merge { walks, starts, order: Vec::new() };
+        order.sort_unstable_by(|left, right| merge.compare(*left, *right));
+        merge.order = order;
+        merge
     }
 
     /// The entry it stands at.
@@ -41,6 +47,7 @@ impl<W: Walk> Merge<W> {
     #[inline]
     pub(super) fn advance(&mut self) -> Result<(), Error> {
         while let [first, second, ..] = self.order[..]
+            && self.starts[first as usize] == self.starts[second as usize]
             && self.walks[first as usize].key() == self.walks[second as usize].key()
         {
             // Older entries of the same key do not count.
@@ -58,8 +65,9 @@ impl<W: Walk> Merge<W> {
             self.order.remove(place);
             return Ok(());
         }
+        self.starts[moved as usize] = start_of(self.walks[moved as usize].key());
         let later = &self.order[place + 1..];
-        let is_before = |other: &u32| compare(&self.walks, *other, moved).is_lt();
+        let is_before = |other: &u32| self.compare(*other, moved).is_lt();
         // Mostly it stays where it is: entries of one part come in rows.
         if !later.first().is_some_and(is_before) {
             return Ok(());
@@ -69,10 +77,14 @@ impl<W: Walk> Merge<W> {
         self.order[place + passed] = moved;
         Ok(())
     }
-}
 
-fn compare<W: Walk>(walks: &[W], left: u32, right: u32) -> Ordering {
-    W::order(walks[left as usize].key(), walks[right as usize].key()).then(left.cmp(&right))
+    #[inline]
+    fn compare(&self, left: u32, right: u32) -> Ordering {
+        let (left_walk, right_walk) = (&self.walks[left as usize], &self.walks[right as usize]);
+        let order = self.starts[left as usize].cmp(&self.starts[right as usize]);
+        let order = order.then_with(|| left_walk.key().cmp(right_walk.key()));
+        W::direct(order).then(left.cmp(&right))
+    }
 }
 
 /// One part being made of several.

@@ -101,7 +101,7 @@ impl Part {
     pub(super) fn rank(&self, target: &[u8]) -> Result<(u64, u64), Error> {
         let Some(block) = self.index.find_below(target) else { return Ok((0, 0)) };
         let (bytes, place) = self.block(block, Reading::Cached)?;
-        let mut cursor = BlockCursor::default();
+        let mut cursor = BlockCursor::new();
         cursor.load(bytes, place)?;
         let rank = cursor.rank(target)? as u64;
         let (entries, removed) = self.index.before(block);

@@ -22,7 +22,32 @@ pub(crate) struct Parts {
     pub(super) runs: Vec<Arc<Part>>,
 }
 
+/// What a set is made of at present.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SetStats {
+    /// Parts in memory, each of which a reader looks at.
+    pub memory_parts: u64,
+    /// Bytes of these.
+    pub memory_bytes: u64,
+    /// Runs on disk, each of which a reader looks at.
+    pub runs: u64,
+    /// Bytes of these.
+    pub run_bytes: u64,
+    /// Keys and removals in all of them.
+    pub entries: u64,
+}
+
 impl Parts {
+    pub(crate) fn stats(&self) -> SetStats {
+        SetStats {
+            memory_parts: self.memory.len() as u64,
+            memory_bytes: self.memory_bytes(),
+            runs: self.runs.len() as u64,
+            run_bytes: self.disk_bytes(),
+            entries: self.iter().map(|part| part.index.entry_count()).sum(),
+        }
+    }
+
     fn iter(&self) -> impl Iterator<Item = &Part> {
         self.memory.iter().chain(&self.runs).map(Arc::as_ref)
     }

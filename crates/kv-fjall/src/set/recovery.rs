@@ -74,7 +74,7 @@ pub(crate) fn recover(
         manifest.runs.iter().map(|run| RunFile::open(&folder, *run, &cache).map(Arc::new)).collect();
     let mut memory = Vec::new();
     for (group, value) in values(manifest.merged)?.into_iter().rev() {
-        memory.push(Arc::new(GroupBlock::read(group, value)?));
+        memory.push(Arc::new(GroupBlock::read(group, &value)?));
     }
     let memory = merge_down(memory, options)?;
     let parts = Arc::new(Parts { memory, runs: runs? });

@@ -108,7 +108,9 @@ pub(super) fn walks_respect_ranges_and_limits(engine: &dyn Engine) {
     change(engine, "b.gone c", "bad");
     change(engine, "d", "b.gone");
     let mut others = WriteBatch::new(ShardId(1), 0);
-    [b'e', b'g'].iter().for_each(|family| others.set.added.push(&key(*family, "a")));
+    for family in [b'e', b'g'] {
+        others.set.added.push(&key(family, "a"));
+    }
     commit(engine, others).expect("changes of the set commit");
     let snapshot = engine.snapshot();
     let count = |entry_count_max| ScanLimit { entry_count_max, ..NO_LIMIT };
@@ -209,7 +211,9 @@ pub(super) fn short_keys_are_refused(engine: &dyn Engine) {
     }
     assert_eq!(scan_all(&*engine.snapshot(), Space::Body), [], "a broken batch changes nothing");
     let mut batch = WriteBatch::new(ShardId(1), 0);
-    [FAMILY_BYTES, super::KEY_BYTES_MAX].iter().for_each(|length| batch.set.added.push(&vec![1; *length]));
+    for length in [FAMILY_BYTES, super::KEY_BYTES_MAX] {
+        batch.set.added.push(&vec![1; length]);
+    }
     commit(engine, batch).expect("the limits themselves are allowed");
     assert_eq!(count(&*engine.snapshot(), 1), 2);
 }

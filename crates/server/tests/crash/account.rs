@@ -25,7 +25,7 @@ pub(crate) struct Resource {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
     Database,
-    Container { default_ttl: Option<u64> },
+    Container { default_ttl: Option<u64>, policy: usize },
     Item { nonce: u64, filler_length: usize },
 }
 
@@ -50,7 +50,9 @@ impl Account {
                 let path = format!("{database_path}/colls/{}", text(&container, "id"));
                 account.read_items(client, &path, &container, page());
                 container_rids.insert(text(&container, "_rid").to_owned());
-                let content = Content::Container { default_ttl: container["defaultTtl"].as_u64() };
+                let default_ttl = container["defaultTtl"].as_u64();
+                let policy = policy_of(&container["indexingPolicy"]);
+                let content = Content::Container { default_ttl, policy };
                 account.resources.insert(path, resource(content, &container));
             }
             account.resources.insert(database_path, resource(Content::Database, &database));
@@ -89,10 +91,38 @@ impl Account {
         self.resources.get(path)
     }
 
-    /// What belongs to no worker and never changes: the database and container that all use.
+    /// What belongs to no worker and never changes: the database that all use.
     pub(crate) fn shared_part(&self) -> Resources {
-        let fixed = [MAIN_DATABASE, MAIN_CONTAINER];
-        self.resources.iter().filter(|(path, _)| fixed.contains(&path.as_str())).map(own).collect()
+        self.resources.iter().filter(|(path, _)| *path == MAIN_DATABASE).map(own).collect()
+    }
+
+    /// Containers and the policies they have.
+    pub(crate) fn containers(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.resources.iter().filter_map(|(path, resource)| match resource.content {
+            Content::Container { policy, .. } => Some((path.as_str(), policy)),
+            _ => None,
+        })
+    }
+
+    /// Queries that an index serves find what the feeds have, whatever policy is in force or on its way.
+    pub(crate) fn check_queries(&self, client: &mut Client, context: &str) {
+        for kind in 0..KIND_COUNT {
+            let mut expected: Vec<&str> = self
+                .resources
+                .iter()
+                .filter(|(path, resource)| {
+                    let in_main = path.starts_with(MAIN_CONTAINER);
+                    matches!(resource.content, Content::Item { nonce, .. } if in_main && nonce % KIND_COUNT == kind)
+                })
+                .map(|(path, _)| id(path))
+                .collect();
+            expected.sort_unstable();
+            let text = format!("SELECT VALUE c.id FROM c WHERE c.kind = {kind}");
+            let rows = client.query(MAIN_CONTAINER, &text);
+            let mut found: Vec<&str> = rows.iter().filter_map(Value::as_str).collect();
+            found.sort_unstable();
+            assert_eq!(found, expected, "{context}: {text}");
+        }
     }
 
     /// The highest LSN known of a container.
@@ -195,6 +225,33 @@ pub(crate) fn partition_key_header(path: &str) -> String {
     json!([partition_key(path)]).to_string()
 }
 
+/// Indexing policies that containers have in turn.
+pub(crate) fn policy(number: usize) -> Value {
+    let etag = json!({"path": "/\"_etag\"/?"});
+    let everything = json!({"path": "/*"});
+    match number {
+        0 => json!({"indexingMode": "consistent", "automatic": true, "includedPaths": [everything],
+            "excludedPaths": [etag]}),
+        1 => json!({"indexingMode": "consistent", "automatic": true,
+            "includedPaths": [{"path": "/kind/?"}, {"path": "/tags/[]/?"}], "excludedPaths": [everything, etag]}),
+        2 => json!({"indexingMode": "consistent", "automatic": true, "includedPaths": [everything],
+            "excludedPaths": [{"path": "/filler/?"}, etag], "compositeIndexes": [[
+                {"path": "/kind", "order": "ascending"}, {"path": "/nonce", "order": "descending"}]]}),
+        _ => json!({"indexingMode": "none", "automatic": false, "includedPaths": [], "excludedPaths": []}),
+    }
+}
+
+/// How many policies there are.
+pub(crate) const POLICY_COUNT: u64 = 4;
+
+fn policy_of(found: &Value) -> usize {
+    let place = (0..POLICY_COUNT as usize).find(|number| policy(*number) == *found);
+    place.unwrap_or_else(|| panic!("nobody gave a container the policy {found}"))
+}
+
+/// Values of the property `kind` of items.
+const KIND_COUNT: u64 = 7;
+
 /// The item that a path, a number and a length give.
 pub(crate) fn item(path: &str, nonce: u64, filler_length: usize) -> Value {
     let random = Random::from_seed(nonce);
@@ -203,7 +260,9 @@ pub(crate) fn item(path: &str, nonce: u64, filler_length: usize) -> Value {
         let _ = write!(filler, "{:016x}", random.next_u64());
     }
     filler.truncate(filler_length);
-    json!({"id": id(path), "pk": partition_key(path), "nonce": nonce.to_string(), "filler": filler})
+    let id = id(path);
+    json!({"id": id, "pk": partition_key(path), "nonce": nonce.to_string(), "filler": filler,
+        "kind": nonce % KIND_COUNT, "tags": [nonce % 3, {"deep": nonce % 5}], "code": format!("{id}/{}", nonce % 4)})
 }
 
 /// Reads an item back; one that is not exactly what some write made is torn.

@@ -6,7 +6,7 @@ use astrarium_wire::authorization::{MasterKey, signing_payload};
 use astrarium_wire::key_text::EMULATOR_KEY;
 use astrarium_wire::session::SessionToken;
 use astrarium_wire::{date, headers, percent};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -83,6 +83,38 @@ impl Client {
                 return (resources, answer);
             }
         }
+    }
+
+    /// The rows of a query over all items of a container, page by page.
+    pub(crate) fn query(&mut self, container: &str, text: &str) -> Vec<Value> {
+        let body = json!({"query": text}).to_string();
+        let path = format!("{container}/docs");
+        let mut rows = Vec::new();
+        let mut token = None::<String>;
+        loop {
+            let mut more = vec![
+                (headers::IS_QUERY, "true"),
+                (headers::CONTENT_TYPE, "application/query+json"),
+                (headers::QUERY_ENABLE_CROSS_PARTITION, "true"),
+            ];
+            more.extend(token.as_deref().map(|token| (headers::CONTINUATION, token)));
+            let answer = self.must_send("POST", &path, &more, &body);
+            assert_eq!(answer.status, 200, "{text}: {}", answer.text());
+            let Value::Array(page) = answer.json()["Documents"].take() else { panic!("{text} has no rows") };
+            rows.extend(page);
+            token = answer.header(headers::CONTINUATION).map(str::to_owned);
+            if token.is_none() {
+                return rows;
+            }
+        }
+    }
+
+    /// How far the index of a container is with its policy, in percent.
+    pub(crate) fn index_progress(&mut self, container: &str) -> u64 {
+        let answer = self.must_send("GET", container, &[(headers::POPULATE_QUOTA_INFO, "true")], "");
+        let progress =
+            answer.header(headers::INDEX_TRANSFORMATION_PROGRESS).expect("the progress of the index");
+        progress.parse().expect("a number")
     }
 
     fn head(&self, verb: &str, path: &str, more_headers: &[(&str, &str)], length: usize) -> String {

@@ -5,7 +5,8 @@
 //! process died. After each kill:
 //! - every acknowledged write is there, with its content, etag and rid; nothing acknowledged as deleted is there;
 //! - a request under way is wholly there or not at all;
-//! - feeds, point reads, key ranges and offers agree; no LSN went back; no rid is given twice;
+//! - feeds, point reads, queries, key ranges and offers agree; no LSN went back; no rid is given twice;
+//! - indexes whose policies were changed under the load are built to their end;
 //! - `astrarium verify` finds no problem, whether it or the server is the first to open the folder.
 //!
 //! `ASTRARIUM_CRASH_ROUNDS` sets the number of kills, `ASTRARIUM_CRASH_SEED` the choices (printed with every failure).
@@ -31,6 +32,8 @@ const MAIN_DATABASE: &str = "dbs/main";
 const MAIN_CONTAINER: &str = "dbs/main/colls/items";
 const WORKER_COUNT: u64 = 6;
 const ROUNDS_DEFAULT: u64 = 15;
+/// Indexes of this size must be built within this time.
+const BUILD_MAX: Duration = Duration::from_secs(60);
 /// SIGTERM must end the process within this time, whatever is under way.
 const TERMINATION_MAX: Duration = Duration::from_secs(10);
 
@@ -80,6 +83,8 @@ struct CrashTest {
     account: Account,
     /// Whether `verify` has seen the folder since the last kill.
     verified: bool,
+    /// How often the index of the main container was half built when a server began.
+    half_built_count: u64,
 }
 
 impl CrashTest {
@@ -97,6 +102,7 @@ impl CrashTest {
             contest: Contest::default(),
             account: Account::default(),
             verified: true,
+            half_built_count: 0,
         }
     }
 
@@ -116,8 +122,10 @@ impl CrashTest {
         if self.account.is_empty() {
             worker::create_main_container(&mut client);
             self.account = Account::read(&mut client, &self.random);
+            self.workers[0].adopt(MAIN_CONTAINER, &self.account);
             return server;
         }
+        self.half_built_count += u64::from(client.index_progress(MAIN_CONTAINER) < 100);
         let found = Account::read(&mut client, &self.random);
         let context = format!("seed {}, {name}", self.seed);
         let mut expected = self.account.shared_part();
@@ -129,6 +137,7 @@ impl CrashTest {
         found.check_equals(&expected, &context);
         found.check_positions(&self.account, &context);
         found.check_points(&mut client, &self.random, &context);
+        found.check_queries(&mut client, &context);
         self.account = found;
         if self.verified {
             return server;
@@ -173,6 +182,18 @@ impl CrashTest {
         self.verified = false;
     }
 
+    /// Waits until every index follows its policy.
+    fn wait_for_indexes(&self, client: &mut Client) {
+        let deadline = Instant::now() + BUILD_MAX;
+        for (path, _) in self.account.containers() {
+            while client.index_progress(path) < 100 {
+                assert!(Instant::now() < deadline, "seed {}: the index of {path} is not finished", self.seed);
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+        self.account.check_queries(client, "built");
+    }
+
     fn kill_while_starting(&mut self) {
         let pause = Duration::from_millis(self.random.next_u64() % 60);
         process::kill_while_starting(self.folder(), pause);
@@ -181,10 +202,12 @@ impl CrashTest {
     /// One more comparison, a clean end, and a last look at the files.
     fn finish(mut self) {
         let server = self.begin_round("end");
+        self.wait_for_indexes(&mut Client::new(server.address()));
         assert_eq!(server.terminate(TERMINATION_MAX).code(), Some(0), "a quiet server ends with success");
         process::verify(self.folder());
         let writes: u64 = self.workers.iter().map(Worker::acknowledged_count).sum();
         println!("{writes} acknowledged writes, {} resources at the end", self.account.resource_count());
+        println!("{} servers began with an index that was half built", self.half_built_count);
         assert!(writes > 0, "the workers did something");
     }
 }

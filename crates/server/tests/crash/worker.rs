@@ -3,7 +3,9 @@
 //! It owns some items of the main container, and a database of its own with containers and items that come and go.
 //! Between restarts it remembers what it has, and the one request whose answer it did not get.
 
-use crate::account::{Account, Content, Resource, Resources, item, partition_key_header};
+use crate::account::{
+    Account, Content, POLICY_COUNT, Resource, Resources, item, partition_key_header, policy,
+};
 use crate::client::{Answer, Client, is_lost_connection};
 use crate::shared::Contest;
 use crate::{MAIN_CONTAINER, MAIN_DATABASE};
@@ -51,7 +53,7 @@ enum Effect {
 pub(crate) fn create_main_container(client: &mut Client) {
     let database = client.must_send("POST", "dbs", &[], &json!({"id": "main"}).to_string());
     assert_eq!(database.status, 201, "{}", database.text());
-    let container = container_definition("items", None);
+    let container = container_definition("items", None, 0);
     let throughput = [(headers::OFFER_THROUGHPUT, "400")];
     let container = client.must_send("POST", &format!("{MAIN_DATABASE}/colls"), &throughput, &container);
     assert_eq!(container.status, 201, "{}", container.text());
@@ -68,6 +70,12 @@ impl Worker {
             positions: BTreeSet::new(),
             acknowledged_count: 0,
         }
+    }
+
+    /// Makes a resource that is there the worker's own.
+    pub(crate) fn adopt(&mut self, path: &str, account: &Account) {
+        let resource = account.get(path).expect("the resource is there").clone();
+        self.resources.insert(path.to_owned(), resource);
     }
 
     pub(crate) fn resources(&self) -> &Resources {
@@ -88,7 +96,9 @@ impl Worker {
     ) -> BTreeSet<(String, u64)> {
         let mut client = Client::new(address);
         loop {
+            let owns_main = self.resources.contains_key(MAIN_CONTAINER);
             let outcome = match self.random.next_u64() % 100 {
+                0 | 1 if owns_main => self.replace_container(&mut client, MAIN_CONTAINER, None),
                 0..=64 => self.change_item(&mut client, MAIN_CONTAINER, MAIN_ITEM_COUNT, account),
                 65..=79 => self.join_contest(&mut client, contest, account),
                 _ => self.change_scratch(&mut client, account),
@@ -145,11 +155,16 @@ impl Worker {
             1 if has_container => {
                 self.change(client, "DELETE", &container, &[], "", remove(&container), 204).map(drop)
             }
-            2 | 3 if has_container => self.replace_container(client, &container),
+            2 | 3 if has_container => {
+                // So long that nothing expires during the test.
+                let default_ttl = Some(1_000_000 + self.random.next_u64() % 1_000_000);
+                self.replace_container(client, &container, default_ttl)
+            }
             _ if has_container => self.change_item(client, &container, SCRATCH_ITEM_COUNT, account),
             _ => {
-                let body = container_definition(id(&container), None);
-                let change = put(&container, Content::Container { default_ttl: None });
+                let policy = self.policy();
+                let body = container_definition(id(&container), None, policy);
+                let change = put(&container, Content::Container { default_ttl: None, policy });
                 let throughput = [(headers::OFFER_THROUGHPUT, "400")];
                 let feed = format!("{database}/colls");
                 self.change(client, "POST", &feed, &throughput, &body, change, 201).map(drop)
@@ -157,12 +172,20 @@ impl Worker {
         }
     }
 
-    fn replace_container(&mut self, client: &mut Client, path: &str) -> io::Result<()> {
-        // So long that nothing expires during the test.
-        let default_ttl = Some(1_000_000 + self.random.next_u64() % 1_000_000);
-        let body = container_definition(id(path), default_ttl);
-        self.change(client, "PUT", path, &[], &body, put(path, Content::Container { default_ttl }), 200)
-            .map(drop)
+    fn replace_container(
+        &mut self,
+        client: &mut Client,
+        path: &str,
+        default_ttl: Option<u64>,
+    ) -> io::Result<()> {
+        let policy = self.policy();
+        let body = container_definition(id(path), default_ttl, policy);
+        let change = put(path, Content::Container { default_ttl, policy });
+        self.change(client, "PUT", path, &[], &body, change, 200).map(drop)
+    }
+
+    fn policy(&self) -> usize {
+        (self.random.next_u64() % POLICY_COUNT) as usize
     }
 
     fn change_item(
@@ -303,8 +326,9 @@ fn id(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-fn container_definition(id: &str, default_ttl: Option<u64>) -> String {
-    let mut definition = json!({"id": id, "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
+fn container_definition(id: &str, default_ttl: Option<u64>, policy_number: usize) -> String {
+    let mut definition = json!({"id": id, "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2},
+        "uniqueKeyPolicy": {"uniqueKeys": [{"paths": ["/code"]}]}, "indexingPolicy": policy(policy_number)});
     if let Some(seconds) = default_ttl {
         definition["defaultTtl"] = json!(seconds);
     }

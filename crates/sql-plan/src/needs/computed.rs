@@ -10,15 +10,20 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub struct Computed {
     name: Arc<str>,
-    expression: Expr,
-    documents: Slot,
+    /// The expression and the slot of its documents; none for a plain path, which is found as a path.
+    expression: Option<(Expr, Slot)>,
 }
 
 impl Computed {
-    /// The computed properties of a container; those that are plain paths are left out, since they are found as paths.
+    /// The computed properties that an index made by this definition holds under their names, in place of what documents
+    /// have there.
     pub fn of(container: &ContainerDefinition) -> Vec<Computed> {
         let properties = container.computed_properties.iter();
-        properties.filter_map(|property| Computed::read(&property.name, &property.query)).collect()
+        let computed = properties.map(|property| Computed {
+            name: property.name.as_str().into(),
+            expression: Computed::read(&property.query),
+        });
+        computed.collect()
     }
 
     /// The name, which is the path of what an index holds of it.
@@ -26,7 +31,7 @@ impl Computed {
         &self.name
     }
 
-    fn read(name: &str, query: &str) -> Option<Computed> {
+    fn read(query: &str) -> Option<(Expr, Slot)> {
         let query = astrarium_sql_syntax::parse(query).ok()?;
         // Without the container: computed properties may not use each other.
         let plan = plan(&query, &Catalog::default(), &Parameters::default()).ok()?;
@@ -34,10 +39,10 @@ impl Computed {
         let Projection::Value(expression) = plan.projection else { return None };
         let usable = matches!(source.kind, SourceKind::Documents)
             && !matches!(expression, Expr::Path(..) | Expr::Constant(_));
-        usable.then(|| Computed { name: name.into(), expression, documents: source.slot })
+        usable.then_some((expression, source.slot))
     }
 
     pub(super) fn is(&self, expression: &Expr, documents: Slot) -> bool {
-        self.documents == documents && self.expression == *expression
+        matches!(&self.expression, Some((own, slot)) if *slot == documents && own == expression)
     }
 }

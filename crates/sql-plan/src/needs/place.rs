@@ -162,13 +162,21 @@ impl<'p> Places<'p> {
 
     fn resolve(&self, slot: Slot, steps: &[Step]) -> Option<Place> {
         match (self.bindings.get(&slot)?, steps) {
-            (Binding::Place(place), steps) => Some(place.clone().extended(steps)),
+            (Binding::Place(place), steps) => {
+                Some(place.clone().extended(steps)).filter(|place| !self.is_covered(place))
+            }
             (Binding::Members(members), [Step::Name(name), rest @ ..]) => {
                 let (_, member) = members.iter().find(|(own, _)| own == name)?;
                 Some(self.of(member)?.extended(rest))
             }
             (Binding::Members(_), _) => None,
         }
+    }
+
+    /// Whether an index holds a computed property instead of what documents have at a place.
+    fn is_covered(&self, place: &Place) -> bool {
+        let first = place.path.0.first();
+        matches!(first, Some(PathStep::Name(name)) if self.computed.iter().any(|own| own.name() == name))
     }
 
     /// An expression that the container has a name for.

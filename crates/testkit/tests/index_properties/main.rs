@@ -46,7 +46,7 @@ fn case() -> BoxedStrategy<Case> {
         3 => documents::document().prop_map(Step::Put),
         2 => documents::document().prop_map(Step::Remove),
         1 => (1_u64..15).prop_map(Step::Wait),
-        6 => (queries::query(), 0_usize..48).prop_map(|(query, scope)| Step::Ask(query, scope)),
+        6 => (queries::query(), 0_usize..240).prop_map(|(query, scope)| Step::Ask(query, scope)),
     ];
     (words::words(), policies::definition(), vec(documents::document(), 0..20), vec(step, 1..9))
         .prop_map(|(words, definition, documents, steps)| Case { words, definition, documents, steps })

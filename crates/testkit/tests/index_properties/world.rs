@@ -95,23 +95,31 @@ impl<'s> World<'s> {
         if self.hierarchical { format!("[{first},{second}]") } else { format!("[{first}]") }
     }
 
-    /// Scopes to ask a query over: everything, and others by number.
+    /// Scopes to ask a query over: everything, and another one by number.
     fn scopes(&self, number: usize) -> Result<Vec<(String, QueryScope)>, TestCaseError> {
         let open = QueryScope::Open { cross_partition: true, whole: true };
-        let key = self.key((number, number / 8));
-        let partition = self.stage.partition(&self.container, &key).map_err(fail)?;
-        let mut scopes = vec![("open".to_owned(), open), (format!("key {key}"), partition)];
-        if self.hierarchical {
-            let prefix = format!("[{}]", KEYS[number % KEYS.len()].unwrap_or("{}"));
-            let partition = self.stage.partition(&self.container, &prefix).map_err(fail)?;
-            scopes.push((format!("prefix {prefix}"), partition));
-        }
-        let range = self.container.ranges[number % self.container.ranges.len()].id;
-        scopes.push((format!("range {range}"), Stage::range(range)));
-        let count = 1 + u32::try_from(number % 3).unwrap_or_default();
-        let slices = Stage::slices(&self.container, count);
-        scopes.push((format!("slice of {count}"), slices[number % slices.len()].clone()));
-        Ok(scopes)
+        let (kind, number) = (number % 5, number / 5);
+        let other = match kind {
+            0 | 1 => {
+                let key = self.key((number, number / 8));
+                (format!("key {key}"), self.stage.partition(&self.container, &key).map_err(fail)?)
+            }
+            2 if self.hierarchical => {
+                let prefix = format!("[{}]", KEYS[number % KEYS.len()].unwrap_or("{}"));
+                let scope = self.stage.partition(&self.container, &prefix).map_err(fail)?;
+                (format!("prefix {prefix}"), scope)
+            }
+            2 | 3 => {
+                let count = 1 + u32::try_from(number % 3).unwrap_or_default();
+                let slices = Stage::slices(&self.container, count);
+                (format!("slice of {count}"), slices[number % slices.len()].clone())
+            }
+            _ => {
+                let range = self.container.ranges[number % self.container.ranges.len()].id;
+                (format!("range {range}"), Stage::range(range))
+            }
+        };
+        Ok(vec![("open".to_owned(), open), other])
     }
 
     /// Asks a query over several scopes, in all manners; all must agree.
@@ -159,7 +167,7 @@ impl<'s> World<'s> {
         for index_use in manner.uses.iter().cycle().take(PAGE_COUNT_MAX) {
             let mut limits =
                 Limits { row_count_max: manner.page_size, index_use: *index_use, ..Limits::default() };
-            if manner.hurried {
+            if manner.hurried && way.container.ranges.len() == 1 {
                 limits.page_micros = 0;
             }
             if manner.spread_work {

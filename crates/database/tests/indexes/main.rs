@@ -1,0 +1,13 @@
+//! Indexes and unique keys through the library, on the in-memory engine: policies that change, what is swept, what `verify`
+//! finds.
+
+#![expect(clippy::unwrap_used, reason = "a test that fails to set up fails")]
+
+mod computed;
+mod directives;
+mod equality;
+mod policies;
+mod unique_keys;
+mod verify;
+mod world;
+mod writers;

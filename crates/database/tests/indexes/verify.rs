@@ -1,0 +1,138 @@
+//! Every kind of disagreement is planted, and found.
+
+use crate::world::{World, document, only};
+use astrarium_keys::index_state::watermark_key;
+use astrarium_keys::{number, unique};
+use astrarium_kv::{Expectation, Space, Stamp, WriteBatch};
+use serde_json::json;
+
+/// What there is to spoil.
+struct Stored {
+    shard: u64,
+    entries: Vec<Vec<u8>>,
+    unique_key: bytes::Bytes,
+}
+
+/// A world whose new index is half built.
+async fn half_built() -> (World, Stored) {
+    let unique = json!({"uniqueKeys": [{"paths": ["/n"]}]});
+    let world = World::new(json!({"uniqueKeyPolicy": unique})).await;
+    for number in 0..10 {
+        world.put(&document(number)).await;
+    }
+    world.replace(only(&["/text/?"])).await;
+    world.build().await;
+    for number in 10..20 {
+        let mut document = document(number);
+        document["n"] = json!(number);
+        world.put(&document).await;
+    }
+    world.replace(json!({})).await;
+    for _ in 0..2 {
+        world.account.build_indexes().await.unwrap();
+    }
+    let shard = world.container().await.ranges[0].shard.0;
+    let range = astrarium_kv::KeyRange::prefix(&unique::unique_prefix(shard));
+    let limit = crate::world::UNLIMITED;
+    let forward = astrarium_kv::Direction::Forward;
+    let unique_key =
+        world.engine.snapshot().scan(Space::Log, &range, forward, limit).await.unwrap().entries[0].0.clone();
+    let entries = world.entries().await.into_iter().collect();
+    world.is_sound("before anything is planted").await;
+    (world, Stored { shard, entries, unique_key })
+}
+
+async fn check(expected: &str, change: impl FnOnce(&mut WriteBatch, &Stored)) {
+    let (world, stored) = half_built().await;
+    world.plant(|batch| change(batch, &stored)).await;
+    let problems = world.problems().await;
+    assert!(problems.iter().any(|problem| problem.contains(expected)), "{expected}: {problems:?}");
+    // Nothing is blamed that is in order.
+    assert!(problems.len() <= 2, "{expected}: {problems:?}");
+}
+
+#[tokio::test]
+async fn verify_finds_every_planted_disagreement() {
+    let generation = |stored: &Stored, wanted: u8| {
+        stored.entries.iter().find(|entry| entry[8] == wanted).expect("the generation is there").clone()
+    };
+    // Generation 1 waits to be swept, 2 is in use, 3 is built.
+    for wanted in [2, 3] {
+        check("index entry missing", |batch, stored| batch.set.removed.push(&generation(stored, wanted)))
+            .await;
+        check("index entry without a document that has it", |batch, stored| {
+            let mut entry = generation(stored, wanted);
+            let length = entry.len();
+            entry[length - 1] = 200;
+            batch.set.added.push(&entry);
+        })
+        .await;
+        check("index entry without a document that has it", |batch, stored| {
+            // The document is there, the value is another one.
+            let mut entry = generation(stored, wanted);
+            entry[16] ^= 1;
+            batch.set.added.push(&entry);
+        })
+        .await;
+    }
+    check("index entry of an unknown generation", |batch, stored| {
+        let mut entry = generation(stored, 2);
+        entry[8] = 9;
+        batch.set.added.push(&entry);
+    })
+    .await;
+    check("index entry of an unknown generation or form", |batch, stored| {
+        batch.set.added.push(&generation(stored, 2)[..20]);
+    })
+    .await;
+    check("unique key missing", |batch, stored| batch.delete(Space::Log, stored.unique_key.clone())).await;
+    check("unique key missing or another document's", |batch, stored| {
+        batch.put(Space::Log, stored.unique_key.clone(), unique::unique_value(77), Stamp::NONE);
+    })
+    .await;
+    check("list of unique keys has 21 entries for 20 documents", |batch, stored| {
+        let key = unique::unique_key(stored.shard, 0, b"nowhere", &[]);
+        batch.put(Space::Log, key, unique::unique_value(1), Stamp::NONE);
+    })
+    .await;
+    // A construction that is said to be further than it is.
+    let (world, stored) = half_built().await;
+    let key = bytes::Bytes::copy_from_slice(&watermark_key(stored.shard));
+    let mark = world.engine.snapshot().get(Space::Meta, &key).await.unwrap().unwrap();
+    let mut mark = astrarium_keys::index_state::Watermark::decode(&mark).unwrap();
+    mark.built = if mark.built == 0 { 5 } else { 0 };
+    world.plant(|batch| batch.put(Space::Meta, key, mark.encode(), Stamp::VALUE)).await;
+    let problems = world.problems().await;
+    assert!(problems.iter().any(|problem| problem.contains("index entry")), "{problems:?}");
+}
+
+#[tokio::test]
+async fn entries_that_wait_to_be_swept_are_no_problem() {
+    let (world, stored) = half_built().await;
+    assert!(stored.entries.iter().any(|entry| entry[8] == 1));
+    // The same entries without the mark are.
+    let mark = astrarium_keys::index_state::sweep_key(stored.shard, 1);
+    world
+        .plant(|batch| {
+            batch.expect(Space::Meta, mark.clone(), Expectation::Present);
+            batch.delete(Space::Meta, mark);
+        })
+        .await;
+    let problems = world.problems().await;
+    assert!(problems.iter().all(|problem| problem.contains("unknown generation")), "{problems:?}");
+    assert!(!problems.is_empty());
+}
+
+#[tokio::test]
+async fn a_list_of_problems_has_an_end() {
+    let world = World::new(json!({})).await;
+    for number in 0..100 {
+        world.put(&document(number)).await;
+    }
+    let entries = world.entries().await;
+    world.plant(|batch| entries.iter().for_each(|entry| batch.set.removed.push(entry))).await;
+    assert_eq!(world.problems().await.len(), 100);
+    let shard = world.container().await.ranges[0].shard.0;
+    world.plant(|batch| batch.delete(Space::Log, number::number_key(shard, 1))).await;
+    assert_eq!(world.problems().await.len(), 100);
+}

@@ -1,0 +1,142 @@
+//! From source to bytecode, and from bytecode to a function in a fresh JavaScript world.
+//!
+//! In: a source and the name errors show. Out: `Compiled`, which any sandbox of this process can load.
+//! The engine's bytecode is not checked when it is loaded, so a `Bytecode` can be made here only, from a source, in this
+//! process: it is never read from a file or the network. The two calls that write and load it are the only foreign
+//! functions the crate calls itself; the binding has them for modules alone, and scripts are not modules: scripts for the
+//! service may use the sloppy mode of the language, which modules do not have.
+//!
+//! Not here: which function of a source is meant (`source`), keeping what was compiled (`cache`).
+
+use crate::sandbox::Sandbox;
+use crate::{Error, Limits, Script, source};
+use rquickjs::{Ctx, Function, Value};
+use std::sync::Arc;
+
+/// A script that can be loaded without its source.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    bytecode: bytecode::Bytecode,
+}
+
+impl Compiled {
+    /// How much memory it takes.
+    pub(crate) fn byte_count(&self) -> usize {
+        self.bytecode.byte_count()
+    }
+
+    /// The script's function. Runs what the source says outside its functions.
+    pub(crate) fn load<'js>(&self, ctx: &Ctx<'js>) -> rquickjs::Result<Option<Function<'js>>> {
+        let program: Function<'js> = self.bytecode.load(ctx)?;
+        let entry: Value<'js> = program.call(())?;
+        Ok(entry.into_function())
+    }
+}
+
+/// Compiles a script. Runs nothing of it.
+pub(crate) fn compile(ctx: &Ctx<'_>, sandbox: &Sandbox, limits: &Limits, script: &Script) -> Result<Compiled, Error> {
+    let refuse = |message: String| Error::Compile { name: Arc::clone(&script.name), message };
+    if script.source.len() > limits.source_bytes_max {
+        return Err(refuse(format!("its source is larger than {} bytes.", limits.source_bytes_max)));
+    }
+    let programs = source::programs(&script.source).ok_or_else(|| refuse(NO_FUNCTION.to_owned()))?;
+    let file = format!("{}.js", script.name);
+    let mut result = bytecode::Bytecode::compile(ctx, &programs.expression, &file);
+    if let (Err(_), Some(declarations)) = (&result, programs.declarations) {
+        drop(ctx.catch());
+        result = bytecode::Bytecode::compile(ctx, &declarations, &file);
+    }
+    match result {
+        Ok(bytecode) => Ok(Compiled { bytecode }),
+        Err(error) => Err(refuse(explain(ctx, sandbox, &script.source, &error))),
+    }
+}
+
+/// Why there is nothing to call.
+pub(crate) const NO_FUNCTION: &str = "it holds no function: a script is a function, or declares one.";
+
+fn explain(ctx: &Ctx<'_>, sandbox: &Sandbox, source: &str, error: &rquickjs::Error) -> String {
+    let thrown = crate::exception::caught(ctx, sandbox, error);
+    let place = thrown.place().map(|(line, column)| format!(" at line {line}, column {column}")).unwrap_or_default();
+    let hint = if source::looks_like_module(source) {
+        " Scripts are not modules: they cannot import or export."
+    } else if source::looks_like_typescript(source) {
+        " The source looks like TypeScript: compile it to JavaScript before storing it."
+    } else {
+        ""
+    };
+    format!("{}{place}.{hint}", thrown.text.trim_end_matches('.'))
+}
+
+/// A program of ours, compiled once.
+pub(crate) fn compile_own(ctx: &Ctx<'_>, source: &str, file: &str) -> rquickjs::Result<bytecode::Bytecode> {
+    bytecode::Bytecode::compile(ctx, source, file)
+}
+
+#[expect(unsafe_code, reason = "the engine loads bytecode unchecked; see the module header for why this is sound")]
+pub(crate) mod bytecode {
+    //! The engine's functions that write and load bytecode.
+
+    use rquickjs::{Ctx, Error, FromJs, Result, Value, qjs};
+    use std::ffi::CString;
+    use std::mem::MaybeUninit;
+
+    /// Bytecode that the engine of this process made.
+    #[derive(Debug)]
+    pub(crate) struct Bytecode(Box<[u8]>);
+
+    impl Bytecode {
+        pub(crate) fn byte_count(&self) -> usize {
+            self.0.len()
+        }
+
+        /// Compiles a program in the sloppy mode of the language, without running it.
+        pub(crate) fn compile(ctx: &Ctx<'_>, source: &str, file: &str) -> Result<Bytecode> {
+            let text = CString::new(source)?;
+            let file = CString::new(file)?;
+            let flags = qjs::JS_EVAL_TYPE_GLOBAL | qjs::JS_EVAL_FLAG_COMPILE_ONLY;
+            let raw = ctx.as_raw().as_ptr();
+            // SAFETY: the context lives as long as `ctx`; both texts end with zero, and the engine copies what it keeps.
+            let value = unsafe {
+                qjs::JS_Eval(raw, text.as_ptr(), source.len() as _, file.as_ptr(), flags as i32)
+            };
+            let program = owned(ctx, value)?;
+            let mut length = MaybeUninit::uninit();
+            // SAFETY: `program` is a live value of this context, and `length` is written before a buffer is returned.
+            let bytes = unsafe {
+                let flags = qjs::JS_WRITE_OBJ_BYTECODE as i32;
+                let buffer = qjs::JS_WriteObject(raw, length.as_mut_ptr(), program.as_raw(), flags);
+                if buffer.is_null() {
+                    return Err(Error::Exception);
+                }
+                let bytes = std::slice::from_raw_parts(buffer, length.assume_init() as usize).into();
+                qjs::js_free(raw, buffer.cast());
+                bytes
+            };
+            Ok(Bytecode(bytes))
+        }
+
+        /// Runs the program in a context: its value is that of the program's last expression.
+        pub(crate) fn load<'js, V: FromJs<'js>>(&self, ctx: &Ctx<'js>) -> Result<V> {
+            let raw = ctx.as_raw().as_ptr();
+            // SAFETY: the bytes were written by the same engine in `compile`, the only place that makes them, and the
+            // engine copies them. `JS_EvalFunction` takes over the program it is given.
+            let value = unsafe {
+                let flags = qjs::JS_READ_OBJ_BYTECODE as i32;
+                let program = qjs::JS_ReadObject(raw, self.0.as_ptr(), self.0.len() as _, flags);
+                if qjs::JS_IsException(program) {
+                    return Err(Error::Exception);
+                }
+                qjs::JS_EvalFunction(raw, program)
+            };
+            V::from_js(ctx, owned(ctx, value)?)
+        }
+    }
+
+    fn owned<'js>(ctx: &Ctx<'js>, value: qjs::JSValue) -> Result<Value<'js>> {
+        // SAFETY: the engine returned the value to us, so its one reference is ours to give to the `Value`.
+        unsafe {
+            if qjs::JS_IsException(value) { Err(Error::Exception) } else { Ok(Value::from_raw(ctx.clone(), value)) }
+        }
+    }
+}

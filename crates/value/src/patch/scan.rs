@@ -1,0 +1,125 @@
+//! Finding the items of an object or array in minimal JSON text, by offsets so that the text can be changed there.
+//!
+//! In: text without spaces between tokens and the offset of a bracket. Out: where an item is, or where the closing
+//! bracket is. Nothing is validated: text of another form gives `None` or wrong offsets inside of it, but no panic.
+//! Not here: values and slices of such text (`json::seek`).
+
+use crate::json::Text;
+use std::ops::Range;
+
+/// An item of a container.
+pub(super) struct Item {
+    /// Where its name starts, or the value of one that has no name.
+    pub(super) start: usize,
+    /// Where its value is.
+    pub(super) value: Range<usize>,
+}
+
+/// What looking for an item gives.
+pub(super) enum Search {
+    /// The item.
+    Found(Item),
+    /// There is none.
+    Absent {
+        /// Where the closing bracket is.
+        close: usize,
+        /// How many items the container has.
+        count: usize,
+    },
+}
+
+/// Looks for a member of the object that begins at `open`.
+pub(super) fn member(text: &[u8], open: usize, name: &str) -> Option<Search> {
+    search(text, open, |text, _, item| is_name(&text[item.start..item.value.start - 1], name))
+}
+
+/// Looks for an element of the array that begins at `open`; without an index, for its end.
+pub(super) fn element(text: &[u8], open: usize, index: Option<usize>) -> Option<Search> {
+    search(text, open, |_, count, _| index == Some(count))
+}
+
+fn search(text: &[u8], open: usize, is_wanted: impl Fn(&[u8], usize, &Item) -> bool) -> Option<Search> {
+    let (is_object, closing) = match text.get(open)? {
+        b'{' => (true, b'}'),
+        b'[' => (false, b']'),
+        _ => return None,
+    };
+    let (mut start, mut count) = (open + 1, 0);
+    if *text.get(start)? == closing {
+        return Some(Search::Absent { close: start, count });
+    }
+    loop {
+        let mut value = start;
+        if is_object {
+            value = string_end(text, start)? + 1;
+            (text.get(value - 1) == Some(&b':')).then_some(())?;
+        }
+        let end = value_end(text, value)?;
+        let item = Item { start, value: value..end };
+        if is_wanted(text, count, &item) {
+            return Some(Search::Found(item));
+        }
+        count += 1;
+        match text.get(end)? {
+            b',' => start = end + 1,
+            byte if *byte == closing => return Some(Search::Absent { close: end, count }),
+            _ => return None,
+        }
+    }
+}
+
+/// Whether a name with its quotes is this one.
+fn is_name(quoted: &[u8], name: &str) -> bool {
+    if memchr::memchr(b'\\', quoted).is_some() {
+        return Text::parse(quoted).is_ok_and(|text| text.root().as_str().is_some_and(|own| own == name));
+    }
+    quoted.get(1..quoted.len() - 1) == Some(name.as_bytes())
+}
+
+/// The offset after the string that begins at `start`.
+fn string_end(text: &[u8], start: usize) -> Option<usize> {
+    (*text.get(start)? == b'"').then_some(())?;
+    let mut at = start + 1;
+    loop {
+        at += memchr::memchr2(b'"', b'\\', text.get(at..)?)?;
+        if text[at] == b'"' {
+            return Some(at + 1);
+        }
+        at += 2;
+    }
+}
+
+/// The offset after the value that begins at `start`; values take at least a byte.
+fn value_end(text: &[u8], start: usize) -> Option<usize> {
+    match text.get(start)? {
+        b'"' => string_end(text, start),
+        b'{' | b'[' => container_end(text, start),
+        b',' | b'}' | b']' => None,
+        _ => {
+            let rest = text.get(start..)?;
+            let length = rest.iter().position(|byte| matches!(byte, b',' | b'}' | b']'));
+            Some(start + length.unwrap_or(rest.len()))
+        }
+    }
+}
+
+fn container_end(text: &[u8], start: usize) -> Option<usize> {
+    let (mut at, mut depth) = (start, 0_usize);
+    loop {
+        match text.get(at)? {
+            b'"' => {
+                at = string_end(text, at)?;
+                continue;
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some(at + 1);
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+}
