@@ -3,7 +3,7 @@
 use crate::charge::query_charge;
 use crate::error::QueryFault;
 use crate::{Account, Error};
-use astrarium_catalog::container::Container;
+use astrarium_catalog::container::{Container, Range};
 use astrarium_catalog::definition::container::Geospatial;
 use astrarium_partition::EffectiveRange;
 use astrarium_sql_exec::{ExecuteError, Input, Limits, Page, Resume, Runtime, UserFunctions};
@@ -54,8 +54,6 @@ pub struct QueryPage {
     pub lsn: u64,
     /// Request units.
     pub charge: f64,
-    /// Whether the rows of one logical partition were found by its key.
-    pub by_partition: bool,
     /// Documents looked at.
     pub documents: u64,
     /// Bytes of those documents.
@@ -150,39 +148,15 @@ impl Account {
             }
             container = self.reload(&container).await?;
         }
-        let container = &container;
         let first = resume.is_none();
-        if matches!(scope, QueryScope::Open { whole: false, cross_partition: true })
-            && container.ranges.len() > 1
-            && plan.reads_documents()
-            && !plan.is_plain()
-        {
-            let catalog = Catalog { container: Some(&container.definition) };
-            let features = Some(ALL_FEATURES);
-            let plan = client_plan(&query.tree, &query.text, &catalog, &query.parameters, features);
-            let plan = plan.map_err(|error| query.refusal(error))?;
-            return Err(Error::NeedsClientPlan(plan.to_json().to_string()));
-        }
-        let range = match &input {
-            Input::Container(_, FeedScope::Partition(key), _) => {
-                container.range_of(&container.definition.partition_key.effective(key))
-            }
-            Input::Container(_, FeedScope::Slice(slice), _) => container.range_of(&slice.min),
-            Input::Container(_, FeedScope::Range(id), _) => {
-                container.ranges.iter().find(|range| range.id == *id).ok_or(Error::KeyRangeGone)?
-            }
-            _ => &container.ranges[0],
-        };
+        check_mergeable(&container, query, &plan, scope)?;
+        let range = serving_range(&container, &input)?;
         let lsn = self.range_lsn(range).await?;
         let spatial_mode = match container.definition.geospatial {
             Geospatial::Geography => SpatialMode::Geography,
             Geospatial::Geometry => SpatialMode::Geometry,
         };
         let runtime = self.runtime(spatial_mode);
-        let input_scope = match &input {
-            Input::Container(_, scope, _) => Some(scope.clone()),
-            _ => None,
-        };
         let page = run(&runtime, &plan, input, resume, limits).await?;
         let output = page.rows.iter().map(Vec::len).sum();
         let charge = query_charge(first, page.index_entries, page.documents, page.document_bytes, output);
@@ -190,7 +164,6 @@ impl Account {
             rows: page.rows,
             resume: page.resume,
             range_id: range.id,
-            by_partition: matches!(&input_scope, Some(FeedScope::Partition(_))),
             lsn,
             charge,
             documents: page.documents,
@@ -282,6 +255,36 @@ impl Account {
         let index = self.index_plan(container, plan)?;
         Ok(Input::Container(self.reader(container), scope, index))
     }
+}
+
+/// Refuses a query over several ranges whose rows the client must merge, with the plan that tells it how.
+fn check_mergeable(
+    container: &Container,
+    query: &Query,
+    plan: &QueryPlan,
+    scope: &QueryScope,
+) -> Result<(), Error> {
+    let merged_by_client = matches!(scope, QueryScope::Open { whole: false, cross_partition: true });
+    if !merged_by_client || container.ranges.len() == 1 || !plan.reads_documents() || plan.is_plain() {
+        return Ok(());
+    }
+    let catalog = Catalog { container: Some(&container.definition) };
+    let plan = client_plan(&query.tree, &query.text, &catalog, &query.parameters, Some(ALL_FEATURES));
+    let plan = plan.map_err(|error| query.refusal(error))?;
+    Err(Error::NeedsClientPlan(plan.to_json().to_string()))
+}
+
+/// The range that an input is in, or the first of them.
+fn serving_range<'a>(container: &'a Container, input: &Input) -> Result<&'a Range, Error> {
+    let Input::Container(_, scope, _) = input else { return Ok(&container.ranges[0]) };
+    Ok(match scope {
+        FeedScope::Partition(key) => container.range_of(&container.definition.partition_key.effective(key)),
+        FeedScope::Slice(slice) => container.range_of(&slice.min),
+        FeedScope::Range(id) => {
+            container.ranges.iter().find(|range| range.id == *id).ok_or(Error::KeyRangeGone)?
+        }
+        FeedScope::All => &container.ranges[0],
+    })
 }
 
 /// The plan that reads documents: the query itself, or the one that its rows come from.

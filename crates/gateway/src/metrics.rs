@@ -57,6 +57,11 @@ impl Metrics {
         Metrics { registry, requests, durations, sent_bytes, connections, connections_refused }
     }
 
+    /// All requests answered so far.
+    pub(crate) fn request_count(&self) -> u64 {
+        self.requests.iter().flatten().map(Counter::get).sum()
+    }
+
     pub(crate) fn request(&self, kind: ResourceKind, status: StatusCode, elapsed: Duration, bytes: usize) {
         let class = match status.as_u16() {
             0..=299 => 0,

@@ -100,6 +100,11 @@ impl Gateway {
         &self.shared.account
     }
 
+    /// How many requests were answered so far.
+    pub fn request_count(&self) -> u64 {
+        self.shared.metrics.request_count()
+    }
+
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.shared.metrics
     }

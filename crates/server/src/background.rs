@@ -1,10 +1,11 @@
 //! Work beside requests: space of removed containers and indexes is freed, indexes of changed policies are built.
 //!
 //! It has a thread of its own, so that a step never stands before requests in a worker's queue, and it rests after each
-//! step for as long as the step took, so that requests have most of the machine. All of it goes on after a restart.
+//! step: for several times as long as the step took while requests come, so that they have most of the machine. All of it
+//! goes on after a restart.
 
 use anyhow::Context as _;
-use astrarium_database::Account;
+use astrarium_gateway::Gateway;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -17,6 +18,9 @@ const BUILD_PAUSE: Duration = Duration::from_millis(250);
 const FAILURE_PAUSE: Duration = Duration::from_secs(30);
 /// After each step at least.
 const STEP_PAUSE_MIN: Duration = Duration::from_millis(1);
+/// How long a rest is, in times of the step before it, while requests come and while none do.
+const REST_BUSY: f64 = 3.0;
+const REST_IDLE: f64 = 0.25;
 
 /// The running work.
 pub(crate) struct Background {
@@ -25,7 +29,7 @@ pub(crate) struct Background {
 }
 
 impl Background {
-    pub(crate) fn start(account: Account) -> anyhow::Result<Background> {
+    pub(crate) fn start(gateway: Gateway) -> anyhow::Result<Background> {
         let (stop, stopped) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
@@ -34,8 +38,8 @@ impl Background {
         let work = async move {
             tokio::select! {
                 _ = stopped => {}
-                () = sweep(&account) => {}
-                () = build(&account) => {}
+                () = sweep(&gateway) => {}
+                () = build(&gateway) => {}
             }
         };
         let thread = std::thread::Builder::new()
@@ -55,11 +59,12 @@ impl Background {
     }
 }
 
-async fn sweep(account: &Account) {
+async fn sweep(gateway: &Gateway) {
+    let mut pace = Pace::new(gateway);
     loop {
         let began = Instant::now();
-        let pause = match account.sweep().await {
-            Ok(true) => rest_after(began),
+        let pause = match gateway.account().sweep().await {
+            Ok(true) => pace.rest_after(began.elapsed()),
             Ok(false) => SWEEP_PAUSE,
             Err(error) => {
                 tracing::warn!(%error, "free space of removed containers and indexes");
@@ -70,11 +75,12 @@ async fn sweep(account: &Account) {
     }
 }
 
-async fn build(account: &Account) {
+async fn build(gateway: &Gateway) {
+    let mut pace = Pace::new(gateway);
     loop {
         let began = Instant::now();
-        let pause = match account.build_indexes().await {
-            Ok(true) => rest_after(began),
+        let pause = match gateway.account().build_indexes().await {
+            Ok(true) => pace.rest_after(began.elapsed()),
             Ok(false) => BUILD_PAUSE,
             Err(error) => {
                 tracing::warn!(%error, "build indexes of changed policies");
@@ -85,6 +91,22 @@ async fn build(account: &Account) {
     }
 }
 
-fn rest_after(began: Instant) -> Duration {
-    began.elapsed().max(STEP_PAUSE_MIN)
+/// How fast one kind of work goes.
+struct Pace<'a> {
+    gateway: &'a Gateway,
+    /// Requests answered until the last step.
+    request_count: u64,
+}
+
+impl Pace<'_> {
+    fn new(gateway: &Gateway) -> Pace<'_> {
+        Pace { gateway, request_count: gateway.request_count() }
+    }
+
+    fn rest_after(&mut self, elapsed: Duration) -> Duration {
+        let request_count = self.gateway.request_count();
+        let is_busy = request_count != self.request_count;
+        self.request_count = request_count;
+        elapsed.mul_f64(if is_busy { REST_BUSY } else { REST_IDLE }).max(STEP_PAUSE_MIN)
+    }
 }

@@ -66,7 +66,7 @@ async fn serve(settings: &ServeSettings, keys: AccountKeys, engine: Arc<dyn Engi
         shutdown_timeout: Duration::from_secs(10),
     };
     let mut terminate = signal(SignalKind::terminate()).context("listen for SIGTERM")?;
-    let background = Background::start(account.clone())?;
+    let background = Background::start(gateway.clone())?;
     println!("{}", ready_line(settings, &address.to_string()));
     let shutdown = async move {
         tokio::select! {

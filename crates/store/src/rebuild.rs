@@ -32,7 +32,7 @@ const DOCUMENTS_AT_ONCE: usize = 8;
 /// A step takes no further document once its entries have so many bytes.
 const ENTRY_BYTES_MAX: usize = 1 << 20;
 /// A step takes no further document after so many microseconds.
-const MICROS_MAX: u64 = 5_000;
+const MICROS_MAX: u64 = 3_000;
 /// Times a step is tried again, each time with half as many documents, after somebody wrote one of them.
 const ATTEMPTS_MAX: usize = 10;
 

@@ -1,0 +1,167 @@
+//! One fresh JavaScript world with its limits: made before it is needed, used once, thrown away.
+//!
+//! A sandbox is a runtime of the engine with one context in it. Making both takes about a tenth of a millisecond, which a
+//! thread spends after an execution rather than before the next one. No realm is ever used twice, because whatever a
+//! script changed in it would be there for the next one.
+//! Invariants
+//! - The world holds the language and the API; no files, network, processes, timers, modules or shared memory.
+//! - Memory, stack and time are limited from the moment the script's first byte is read.
+//!
+//! Not here: running a script in it (`execution`, `functions`).
+
+mod memory;
+
+use crate::Limits;
+use crate::api::{BASE, COLLECTION, OWN_FILE, State, install};
+use crate::compile::bytecode::Bytecode;
+use crate::compile::compile_own;
+use crate::deadline::Stop;
+use memory::StoppableAllocator;
+use rquickjs::context::intrinsic;
+use rquickjs::{Context, Ctx, Function, Object, Persistent, Runtime};
+use std::rc::Rc;
+use std::sync::OnceLock;
+
+/// The parts of the language. Left out are what has no use here (weak references, performance timers) or would reach out
+/// of the sandbox.
+type Language = (
+    intrinsic::Date,
+    intrinsic::Eval,
+    intrinsic::RegExpCompiler,
+    intrinsic::RegExp,
+    intrinsic::Json,
+    intrinsic::Proxy,
+    intrinsic::MapSet,
+    intrinsic::TypedArrays,
+    intrinsic::Promise,
+);
+
+/// What a sandbox is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Procedures and triggers: with a collection.
+    Procedure,
+    /// User-defined functions: without.
+    Function,
+}
+
+/// A world that no script has seen yet, or that one script is running in.
+pub(crate) struct Sandbox {
+    // The order of the fields is the order in which they are dropped: values, then the world that holds them.
+    hooks: SavedHooks,
+    context: Context,
+    pub(crate) state: Rc<State>,
+    _runtime: Runtime,
+}
+
+/// The functions of our own programs that the engine is driven with.
+pub(crate) struct Hooks<'js> {
+    /// Prints any value; never throws by itself.
+    pub(crate) describe: Function<'js>,
+    /// Replaces what is no character in a text.
+    pub(crate) well_formed: Function<'js>,
+    /// The functions of `collection.js`, where there is a collection.
+    pub(crate) collection: Option<CollectionHooks<'js>>,
+}
+
+/// How an execution is driven.
+pub(crate) struct CollectionHooks<'js> {
+    /// Tells the API which execution this is.
+    pub(crate) begin: Function<'js>,
+    /// Does the next operation waiting; false if there is none.
+    pub(crate) step: Function<'js>,
+    /// The body of the response, or of the request of a pre-trigger.
+    pub(crate) finish: Function<'js>,
+}
+
+type Saved = Persistent<Object<'static>>;
+
+struct SavedHooks {
+    base: Saved,
+    collection: Option<Saved>,
+}
+
+impl Sandbox {
+    /// A fresh world.
+    pub(crate) fn new(limits: &Limits, purpose: Purpose) -> rquickjs::Result<Sandbox> {
+        let stop = Stop::default();
+        let runtime = Runtime::new_with_alloc(StoppableAllocator::new(stop.clone()))?;
+        runtime.set_memory_limit(limits.memory_bytes_max);
+        runtime.set_max_stack_size(limits.stack_bytes_max);
+        let state = Rc::new(State::new(stop));
+        let own = Rc::clone(&state);
+        runtime.set_interrupt_handler(Some(Box::new(move || own.must_stop())));
+        let own = Rc::clone(&state);
+        runtime.set_host_promise_rejection_tracker(Some(Box::new(move |ctx, promise, reason, is_handled| {
+            own.track_rejection(&ctx, &promise, &reason, is_handled);
+        })));
+        let context = Context::custom::<Language>(&runtime)?;
+        let hooks = context.with(|ctx| load_api(&ctx, &state, purpose))?;
+        Ok(Sandbox { hooks, context, state, _runtime: runtime })
+    }
+
+    /// Works in the world.
+    pub(crate) fn enter<R>(&self, work: impl FnOnce(&Ctx<'_>) -> R) -> R {
+        self.context.with(|ctx| work(&ctx))
+    }
+
+    /// The functions of our programs.
+    pub(crate) fn hooks<'js>(&self, ctx: &Ctx<'js>) -> rquickjs::Result<Hooks<'js>> {
+        let base = self.hooks.base.clone().restore(ctx)?;
+        let collection = match &self.hooks.collection {
+            None => None,
+            Some(saved) => {
+                let saved = saved.clone().restore(ctx)?;
+                Some(CollectionHooks {
+                    begin: saved.get("begin")?,
+                    step: saved.get("step")?,
+                    finish: saved.get("finish")?,
+                })
+            }
+        };
+        Ok(Hooks { describe: base.get("describe")?, well_formed: base.get("wellFormed")?, collection })
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        // What a leak of the engine would keep alive must not keep a host, or values of a runtime that is gone.
+        drop(self.state.complete());
+        self.state.clear();
+    }
+}
+
+/// Our programs, compiled once in the life of the process.
+struct Programs {
+    base: Bytecode,
+    collection: Bytecode,
+}
+
+static PROGRAMS: OnceLock<Programs> = OnceLock::new();
+
+fn programs(ctx: &Ctx<'_>) -> rquickjs::Result<&'static Programs> {
+    if let Some(programs) = PROGRAMS.get() {
+        return Ok(programs);
+    }
+    let compiled = Programs {
+        base: compile_own(ctx, BASE, OWN_FILE)?,
+        collection: compile_own(ctx, COLLECTION, OWN_FILE)?,
+    };
+    Ok(PROGRAMS.get_or_init(|| compiled))
+}
+
+fn load_api(ctx: &Ctx<'_>, state: &Rc<State>, purpose: Purpose) -> rquickjs::Result<SavedHooks> {
+    let programs = programs(ctx)?;
+    let native = install(ctx, state, purpose == Purpose::Procedure)?;
+    let base: Function<'_> = programs.base.load(ctx)?;
+    let base: Object<'_> = base.call((native.clone(),))?;
+    let collection = match purpose {
+        Purpose::Function => None,
+        Purpose::Procedure => {
+            let collection: Function<'_> = programs.collection.load(ctx)?;
+            let collection: Object<'_> = collection.call((native, base.clone()))?;
+            Some(Persistent::save(ctx, collection))
+        }
+    };
+    Ok(SavedHooks { base: Persistent::save(ctx, base), collection })
+}
