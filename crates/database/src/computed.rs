@@ -4,6 +4,7 @@
 //! Invariant: a value here is the value that a query gives for the same property of the same document, because both
 //! evaluate the same expression; where that fails, the document is left out of the index and every query looks at it.
 
+use crate::Error;
 use astrarium_catalog::definition::container::ContainerDefinition;
 use astrarium_index::{Compute, Stored};
 use astrarium_keys::Rid;
@@ -25,7 +26,7 @@ pub(crate) fn evaluator(container: Rid, definition: &ContainerDefinition) -> Opt
     let properties = definition.computed_properties.iter();
     // One that cannot be bound has no value in any query either.
     let bound: Vec<(Arc<str>, Expr)> = properties
-        .filter_map(|property| Some((property.name.as_str().into(), expression(&property.query)?)))
+        .filter_map(|property| Some((property.name.as_str().into(), expression(&property.query).ok()?)))
         .collect();
     (!bound.is_empty()).then(|| {
         Compute::new(move |document| {
@@ -38,16 +39,33 @@ pub(crate) fn evaluator(container: Rid, definition: &ContainerDefinition) -> Opt
     })
 }
 
-/// The expression of `SELECT VALUE e FROM alias`.
-fn expression(query: &str) -> Option<Expr> {
-    let query = astrarium_sql_syntax::parse(query).ok()?;
+/// Refuses a definition with a computed property that could never be evaluated.
+pub(crate) fn check(definition: &ContainerDefinition) -> Result<(), Error> {
+    for (index, property) in definition.computed_properties.iter().enumerate() {
+        expression(&property.query).map_err(|details| {
+            // What a message repeats of a request is short.
+            let query: String = property.query.chars().take(200).collect();
+            Error::invalid(format!(
+                "Computed property at index ({index}) has a malformed query: '{query}' Error details: '{details}'"
+            ))
+        })?;
+    }
+    Ok(())
+}
+
+/// The expression of `SELECT VALUE e FROM alias`; otherwise what is wrong.
+fn expression(query: &str) -> Result<Expr, String> {
+    let tree = astrarium_sql_syntax::parse(query).map_err(|error| error.message)?;
+    if let Some(error) = astrarium_sql_syntax::check(&tree, query).into_iter().next() {
+        return Err(error.message);
+    }
     // Without the container: computed properties may not use each other.
-    let plan = plan(&query, &Catalog::default(), &Parameters::default()).ok()?;
+    let plan = plan(&tree, &Catalog::default(), &Parameters::default()).map_err(|error| error.message)?;
     match (&plan.sources[..], plan.projection) {
         ([source], Projection::Value(expression)) if matches!(source.kind, SourceKind::Documents) => {
-            Some(expression)
+            Ok(expression)
         }
-        _ => None,
+        _ => Err("The query must be SELECT VALUE expression FROM alias.".to_owned()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::databases::{find, find_database};
 use crate::index_builds::next_generations;
-use crate::{ATTEMPTS_MAX, Account, Conditions, Error, Link};
+use crate::{ATTEMPTS_MAX, Account, Conditions, Error, Link, computed};
 use astrarium_catalog::container::{Container, stored_definition};
 use astrarium_catalog::definition::container::ContainerDefinition;
 use astrarium_catalog::definition::throughput::Throughput;
@@ -32,6 +32,7 @@ impl Account {
         let snapshot = self.engine().snapshot();
         let database = find_database(&*snapshot, database).await?.ok_or(Error::OwnerNotFound)?;
         check_encryption_keys(&*snapshot, database.rid, &new.definition).await?;
+        computed::check(&new.definition)?;
         let definition = definition_text(&new.definition);
         let resource = self.new_resource(RecordKind::Container, database.rid, &new.definition.id, definition);
         let shared = self.find_offer(&*snapshot, database.rid).await?.is_some();
@@ -159,6 +160,7 @@ impl Account {
     ) -> Result<WriteBatch, Error> {
         let old_definition = stored_definition(old)?;
         let definition = old_definition.replaced(definition.clone())?;
+        computed::check(&definition)?;
         let mut batch = records::batch();
         let record = self.new_record(&old.record.id, definition_text(&definition));
         records::stage_replace(&mut batch, old, &record);

@@ -48,8 +48,9 @@ impl Account {
         if !set.is_used() {
             return Ok(None);
         }
-        let access = set.access(&needs(plan, &computed).need);
-        let only = index_only(plan, &computed);
+        let need = needs(plan, &computed).need;
+        let access = set.access(&need);
+        let only = index_only(plan, &computed).filter(|_| set.serves(&need));
         Ok(Some(IndexPlan { access, order, only, indexes }))
     }
 

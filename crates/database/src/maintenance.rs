@@ -6,7 +6,7 @@ use astrarium_catalog::records;
 use astrarium_keys::index_entry::generation_prefix;
 use astrarium_keys::record::{RecordKind, sweep_key};
 use astrarium_keys::{Rid, index_state};
-use astrarium_kv::{ShardId, Space, Stats};
+use astrarium_kv::{self as kv, ShardId, Space, Stats};
 use astrarium_store::sweep::{sweep_index, sweep_shard};
 use astrarium_store::verify::{Report, verify_range};
 
@@ -31,10 +31,17 @@ impl Account {
             return Ok(false);
         };
         // Nobody writes entries of this generation any more: the commit that made the mark fenced the shard.
-        if !sweep_index(self.engine(), ShardId(shard), &generation_prefix(shard, generation)).await? {
-            let mut batch = records::batch();
-            batch.delete(Space::Meta, index_state::sweep_key(shard, generation));
-            self.engine().commit(batch).await?;
+        let swept = sweep_index(self.engine(), ShardId(shard), &generation_prefix(shard, generation)).await;
+        match swept {
+            Ok(true) => {}
+            Ok(false) => {
+                let mut batch = records::batch();
+                batch.delete(Space::Meta, index_state::sweep_key(shard, generation));
+                self.engine().commit(batch).await?;
+            }
+            // The container changed meanwhile; the next step sees its new epoch.
+            Err(astrarium_store::Error::Storage(kv::Error::Fenced { .. })) => {}
+            Err(error) => return Err(error.into()),
         }
         Ok(true)
     }

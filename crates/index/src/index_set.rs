@@ -165,6 +165,15 @@ impl IndexSet {
         }
     }
 
+    /// Whether an access to a need leaves no part of it out.
+    pub fn serves(&self, need: &Need) -> bool {
+        match need {
+            Need::Anything | Need::Nothing => true,
+            Need::One { condition, .. } => self.kinds.iter().any(|kind| kind.serve(condition).is_some()),
+            Need::All(needs) | Need::Any(needs) => needs.iter().all(|need| self.serves(need)),
+        }
+    }
+
     /// Whether some index has the values at a path.
     pub fn covers(&self, path: &Path) -> bool {
         let defined = Predicate::Types(vec![Type::Null, Type::Bool, Type::Number, Type::String]);

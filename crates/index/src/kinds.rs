@@ -81,22 +81,25 @@ impl Ordered {
         terms
     }
 
-    /// Whether the terms of an entry stand for several lists of values.
-    pub fn is_shortened(&self, mut terms: &[u8]) -> bool {
+    /// How far the terms of an entry go until one stands for several values, that one included; none if all are whole.
+    /// Entries that agree so far are in the order of later terms, which is not yet the order of values.
+    pub fn shortened_length(&self, terms: &[u8]) -> Option<usize> {
+        let mut at = 0;
         for inverted in &self.inverted {
-            let Some(length) = term_length(terms, *inverted) else { return true };
-            let (own, rest) = terms.split_at(length);
-            terms = rest;
+            let rest = &terms[at..];
+            let Some(length) = term_length(rest, *inverted) else { return Some(terms.len()) };
+            let own = &rest[..length];
+            at += length;
             let shortened = if *inverted {
                 is_shortened_term(&own.iter().map(|byte| !byte).collect::<Vec<_>>())
             } else {
                 is_shortened_term(own)
             };
             if shortened {
-                return true;
+                return Some(at);
             }
         }
-        false
+        None
     }
 }
 

@@ -133,8 +133,9 @@ impl Policy {
     /// What is indexed at a place.
     pub(crate) fn covers(&self, path: &Path) -> Coverage {
         if let Some(PathStep::Name(name)) = path.0.first()
-            && NOT_INDEXED.contains(&&**name)
+            && (NOT_INDEXED.contains(&&**name) || (path.0.len() > 1 && self.is_computed(name)))
         {
+            // Below the name of a computed property a query may mean a stored one, which has no entries.
             return Coverage::Nothing;
         }
         let walk = path.0.iter().fold(self.start(), |walk, step| match step {

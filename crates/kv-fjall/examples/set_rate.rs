@@ -22,7 +22,8 @@ use std::path::Path;
 use std::time::Instant;
 
 const KEYS: u64 = 26;
-const REPEATS: u64 = 20_000;
+const REPEATS: u64 = 2_000;
+const ROUNDS: u64 = 60;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -144,15 +145,21 @@ fn queries(when: &str, engine: &FjallEngine, documents: u64) -> Outcome<()> {
         ("the last ten", 1, &|_| walk(family(3), Direction::Backward, 10)),
         ("a count", 1, &|step| count(&*snapshot, step % KEYS)),
         ("an estimate", 1, &|step| Ok(block_on(snapshot.estimate_keys(&prefix(15, any(step))))?)),
-        ("a thousand", 40, &|step| walk(prefix(15, any(step)), Direction::Forward, 1000)),
+        ("a thousand", 20, &|step| walk(prefix(15, any(step)), Direction::Forward, 1000)),
     ];
     for (name, share, case) in cases {
-        let (begun, mut found) = (Instant::now(), 0);
-        for step in 0..REPEATS / share {
-            found += case(step)?;
+        let repeats = REPEATS / share;
+        let (mut best, mut found) = (f64::INFINITY, 0);
+        // The best of some rounds: others use the machine as well.
+        for round in 0..ROUNDS {
+            let begun = Instant::now();
+            found = 0;
+            for step in 0..repeats {
+                found += case(step + round)?;
+            }
+            best = best.min(begun.elapsed().as_secs_f64() * 1e6 / repeats as f64);
         }
-        let each = begun.elapsed().as_secs_f64() * 1e6 / (REPEATS / share) as f64;
-        println!("    {when}, {name}: {each:.2} us ({:.0} found)", found as f64 / (REPEATS / share) as f64);
+        println!("    {when}, {name}: {best:.2} us ({:.0} found)", found as f64 / repeats as f64);
     }
     Ok(())
 }

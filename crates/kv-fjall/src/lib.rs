@@ -2,7 +2,7 @@
 //!
 //! In: batches and reads of the contract. Out: answers; commits answer when they are on stable storage.
 //! One thread commits (`committer`), for fjall has no group commit of its own; readers share a view of the last group
-//! (`snapshot`). Around fjall stand what it lacks: a folder with a format and a lock (`folder`), a second witness of
+//! (`snapshot`). The set has a form of its own (`set`), merged by one more thread. Around fjall stand what it lacks: a folder with a format and a lock (`folder`), a second witness of
 //! what was acknowledged (`mark`), a judgement of a damaged journal (`journal`, `recovery`), and a refusal of writes
 //! before the disk is full (`free_space`).
 //! Invariants
@@ -66,7 +66,8 @@ pub type FreeSpaceProbe = Arc<dyn Fn(&Path) -> io::Result<u64> + Send + Sync>;
 /// What can be chosen when opening.
 #[derive(Clone)]
 pub struct Options {
-    /// Memory for blocks that were read, decompressed. Write buffers come on top: up to about 30 MB in ordinary use.
+    /// Memory for blocks that were read: half for documents and logs, decompressed, half for the set. Write buffers come
+    /// on top: up to about 50 MB in ordinary use.
     pub cache_bytes: u64,
     /// Writes are refused while fewer bytes are free; has an effect only with a probe.
     pub free_space_reserve_bytes: u64,
@@ -228,17 +229,19 @@ impl Engine for FjallEngine {
         let merger = merger.join();
         self.core.mark.stop();
         let _ = marker.join();
-        let merged = match merger {
-            Ok(merger) if self.core.health.failure().is_none() => merger.close(),
-            Ok(_) => Ok(()),
-            Err(_) => Err(unavailable("the merger ended in a panic")),
-        };
-        let released = self.flush_and_release(&folder);
+        if let Ok(merger) = merger
+            && self.core.health.failure().is_none()
+            && let Err(error) = merger.close()
+        {
+            // Nothing is lost: what is in no run is in fjall, and the next opening goes on from there.
+            tracing::warn!(%error, "could not merge the set before closing");
+        }
+        let outcome = self.flush_and_release(&folder);
         drop(folder);
         if !is_whole {
             return Err(unavailable("the committer ended in a panic"));
         }
-        merged.and(released)
+        outcome
     }
 }
 

@@ -191,7 +191,7 @@ fn start(
         health: Health::default(),
         current: ArcSwap::from_pointee(FjallSnapshot::open(Arc::clone(&store), set.parts())),
         publishing: Mutex::default(),
-        set: set::Control::new(options.set, set.merged_group()),
+        set: set::Control::new(options.set, &set.parts(), set.merged_group()),
         shards: RwLock::default(),
         mark: Arc::clone(&mark),
         times: TimeCounters::default(),

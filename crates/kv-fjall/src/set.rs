@@ -26,6 +26,7 @@ mod index;
 mod manifest;
 mod merge;
 mod merger;
+mod named;
 mod part;
 mod parts;
 mod policy;

@@ -10,7 +10,7 @@ mod natives;
 mod state;
 
 pub(crate) use natives::install;
-pub(crate) use state::State;
+pub(crate) use state::{Start, State};
 
 /// The file name of our own programs in stack traces, where they are left out.
 pub(crate) const OWN_FILE: &str = "<api>";

@@ -57,7 +57,13 @@ pub(crate) const NO_FUNCTION: &str = "it holds no function: a script is a functi
 
 fn explain(ctx: &Ctx<'_>, sandbox: &Sandbox, source: &str, error: &rquickjs::Error) -> String {
     let thrown = crate::exception::caught(ctx, sandbox, error);
-    let place = thrown.place().map(|(line, column)| format!(" at line {line}, column {column}")).unwrap_or_default();
+    let line_count = source.lines().count().max(1);
+    let text = match thrown.place() {
+        // What the engine met there is the end of our program around the source.
+        Some((line, _)) if line as usize > line_count => "SyntaxError: the source ends too early".to_owned(),
+        Some((line, column)) => format!("{} at line {line}, column {column}", thrown.text),
+        None => thrown.text,
+    };
     let hint = if source::looks_like_module(source) {
         " Scripts are not modules: they cannot import or export."
     } else if source::looks_like_typescript(source) {
@@ -65,7 +71,7 @@ fn explain(ctx: &Ctx<'_>, sandbox: &Sandbox, source: &str, error: &rquickjs::Err
     } else {
         ""
     };
-    format!("{}{place}.{hint}", thrown.text.trim_end_matches('.'))
+    format!("{}.{hint}", text.trim_end_matches('.'))
 }
 
 /// A program of ours, compiled once.

@@ -5,7 +5,8 @@
 //! script changed in it would be there for the next one.
 //! Invariants
 //! - The world holds the language and the API; no files, network, processes, timers, modules or shared memory.
-//! - Memory, stack and time are limited from the moment the script's first byte is read.
+//! - Memory, stack and time are limited from the moment the script's first byte is read; memory on top of what the
+//!   empty world takes.
 //!
 //! Not here: running a script in it (`execution`, `functions`).
 
@@ -16,7 +17,7 @@ use crate::api::{BASE, COLLECTION, OWN_FILE, State, install};
 use crate::compile::bytecode::Bytecode;
 use crate::compile::compile_own;
 use crate::deadline::Stop;
-use memory::StoppableAllocator;
+use memory::{LimitedAllocator, Quota};
 use rquickjs::context::intrinsic;
 use rquickjs::{Context, Ctx, Function, Object, Persistent, Runtime};
 use std::rc::Rc;
@@ -51,6 +52,7 @@ pub(crate) struct Sandbox {
     hooks: SavedHooks,
     context: Context,
     pub(crate) state: Rc<State>,
+    pub(crate) quota: Rc<Quota>,
     _runtime: Runtime,
 }
 
@@ -85,10 +87,10 @@ impl Sandbox {
     /// A fresh world.
     pub(crate) fn new(limits: &Limits, purpose: Purpose) -> rquickjs::Result<Sandbox> {
         let stop = Stop::default();
-        let runtime = Runtime::new_with_alloc(StoppableAllocator::new(stop.clone()))?;
-        runtime.set_memory_limit(limits.memory_bytes_max);
+        let state = Rc::new(State::new(stop.clone()));
+        let quota = Rc::new(Quota::unlimited());
+        let runtime = Runtime::new_with_alloc(LimitedAllocator::new(stop, Rc::clone(&quota)))?;
         runtime.set_max_stack_size(limits.stack_bytes_max);
-        let state = Rc::new(State::new(stop));
         let own = Rc::clone(&state);
         runtime.set_interrupt_handler(Some(Box::new(move || own.must_stop())));
         let own = Rc::clone(&state);
@@ -97,7 +99,8 @@ impl Sandbox {
         })));
         let context = Context::custom::<Language>(&runtime)?;
         let hooks = context.with(|ctx| load_api(&ctx, &state, purpose))?;
-        Ok(Sandbox { hooks, context, state, _runtime: runtime })
+        quota.limit_growth(limits.memory_bytes_max);
+        Ok(Sandbox { hooks, context, state, quota, _runtime: runtime })
     }
 
     /// Works in the world.

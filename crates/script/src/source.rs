@@ -6,7 +6,8 @@
 //! Why read by hand: asking the engine which functions a source declares would mean running it. This reader only has to
 //! tell names from strings, comments, templates and patterns, and a mistake of it makes a script fail to compile, no more.
 //! Invariants
-//! - The source starts on the first line of a program, so lines in errors are the author's lines.
+//! - The source starts on the first line of a program, after `LEADING_COLUMNS`: places in errors can be told as the
+//!   author sees them.
 //! - Time and memory are linear in the text.
 //!
 //! Not here: compiling (`compile`).
@@ -24,17 +25,24 @@ pub(crate) struct Programs {
     pub(crate) declarations: Option<String>,
 }
 
+/// How many columns stand before the source on the first line of each program.
+pub(crate) const LEADING_COLUMNS: u32 = 23;
+const EXPRESSION_START: &str = "(function () { return (";
+const DECLARATIONS_START: &str = "(function () {         ";
+
 /// The programs of a source; nothing if there is no function in it.
 pub(crate) fn programs(source: &str) -> Option<Programs> {
+    // A byte order mark is no part of the language.
+    let source = source.trim_start_matches('\u{feff}');
     let tokens = tokens(source);
     if !tokens.iter().any(|(token, _)| matches!(token, Token::Word("function") | Token::Arrow)) {
         return None;
     }
     // `function () { .. };` is a statement: without its end it is an expression.
     let end = tokens.iter().rev().find(|(token, _)| *token != Token::Mark(b';')).map_or(0, |(_, end)| *end);
-    let expression = format!("(function () {{ return ({}\n); }})", &source[..end]);
+    let expression = format!("{EXPRESSION_START}{}\n); }})", &source[..end]);
     let declarations =
-        entry_name(&tokens).map(|name| format!("(function () {{{source}\n;return {name}; }})"));
+        entry_name(&tokens).map(|name| format!("{DECLARATIONS_START}{source}\n;return {name}; }})"));
     Some(Programs { expression, declarations })
 }
 
@@ -135,6 +143,13 @@ mod tests {
     fn a_source_without_a_function_has_no_program() {
         for source in ["", "42", "// function a() {}", "'function'"] {
             assert_eq!(programs(source), None, "{source}");
+        }
+    }
+
+    #[test]
+    fn programs_start_at_the_column_they_say() {
+        for start in [EXPRESSION_START, DECLARATIONS_START] {
+            assert_eq!(start.len(), LEADING_COLUMNS as usize);
         }
     }
 

@@ -21,6 +21,10 @@ const STEP_PAUSE_MIN: Duration = Duration::from_millis(1);
 /// How long a rest is, in times of the step before it, while requests come and while none do.
 const REST_BUSY: f64 = 3.0;
 const REST_IDLE: f64 = 0.25;
+/// Between two looks whether requests come, and how many in that time count as busy: more than somebody who only asks
+/// how far an index is.
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+const BUSY_REQUESTS: u64 = 10;
 
 /// The running work.
 pub(crate) struct Background {
@@ -94,19 +98,23 @@ async fn build(gateway: &Gateway) {
 /// How fast one kind of work goes.
 struct Pace<'a> {
     gateway: &'a Gateway,
-    /// Requests answered until the last step.
-    request_count: u64,
+    is_busy: bool,
+    /// When somebody last looked how many requests were answered, and how many they were.
+    looked: (Instant, u64),
 }
 
 impl Pace<'_> {
     fn new(gateway: &Gateway) -> Pace<'_> {
-        Pace { gateway, request_count: gateway.request_count() }
+        Pace { gateway, is_busy: true, looked: (Instant::now(), gateway.request_count()) }
     }
 
     fn rest_after(&mut self, elapsed: Duration) -> Duration {
-        let request_count = self.gateway.request_count();
-        let is_busy = request_count != self.request_count;
-        self.request_count = request_count;
-        elapsed.mul_f64(if is_busy { REST_BUSY } else { REST_IDLE }).max(STEP_PAUSE_MIN)
+        let (looked, before) = self.looked;
+        if looked.elapsed() >= LOOK_INTERVAL {
+            let count = self.gateway.request_count();
+            self.is_busy = count - before >= BUSY_REQUESTS;
+            self.looked = (Instant::now(), count);
+        }
+        elapsed.mul_f64(if self.is_busy { REST_BUSY } else { REST_IDLE }).max(STEP_PAUSE_MIN)
     }
 }

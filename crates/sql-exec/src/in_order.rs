@@ -93,13 +93,13 @@ impl Walk<'_> {
         // A document that was looked at to its end does not come again, so every page gets further.
         let is_over = *index == WHOLE_DOCUMENT;
         let terms = [&prefix[..], &self.ordered.terms(keys)].concat();
-        let shortened = self.ordered.is_shortened(&terms[prefix.len()..]);
+        let shortened = self.ordered.shortened_length(&terms[prefix.len()..]);
         let at = [&terms[..], &number.to_be_bytes()].concat();
-        match (self.ordered.backward, shortened) {
-            (false, false) => entries.start = if is_over { just_after(&at) } else { at.into() },
-            (false, true) => entries.start = terms.into(),
-            (true, false) => entries.end = if is_over { at.into() } else { just_after(&at) },
-            (true, true) => entries.end = KeyRange::prefix(&terms).end,
+        match (self.ordered.backward, shortened.map(|length| &terms[..prefix.len() + length])) {
+            (false, None) => entries.start = if is_over { just_after(&at) } else { at.into() },
+            (false, Some(group)) => entries.start = group.to_vec().into(),
+            (true, None) => entries.end = if is_over { at.into() } else { just_after(&at) },
+            (true, Some(group)) => entries.end = KeyRange::prefix(group).end,
         }
         entries
     }
@@ -130,8 +130,9 @@ impl Execution<'_> {
             let mut shortened = None;
             for key in batch.keys.iter() {
                 let (terms, number) = read_entry(key).map_err(astrarium_index::finder::Error::from)?;
-                if walk.ordered.is_shortened(terms) {
-                    shortened = Some([&walk.ordered.family.prefix(finder.shard)[..], terms].concat());
+                if let Some(length) = walk.ordered.shortened_length(terms) {
+                    let prefix = walk.ordered.family.prefix(finder.shard);
+                    shortened = Some([&prefix[..], &terms[..length]].concat());
                     break;
                 }
                 numbers.push(number);

@@ -199,9 +199,16 @@ impl Execution<'_> {
                     self.stop_at(Place::Stream(before, Vec::new()));
                     return Ok(());
                 }
-                let stopped = self.stream_document(document, std::mem::take(&mut done))?;
+                let mut start = std::mem::take(&mut done);
+                let expected = before.as_ref().and_then(document_number).map(|number| number + 1);
+                if expected.is_some() && expected != after.as_ref().and_then(document_number) {
+                    // The document whose rows were given in part is gone.
+                    start.clear();
+                }
+                let stopped = self.stream_document(document, start)?;
                 if let Some(index) = stopped {
-                    self.stop_at(Place::Stream(before, index));
+                    let place = after.as_ref().and_then(just_before).or(before);
+                    self.stop_at(Place::Stream(place, index));
                     return Ok(());
                 }
                 if self.is_done() {
@@ -216,8 +223,10 @@ impl Execution<'_> {
                     return Ok(());
                 }
             }
-            if self.job.gauge.page_is_over() && before.is_some() && !reader.is_at_end() {
-                self.stop_at(Place::Stream(before, Vec::new()));
+            if self.job.gauge.page_is_over()
+                && let Some(position) = reader.position()
+            {
+                self.stop_at(Place::Stream(Some(position.clone()), Vec::new()));
                 return Ok(());
             }
             pace.step(batch_count, 0).await;
@@ -474,6 +483,28 @@ impl Execution<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// The number of the document that a position follows, where positions are numbers.
+fn document_number(position: &FeedPosition) -> Option<u64> {
+    match position {
+        FeedPosition::Number { number, .. } | FeedPosition::Within { number, .. } => Some(*number),
+        FeedPosition::Key { .. } => None,
+    }
+}
+
+/// The position right before the document that a position follows, so that a page that stops within a document goes on
+/// with that document, however its documents are found then.
+fn just_before(position: &FeedPosition) -> Option<FeedPosition> {
+    match *position {
+        FeedPosition::Number { range_id, number } => {
+            Some(FeedPosition::Number { range_id, number: number.saturating_sub(1) })
+        }
+        FeedPosition::Within { range_id, number } => {
+            Some(FeedPosition::Within { range_id, number: number.saturating_sub(1) })
+        }
+        FeedPosition::Key { .. } => None,
     }
 }
 

@@ -78,9 +78,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether everything was read.
-    pub(crate) fn is_at_end(&self) -> bool {
-        self.at_end
+    /// Where the next step starts, if there is one.
+    pub(crate) fn position(&self) -> Option<&FeedPosition> {
+        self.position.as_ref()
     }
 
     /// The next documents; none at the end.

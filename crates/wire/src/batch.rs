@@ -54,8 +54,8 @@ pub struct Operation {
     pub if_match: Option<String>,
     /// As the header of that name.
     pub if_none_match: Option<String>,
-    /// Whether the document shall not be indexed.
-    pub index_excluded: bool,
+    /// As the value of the header about indexing.
+    pub indexing_directive: Option<String>,
     /// Whether the result shall do without the document.
     pub prefers_minimal: bool,
 }
@@ -277,13 +277,12 @@ impl Parts {
             Kind::Delete => Action::Delete { id: id? },
             Kind::Patch => Action::Patch { id: id?, body: body? },
         };
-        let is_excluded = |directive: String| directive.eq_ignore_ascii_case("exclude");
         Ok(Operation {
             action,
             partition_key: self.partition_key,
             if_match: self.if_match,
             if_none_match: self.if_none_match,
-            index_excluded: self.indexing_directive.is_some_and(is_excluded),
+            indexing_directive: self.indexing_directive,
             prefers_minimal: self.prefers_minimal,
         })
     }

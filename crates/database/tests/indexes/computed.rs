@@ -2,7 +2,7 @@
 
 use crate::world::World;
 use astrarium_index::{Access, Condition, IndexSet, Need, Path, PathStep, Predicate};
-use astrarium_kv::{Direction, KeyRange};
+use astrarium_kv::{Direction, Engine, KeyRange};
 use serde_json::{Value, json};
 
 fn definition(query: &str) -> Value {

@@ -15,6 +15,8 @@ enum Step {
     Build,
     Sweep,
     Restart,
+    /// The second happens between what the first reads and its commit.
+    During(Box<Step>, Box<Step>),
 }
 
 fn scalar() -> impl Strategy<Value = Value> {
@@ -38,7 +40,7 @@ fn content() -> impl Strategy<Value = Value> {
 }
 
 fn key() -> impl Strategy<Value = Value> {
-    (0..6_u8, 0..2_u8).prop_map(|(id, pk)| json!({"id": format!("{id}"), "pk": pk}))
+    (0..9_u8, 0..2_u8).prop_map(|(id, pk)| json!({"id": format!("{id}"), "pk": pk}))
 }
 
 fn directive() -> impl Strategy<Value = IndexDirective> {
@@ -80,6 +82,13 @@ fn policy() -> impl Strategy<Value = Value> {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
+        2 => plain_step(),
+        1 => (plain_step(), plain_step()).prop_map(|(outer, inner)| Step::During(outer.into(), inner.into())),
+    ]
+}
+
+fn plain_step() -> impl Strategy<Value = Step> {
+    prop_oneof![
         8 => put(),
         3 => key().prop_map(Step::Delete),
         2 => policy().prop_map(Step::Replace),
@@ -91,6 +100,19 @@ fn step() -> impl Strategy<Value = Step> {
 
 async fn take(world: &mut World, step: Step) {
     match step {
+        Step::During(outer, inner) => {
+            let mut other = world.clone();
+            world.engine.before_commit(async move { take_plain(&mut other, *inner).await });
+            take_plain(world, *outer).await;
+            world.engine.forget();
+        }
+        plain => take_plain(world, plain).await,
+    }
+}
+
+async fn take_plain(world: &mut World, step: Step) {
+    match step {
+        Step::During(..) => unreachable!("only plain steps are nested"),
         Step::Put(document, directive) => {
             world.write_as(WriteMode::Upsert, &document, directive).await.unwrap();
         }
@@ -103,7 +125,7 @@ async fn take(world: &mut World, step: Step) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
     fn an_incremental_index_is_the_rebuilt_one(
@@ -114,7 +136,8 @@ proptest! {
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
-            let mut world = World::new(first).await;
+            // One or two documents to a step.
+            let mut world = World::ticking(first, 1_500).await;
             for (count, one) in steps.into_iter().enumerate() {
                 let shown = format!("step {count}: {one:?}");
                 take(&mut world, one).await;

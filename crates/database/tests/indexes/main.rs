@@ -6,7 +6,9 @@
 mod computed;
 mod directives;
 mod equality;
+mod interposed;
 mod policies;
+mod races;
 mod unique_keys;
 mod verify;
 mod world;

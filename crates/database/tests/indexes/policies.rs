@@ -2,7 +2,7 @@
 
 use crate::world::{World, document, only};
 use astrarium_database::{Conditions, Error, Link, WriteMode};
-use astrarium_kv::{Direction, KeyRange, Space};
+use astrarium_kv::{Direction, Engine, KeyRange, Space};
 use serde_json::{Value, json};
 
 const QUERY: &str = "SELECT VALUE c.id FROM c WHERE c.n = 7";
@@ -45,6 +45,18 @@ async fn a_changed_policy_builds_a_new_generation() {
     let fresh = filled(only(&["/n/?", "/list/*"]), 700).await;
     assert_eq!(world.active_entries().await, fresh.active_entries().await);
     world.is_sound("at the end").await;
+}
+
+#[tokio::test]
+async fn a_query_that_knows_the_old_index_only_is_right_too() {
+    let world = filled(json!({}), 300).await;
+    let (old, before) = (world.container().await, world.query(QUERY).await);
+    for policy in [only(&["/n/?"]), only(&["/text/?"]), json!({})] {
+        world.replace(policy).await;
+        world.build().await;
+        world.sweep().await;
+        assert_eq!(world.query_of(&old, QUERY).await, before);
+    }
 }
 
 #[tokio::test]

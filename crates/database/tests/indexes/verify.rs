@@ -3,7 +3,7 @@
 use crate::world::{World, document, only};
 use astrarium_keys::index_state::watermark_key;
 use astrarium_keys::{number, unique};
-use astrarium_kv::{Expectation, Space, Stamp, WriteBatch};
+use astrarium_kv::{Engine, Expectation, Space, Stamp, WriteBatch};
 use serde_json::json;
 
 /// What there is to spoil.

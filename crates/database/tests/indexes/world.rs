@@ -1,5 +1,6 @@
 //! An account with a container, and what tests do with it.
 
+use crate::interposed::Interposed;
 use astrarium_database::definition::container::ContainerDefinition;
 use astrarium_database::definition::database::DatabaseDefinition;
 use astrarium_database::partition::PartitionKey;
@@ -8,17 +9,37 @@ use astrarium_database::{
     Account, Conditions, Container, Env, Error, FeedScope, IndexDirective, IndexUse, Limits, Link,
     NewContainer, Outcome, Query, QueryScope, WriteMode, WriteOptions,
 };
-use astrarium_env::{ManualClock, Random};
-use astrarium_kv::memory::MemoryEngine;
+use astrarium_env::{Clock, Random};
 use astrarium_kv::{Direction, Engine, KeyRange, ScanLimit, WriteBatch};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+#[derive(Clone)]
 pub(crate) struct World {
     pub(crate) account: Account,
-    pub(crate) engine: Arc<dyn Engine>,
-    pub(crate) clock: ManualClock,
+    pub(crate) engine: Arc<Interposed>,
+    pub(crate) clock: TestClock,
+}
+
+/// A clock that is moved by hand, and by a little whenever somebody looks: bounded steps do little work then.
+#[derive(Clone)]
+pub(crate) struct TestClock {
+    micros: Arc<AtomicU64>,
+    tick_micros: u64,
+}
+
+impl TestClock {
+    pub(crate) fn advance_seconds(&self, seconds: u64) {
+        self.micros.fetch_add(seconds * 1_000_000, Ordering::Relaxed);
+    }
+}
+
+impl Clock for TestClock {
+    fn now_micros(&self) -> u64 {
+        self.micros.fetch_add(self.tick_micros, Ordering::Relaxed)
+    }
 }
 
 const START_SECONDS: u64 = 1_000_000;
@@ -27,8 +48,13 @@ pub(crate) const UNLIMITED: ScanLimit = ScanLimit { entry_count_max: usize::MAX,
 impl World {
     /// A container `c` with partition key `/pk` and more of its definition.
     pub(crate) async fn new(definition: Value) -> World {
-        let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::default());
-        let clock = ManualClock::at_seconds(START_SECONDS);
+        World::ticking(definition, 0).await
+    }
+
+    /// The same with a clock that goes on by so much whenever somebody looks.
+    pub(crate) async fn ticking(definition: Value, tick_micros: u64) -> World {
+        let engine = Arc::new(Interposed::default());
+        let clock = TestClock { micros: Arc::new(AtomicU64::new(START_SECONDS * 1_000_000)), tick_micros };
         let account = open(&engine, &clock, 1).await;
         account.create_database(&DatabaseDefinition { id: "d".to_owned() }, None).await.unwrap();
         let world = World { account, engine, clock };
@@ -102,7 +128,8 @@ impl World {
     }
 
     pub(crate) async fn progress(&self) -> u8 {
-        self.account.index_progress(&self.container().await).await.unwrap()
+        let container = self.container().await;
+        self.account.index_progress(&container).await.unwrap()
     }
 
     /// The entries of a generation.
@@ -130,11 +157,15 @@ impl World {
 
     /// The rows of a query, sorted: found by index wherever that is possible.
     pub(crate) async fn query(&self, text: &str) -> Vec<String> {
+        self.query_of(&self.container().await, text).await
+    }
+
+    /// The same, asked by somebody who found the container a while ago.
+    pub(crate) async fn query_of(&self, container: &Arc<Container>, text: &str) -> Vec<String> {
         let limits = Limits { row_count_max: 10_000, index_use: IndexUse::Always, ..Limits::default() };
         let scope = QueryScope::Given(FeedScope::All);
         let query = Query::parse(text, Vec::new()).unwrap();
-        let container = self.container().await;
-        let page = self.account.query_documents(&container, &query, &scope, None, limits).await.unwrap();
+        let page = self.account.query_documents(container, &query, &scope, None, limits).await.unwrap();
         let mut rows: Vec<String> =
             page.rows.iter().map(|row| String::from_utf8_lossy(row).into_owned()).collect();
         rows.sort();
@@ -160,9 +191,10 @@ impl World {
     }
 }
 
-async fn open(engine: &Arc<dyn Engine>, clock: &ManualClock, seed: u64) -> Account {
+async fn open(engine: &Arc<Interposed>, clock: &TestClock, seed: u64) -> Account {
     let env = Env::new(Box::new(clock.clone()), Random::from_seed(seed));
-    Account::open(Arc::clone(engine), env).await.unwrap()
+    let engine: Arc<dyn Engine> = engine.clone();
+    Account::open(engine, env).await.unwrap()
 }
 
 fn full(id: &str, mut definition: Value) -> ContainerDefinition {

@@ -18,6 +18,7 @@
 //!
 //! Not here: which keys go into which block (`builder`), many blocks (`cursor`).
 
+use super::start::start_of;
 use super::{damaged, varint};
 use astrarium_kv::Error;
 use bytes::Bytes;
@@ -258,8 +259,10 @@ impl BlockCursor {
     pub(super) fn seek(&mut self, target: &[u8]) -> Result<bool, Error> {
         let restart = self.last_restart(target, Ordering::is_le)?.unwrap_or(0);
         self.go_to_restart(restart)?;
+        let target_start = start_of(target);
         while self.advance()? {
-            if self.key[..] >= *target {
+            let order = start_of(&self.key).cmp(&target_start);
+            if order.then_with(|| self.key[..].cmp(target)).is_ge() {
                 return Ok(true);
             }
         }
@@ -294,10 +297,17 @@ impl BlockCursor {
         target: &[u8],
         is_wanted: impl Fn(Ordering) -> bool,
     ) -> Result<Option<usize>, Error> {
+        // A restart that shares no more with the base than the target does is told by what follows; any other one
+        // compares to the target as the base does.
+        let base = self.bytes.get(self.base.clone()).unwrap_or_default();
+        let equal_bytes = shared_bytes(base, target);
+        let base_order = base[equal_bytes..].cmp(&target[equal_bytes..]);
         let (mut low, mut high) = (0, self.restart_count);
         while low < high {
             let middle = usize::midpoint(low, high);
-            let order = self.compare_restart(middle, target);
+            let order = self.restart_key(middle).map(|(shared, suffix)| {
+                if shared > equal_bytes { base_order } else { suffix.cmp(&target[shared..]) }
+            });
             if is_wanted(order.ok_or_else(|| damaged("a restart of a block of the set cannot be read"))?) {
                 low = middle + 1;
             } else {
@@ -307,15 +317,13 @@ impl BlockCursor {
         Ok(low.checked_sub(1))
     }
 
-    fn compare_restart(&self, restart: usize, target: &[u8]) -> Option<Ordering> {
+    /// How many bytes a restart's key shares with the base, and what follows.
+    fn restart_key(&self, restart: usize) -> Option<(usize, &[u8])> {
         let bytes = &self.bytes[..self.entries.end];
         let mut at = self.restart(restart).0;
         let shared = usize::try_from(varint::get(bytes, &mut at)? >> 2).ok()?;
         let length = usize::try_from(varint::get(bytes, &mut at)? >> 1).ok()?;
-        let suffix = bytes.get(at..at.checked_add(length)?)?;
-        let shared = bytes.get(self.base.clone())?.get(..shared)?;
-        let (target_start, target_rest) = target.split_at(shared.len().min(target.len()));
-        Some(shared.cmp(target_start).then_with(|| suffix.cmp(target_rest)))
+        Some((shared, bytes.get(at..at.checked_add(length)?)?))
     }
 
     /// Stands before a restart's entry; gives how many entries come before it.

@@ -2,7 +2,7 @@
 //!
 //! In: news of new parts, of merges, of trouble. Out: somebody wakes.
 //! Invariants
-//! - The merger is woken only when it sleeps and there is work; nothing wakes while nothing is committed.
+//! - The merger is woken only when it sleeps and there is work; nothing wakes for long while nothing is committed.
 //! - The committer waits only while memory is full and merging goes on. When merging is in trouble (a full disk), commits
 //!   are refused instead, until it succeeds again.
 
@@ -17,6 +17,9 @@ use std::time::Duration;
 
 /// Parts in memory may hold so many times what makes a run before commits wait.
 const MEMORY_TIMES_MAX: u64 = 3;
+
+/// How long nobody has committed before the merger uses the time.
+const IDLE_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How long the merger sleeps before it tries again what failed.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
@@ -34,10 +37,23 @@ pub(crate) struct Control {
 
 #[derive(Default)]
 struct State {
-    is_merger_asleep: bool,
+    rest: Rest,
     is_stopped: bool,
+    /// Bytes of all parts that groups have added.
+    grown_bytes: u64,
     /// Why the last merge failed.
     trouble: Option<String>,
+}
+
+/// What the merger does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Rest {
+    #[default]
+    Working,
+    /// It sleeps, and will look again soon.
+    Waiting,
+    /// It sleeps until something is committed.
+    Settled,
 }
 
 /// What the merger wakes for.
@@ -45,15 +61,22 @@ struct State {
 pub(super) enum Wake {
     /// There may be work.
     Work,
+    /// Nobody has committed for a while; groups have added so many bytes up to now.
+    Idle {
+        /// Bytes since opening.
+        grown_bytes: u64,
+    },
     /// The engine ends.
     Stop,
 }
 
 impl Control {
-    pub(crate) fn new(options: SetOptions, merged_group: u64) -> Control {
+    /// Of a set with these parts, in whose runs are the changes of groups up to this one.
+    pub(crate) fn new(options: SetOptions, parts: &Parts, merged_group: u64) -> Control {
+        let state = State { grown_bytes: parts.memory_bytes(), ..State::default() };
         Control {
             options,
-            state: Mutex::default(),
+            state: Mutex::new(state),
             work: Condvar::new(),
             merged: Condvar::new(),
             merged_group: merged_group.into(),
@@ -72,9 +95,19 @@ impl Control {
 
     /// Tells that these are the parts now, after a group was published.
     pub(crate) fn grown(&self, parts: &Parts) {
-        let state = self.state.lock();
-        if state.is_merger_asleep && policy::choose(parts, &self.options, policy::Scope::All).is_some() {
-            self.work.notify_one();
+        let mut state = self.state.lock();
+        state.grown_bytes += parts.memory.first().map_or(0, |newest| newest.byte_count());
+        let is_due = || policy::choose(parts, &self.options, policy::Scope::All).is_some();
+        match state.rest {
+            Rest::Working => {}
+            Rest::Waiting if !is_due() => {}
+            Rest::Waiting => {
+                self.work.notify_one();
+            }
+            Rest::Settled => {
+                state.rest = Rest::Waiting;
+                self.work.notify_one();
+            }
         }
     }
 
@@ -110,7 +143,7 @@ impl Control {
         self.state.lock().trouble.clone().filter(|_| is_full)
     }
 
-    /// Waits until there is nothing to merge, or merging is in trouble.
+    /// Waits until the merger has nothing to do, or is in trouble.
     pub(crate) fn wait_until_settled(&self, parts: impl Fn() -> Arc<Parts>) -> Result<(), Error> {
         let mut state = self.state.lock();
         loop {
@@ -121,28 +154,39 @@ impl Control {
                 return Err(health::closed());
             }
             let is_due = policy::choose(&parts(), &self.options, policy::Scope::All).is_some();
-            if state.is_merger_asleep && !is_due {
+            if state.rest == Rest::Settled && !is_due {
                 return Ok(());
             }
             self.merged.wait(&mut state);
         }
     }
 
-    /// The merger sleeps until there is work, as `is_due` tells, or it is stopped.
-    pub(super) fn sleep(&self, is_due: impl Fn() -> bool) -> Wake {
+    /// The merger sleeps until there is work, as `is_due` tells, or it is stopped; or, if there is something to do when
+    /// nobody commits, until nobody has committed for a while.
+    pub(super) fn sleep(&self, is_due: impl Fn() -> bool, has_idle_work: impl Fn(u64) -> bool) -> Wake {
         let mut state = self.state.lock();
-        loop {
+        let wake = loop {
             if state.is_stopped {
-                return Wake::Stop;
+                break Wake::Stop;
             }
             if is_due() {
-                state.is_merger_asleep = false;
-                return Wake::Work;
+                break Wake::Work;
             }
-            state.is_merger_asleep = true;
-            self.merged.notify_all();
-            self.work.wait(&mut state);
-        }
+            if !has_idle_work(state.grown_bytes) {
+                state.rest = Rest::Settled;
+                self.merged.notify_all();
+                self.work.wait(&mut state);
+                continue;
+            }
+            state.rest = Rest::Waiting;
+            let grown_bytes = state.grown_bytes;
+            let is_over = self.work.wait_for(&mut state, IDLE_INTERVAL).timed_out();
+            if is_over && grown_bytes == state.grown_bytes && !state.is_stopped && !is_due() {
+                break Wake::Idle { grown_bytes };
+            }
+        };
+        state.rest = Rest::Working;
+        wake
     }
 
     /// The merger is in trouble and sleeps for a while.

@@ -17,9 +17,8 @@ use super::families::{Families, family_of};
 use super::index::{Content, Index};
 use super::part::Part;
 use super::parts::Parts;
-use super::start::{Start, start_of};
-use super::{damaged, varint};
-use astrarium_kv::{Error, FAMILY_BYTES, SetChanges};
+use super::{damaged, named, varint};
+use astrarium_kv::{Error, SetChanges};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -33,14 +32,6 @@ pub(crate) struct GroupBlock {
     pub(super) part: Part,
 }
 
-/// One key of one batch, with enough of it beside to sort mostly without looking at the key.
-struct Named<'a> {
-    start: Start,
-    key: &'a [u8],
-    batch: u32,
-    is_removed: bool,
-}
-
 impl GroupBlock {
     /// Of the changes of a group's batches, in the order of the batches; nothing if there are none.
     pub(crate) fn of(
@@ -48,16 +39,10 @@ impl GroupBlock {
         batches: &[SetChanges],
         block_bytes: usize,
     ) -> Result<Option<GroupBlock>, Error> {
-        let count = batches.iter().map(|changes| changes.added.len() + changes.removed.len()).sum();
-        if count == 0 {
+        let named = named::in_order(batches);
+        if named.is_empty() {
             return Ok(None);
         }
-        let mut named = Vec::with_capacity(count);
-        for (batch, changes) in (0..).zip(batches) {
-            named.extend(changes.removed.iter().map(|key| Named::new(key, batch, true)));
-            named.extend(changes.added.iter().map(|key| Named::new(key, batch, false)));
-        }
-        named.sort_unstable_by(Named::order);
         let mut families = Families::default();
         let mut builder = PartBuilder::new(Vec::new(), 0, block_bytes);
         let mut rest = named.iter().peekable();
@@ -68,8 +53,11 @@ impl GroupBlock {
             }
         }
         let (blocks, index, counted) = builder.finish()?;
-        let corrections =
-            if index.entry_count() == count as u64 { Families::default() } else { families.less(&counted) };
+        let corrections = if index.entry_count() == named.len() as u64 {
+            Families::default()
+        } else {
+            families.less(&counted)
+        };
         let value = encode(&blocks, &index, &corrections);
         let start = value.len() - CHECKSUM_BYTES - blocks.len();
         let image = value.slice(start..start + blocks.len());
@@ -85,17 +73,6 @@ impl GroupBlock {
     pub(super) fn read(group: u64, value: &Bytes) -> Result<Part, Error> {
         decode(group, value)
             .ok_or_else(|| damaged(&format!("the set's block of group {group} is not whole")))?
-    }
-}
-
-impl<'a> Named<'a> {
-    fn new(key: &'a [u8], batch: u32, is_removed: bool) -> Named<'a> {
-        Named { start: start_of(key), key, batch, is_removed }
-    }
-
-    fn order(left: &Named<'_>, right: &Named<'_>) -> std::cmp::Ordering {
-        let keys = || left.key.cmp(right.key).then(left.batch.cmp(&right.batch));
-        left.start.cmp(&right.start).then_with(keys)
     }
 }
 
@@ -166,7 +143,7 @@ mod tests {
     use super::*;
     use crate::set::cursor::{Upwards, Walk};
     use crate::set::part::Reading;
-    use astrarium_kv::KeyList;
+    use astrarium_kv::{FAMILY_BYTES, KeyList};
     use proptest::collection::vec;
     use proptest::prelude::*;
     use std::collections::BTreeMap;

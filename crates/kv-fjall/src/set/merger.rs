@@ -33,9 +33,19 @@ pub(crate) struct Merger {
     folder: PathBuf,
     manifest: Manifest,
     cache: Arc<BlockCache>,
+    /// What groups had added when parts in memory were last merged for want of other work.
+    idle_bytes: u64,
+    /// Bytes of runs that may be merged for want of other work.
+    run_credit: u64,
     /// Nothing else happens any more: what is in memory is written, whatever its size.
     is_closing: bool,
 }
+
+/// Bytes of runs that may be merged for want of other work after opening: small runs are left of closing.
+const RUN_CREDIT: u64 = 64 << 20;
+
+/// So many times what has come may be merged for want of other work.
+const IDLE_TIMES: u64 = 4;
 
 /// Why work ended early.
 enum Halt {
@@ -83,15 +93,21 @@ impl Merger {
         manifest: Manifest,
         cache: Arc<BlockCache>,
     ) -> Merger {
-        Merger { core, folder, manifest, cache, is_closing: false }
+        Merger { core, folder, manifest, cache, idle_bytes: 0, run_credit: RUN_CREDIT, is_closing: false }
     }
 
     /// Works until it is stopped; gives itself back for [`Merger::close`].
     pub(crate) fn run(mut self) -> Merger {
         let _watch = Watch(Arc::clone(&self.core));
         let core = Arc::clone(&self.core);
-        while core.set.sleep(|| self.next_work(Scope::All).is_some()) == Wake::Work {
-            let Some((parts, work)) = self.next_work(Scope::All) else { continue };
+        loop {
+            let is_due = || self.next_work(Scope::All).is_some();
+            let next = match core.set.sleep(is_due, |grown| self.next_idle_work(grown).is_some()) {
+                Wake::Stop => break,
+                Wake::Work => self.next_work(Scope::All),
+                Wake::Idle { grown_bytes } => self.spend_credit(grown_bytes),
+            };
+            let Some((parts, work)) = next else { continue };
             match self.perform(&parts, work) {
                 Ok(()) => {}
                 Err(Halt::Stopped) => break,
@@ -129,13 +145,31 @@ impl Merger {
     fn next_work(&self, scope: Scope) -> Option<(Arc<Parts>, Work)> {
         let parts = self.core.parts();
         let work = policy::choose(&parts, &self.core.set.options, scope)?;
-        if let Work::MergeRuns(range) = &work {
-            let needed = parts.runs[range.clone()].iter().map(|part| part.byte_count()).sum();
-            if !self.core.free_space.has_room(needed) {
-                return None;
-            }
+        self.has_room(&parts, &work).then_some((parts, work))
+    }
+
+    /// What to do when nobody commits.
+    fn next_idle_work(&self, grown_bytes: u64) -> Option<(Arc<Parts>, Work)> {
+        let parts = self.core.parts();
+        let memory_credit = (grown_bytes - self.idle_bytes) * IDLE_TIMES;
+        let work = policy::choose_idle(&parts, memory_credit, self.run_credit)?;
+        self.has_room(&parts, &work).then_some((parts, work))
+    }
+
+    fn spend_credit(&mut self, grown_bytes: u64) -> Option<(Arc<Parts>, Work)> {
+        let (parts, work) = self.next_idle_work(grown_bytes)?;
+        match &work {
+            Work::MergeMemory(_) => self.idle_bytes = grown_bytes,
+            Work::WriteRun | Work::MergeRuns(_) => self.run_credit = 0,
         }
         Some((parts, work))
+    }
+
+    /// Whether the disk has room for what the work writes. What is in memory has to be written in any case.
+    fn has_room(&self, parts: &Parts, work: &Work) -> bool {
+        let Work::MergeRuns(range) = work else { return true };
+        let needed = parts.runs[range.clone()].iter().map(|part| part.byte_count()).sum();
+        self.core.free_space.has_room(needed)
     }
 
     /// Does what is more urgent than the work at hand.
@@ -205,6 +239,7 @@ impl Merger {
         old_files().for_each(RunFile::replaced);
         self.core.set.merged(self.manifest.merged);
         if replaced.is_empty() {
+            self.run_credit += record.map_or(0, |run| run.byte_count) * IDLE_TIMES;
             self.drop_blocks();
         }
         Ok(())

@@ -17,6 +17,9 @@ use std::ops::Range;
 pub(super) struct Part {
     pub(super) index: Index,
     pub(super) families: Families,
+    /// The share of the removals that hide a key of an older part. The others are left of keys that came and went within
+    /// the part.
+    pub(super) hiding_share: f64,
     source: Source,
 }
 
@@ -41,11 +44,21 @@ pub(super) enum Reading {
 
 impl Part {
     pub(super) fn in_memory(image: Bytes, index: Index, families: Families, groups: (u64, u64)) -> Part {
-        Part { index, families, source: Source::Memory { image, groups } }
+        Part::new(index, families, Source::Memory { image, groups })
     }
 
     pub(super) fn in_file(file: RunFile, index: Index, families: Families) -> Part {
-        Part { index, families, source: Source::File(file) }
+        Part::new(index, families, Source::File(file))
+    }
+
+    fn new(index: Index, families: Families, source: Source) -> Part {
+        let removed = index.removed_count();
+        let added = (index.entry_count() - removed) as f64;
+        let hiding_share = match removed {
+            0 => 0.0,
+            removed => ((added - families.sum() as f64) / removed as f64).clamp(0.0, 1.0),
+        };
+        Part { index, families, hiding_share, source }
     }
 
     /// First and last commit group, of a part in memory.
@@ -71,17 +84,6 @@ impl Part {
             }
             Source::File(file) => file.byte_count(),
         }
-    }
-
-    /// The share of the removals that hide a key of an older part. The others are left of keys that came and went within
-    /// the part.
-    pub(super) fn hiding_share(&self) -> f64 {
-        let removed = self.index.removed_count();
-        if removed == 0 {
-            return 0.0;
-        }
-        let added = (self.index.entry_count() - removed) as f64;
-        ((added - self.families.sum() as f64) / removed as f64).clamp(0.0, 1.0)
     }
 
     /// A block that is there: the bytes it is part of, and where.

@@ -118,7 +118,7 @@ impl Parts {
             let (start, end) = (part.rank(&range.start)?, part.rank(&range.end)?);
             let (found, removed) = (end.0.saturating_sub(start.0), end.1.saturating_sub(start.1));
             entries += found;
-            keys += found as f64 - removed as f64 * (1.0 + part.hiding_share());
+            keys += found as f64 - removed as f64 * (1.0 + part.hiding_share);
         }
         if entries <= WALKED_MAX {
             let limit = ScanLimit { entry_count_max: usize::MAX, byte_count_max: usize::MAX };

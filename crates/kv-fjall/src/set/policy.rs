@@ -62,6 +62,24 @@ pub(super) fn choose(parts: &Parts, options: &SetOptions, scope: Scope) -> Optio
     tiered.or_else(|| too_many_removals(&parts.runs)).map(Work::MergeRuns)
 }
 
+/// What to merge when there is nothing else to do, so that readers have fewer parts to look at: the newest parts of one
+/// kind, as far as their bytes are within a credit. The credit is some times what has come since the last time, so that a
+/// slow trickle of changes does not rewrite everything again and again.
+pub(super) fn choose_idle(parts: &Parts, memory_credit: u64, run_credit: u64) -> Option<Work> {
+    let memory = affordable(&sizes(&parts.memory), memory_credit).map(Work::MergeMemory);
+    memory.or_else(|| affordable(&sizes(&parts.runs), run_credit).map(Work::MergeRuns))
+}
+
+fn affordable(sizes: &[u64], credit: u64) -> Option<Range<usize>> {
+    let mut total = 0;
+    let is_within = |size: &&u64| {
+        total += **size;
+        total <= credit
+    };
+    let count = sizes.iter().take_while(is_within).count();
+    (count > 1).then_some(0..count)
+}
+
 fn sizes(parts: &[Arc<Part>]) -> Vec<u64> {
     parts.iter().map(|part| part.byte_count()).collect()
 }
@@ -111,6 +129,14 @@ mod tests {
         check(&[100, 200, 1, 399, 400], Some((0, 4)));
         check(&[1, 100, 200, 300, 399, 5000], Some((1, 5)));
         check(&[1, 1, 1, 500, 5, 400, 1, 5000], Some((3, 7)));
+    }
+
+    #[test]
+    fn idle_merges_are_within_the_credit() {
+        assert_eq!(affordable(&[1, 2, 3], 5), Some(0..2));
+        assert_eq!(affordable(&[1, 2, 3], 6), Some(0..3));
+        assert_eq!(affordable(&[1, 2, 3], 2), None);
+        assert_eq!(affordable(&[1], 9), None);
     }
 
     /// However parts come, there are never many left.

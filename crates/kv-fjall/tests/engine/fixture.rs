@@ -104,3 +104,16 @@ pub(crate) fn set_mark(folder: &Path, group: u64) {
     let checksum = crc32fast::hash(&group.to_be_bytes());
     std::fs::write(folder.join("ACKNOWLEDGED"), format!("acknowledged {group} {checksum:08x}\n")).unwrap();
 }
+
+pub(crate) fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_folder(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}

@@ -1,11 +1,11 @@
 //! The set, packed as small as it can be, so that a few keys make many blocks, parts and runs: the same keys, counts and
 //! pages as in memory, through merges, kills and reopening, and for every snapshot held meanwhile.
 
-use crate::fixture::{NO_LIMIT, small_set};
+use crate::fixture::{NO_LIMIT, copy_folder, count, open, small_set, write};
 use astrarium_kv::contract::block_on;
 use astrarium_kv::memory::MemoryEngine;
 use astrarium_kv::{
-    Direction, Engine, FAMILY_BYTES, KeyList, KeyRange, ScanLimit, ShardId, Snapshot, WriteBatch,
+    Direction, Engine, Error, FAMILY_BYTES, KeyList, KeyRange, ScanLimit, ShardId, Snapshot, WriteBatch,
 };
 use astrarium_kv_fjall::{FjallEngine, Options, SetOptions};
 use bytes::Bytes;
@@ -14,6 +14,7 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 const KEYS: u16 = 400;
 
@@ -64,7 +65,7 @@ fn packing() -> impl Strategy<Value = (u64, SetOptions)> {
     )
 }
 
-fn open((cache_bytes, set): (u64, SetOptions), folder: &Path) -> FjallEngine {
+fn open_packed((cache_bytes, set): (u64, SetOptions), folder: &Path) -> FjallEngine {
     FjallEngine::open(folder, Options { cache_bytes, set, ..Options::default() }).unwrap()
 }
 
@@ -135,11 +136,11 @@ fn compare_counts(ours: &dyn Snapshot, theirs: &dyn Snapshot) {
 type Pair = (Arc<dyn Snapshot>, Arc<dyn Snapshot>);
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
     fn the_packed_set_is_the_set(steps in vec(step(), 1..40), packing in packing()) {
         let folder = tempfile::tempdir().unwrap();
-        let open = || open(packing, folder.path());
+        let open = || open_packed(packing, folder.path());
         let model = MemoryEngine::new();
         let mut there = BTreeSet::new();
         let mut engine = open();
@@ -184,7 +185,7 @@ proptest! {
         packing in packing(),
     ) {
         let folder = tempfile::tempdir().unwrap();
-        let engine = open(packing, folder.path());
+        let engine = open_packed(packing, folder.path());
         let model = MemoryEngine::new();
         for (added, removed) in rounds {
             let mut batch = WriteBatch::new(ShardId(1), 0);
@@ -282,4 +283,85 @@ fn nothing_is_left_of_a_set_that_was_emptied() {
     assert_eq!(everything(&*engine.snapshot()).len(), 0);
     engine.close().unwrap();
     assert_eq!(files(folder.path()), ["RUNS"], "{full} bytes before");
+}
+
+/// As a crash leaves it right after the list of runs was replaced: the groups' blocks are still in fjall, and in runs.
+#[test]
+fn nothing_is_there_twice_after_a_crash_in_a_merge() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path());
+    for number in 1..=150 {
+        write(&engine, number, 100).unwrap();
+    }
+    drop(engine);
+    let merged = tempfile::tempdir().unwrap();
+    copy_folder(folder.path(), merged.path());
+    let engine = FjallEngine::open(merged.path(), small_set()).unwrap();
+    engine.wait_until_merged().unwrap();
+    drop(engine);
+    assert!(files(merged.path()).len() > 1, "something was merged");
+    std::fs::remove_dir_all(folder.path().join("set")).unwrap();
+    copy_folder(&merged.path().join("set"), &folder.path().join("set"));
+    for _ in 0..2 {
+        let engine = open(folder.path());
+        assert_eq!(count(&engine), 150);
+        engine.close().unwrap();
+    }
+}
+
+/// A run cannot be written for a while: commits go on until memory is full, then are refused, then go on.
+#[test]
+fn a_merge_that_fails_is_tried_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = FjallEngine::open(folder.path(), small_set()).unwrap();
+    // A folder where the next runs' files would be.
+    let obstacles: Vec<_> = (1..=8).map(|number| folder.path().join(format!("set/{number}.run"))).collect();
+    for obstacle in &obstacles {
+        std::fs::create_dir(obstacle).unwrap();
+    }
+    let mut number = 1;
+    let error = loop {
+        match write(&engine, number, 10) {
+            Ok(()) => number += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(
+        matches!(&error, Error::Unavailable { reason } if reason.contains("cannot be merged")),
+        "{error}"
+    );
+    assert!(number > 20, "memory takes a few groups: {number}");
+    assert_eq!(count(&engine), number - 1, "what was refused is not there");
+    for obstacle in &obstacles {
+        std::fs::remove_dir(obstacle).unwrap();
+    }
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while write(&engine, number, 10).is_err() {
+        assert!(Instant::now() < deadline, "it goes on by itself");
+        std::thread::yield_now();
+    }
+    assert_eq!(engine.write_refusal(), None);
+    assert_eq!(count(&engine), number);
+    engine.close().unwrap();
+    assert_eq!(count(&open(folder.path())), number);
+}
+
+#[test]
+fn opening_goes_on_where_a_kill_left_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut number = 0;
+    for round in 0..6u64 {
+        let options = if round % 2 == 0 { Options::default() } else { small_set() };
+        let engine = FjallEngine::open(folder.path(), options).unwrap();
+        assert_eq!(count(&engine), number);
+        // More groups than are kept apart when opening.
+        for _ in 0..80 {
+            number += 1;
+            write(&engine, number, 10).unwrap();
+        }
+        if round == 4 {
+            engine.close().unwrap();
+        }
+    }
+    assert_eq!(count(&open(folder.path())), number);
 }

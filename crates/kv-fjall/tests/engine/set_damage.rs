@@ -1,6 +1,6 @@
 //! Damage of the set's files: noticed when opening, or when the damaged block is read; never a wrong answer.
 
-use crate::fixture::{count, open, small_set, write};
+use crate::fixture::{copy_folder, count, open, small_set, write};
 use astrarium_kv::contract::block_on;
 use astrarium_kv::{Direction, Engine, Error, FAMILY_BYTES, KeyRange, ScanLimit};
 use astrarium_kv_fjall::{FjallEngine, OpenError, Options};
@@ -179,17 +179,4 @@ fn runs_that_know_more_than_the_journal_are_a_loss() {
     let loss = FjallEngine::accept_loss(copy.path()).unwrap();
     assert!(loss.acknowledged > loss.found);
     open(copy.path()).close().unwrap();
-}
-
-fn copy_folder(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy_folder(&entry.path(), &target);
-        } else {
-            std::fs::copy(entry.path(), target).unwrap();
-        }
-    }
 }

@@ -22,7 +22,7 @@
         captureStackTrace(error, NumberedError);
         return error;
     };
-    hidden(NumberedError, "prototype", NativeError.prototype);
+    NumberedError.prototype = NativeError.prototype;
     hidden(NumberedError, "captureStackTrace", captureStackTrace);
     hidden(NumberedError, "isError", NativeError.isError);
     hidden(NativeError.prototype, "constructor", NumberedError);
@@ -73,7 +73,7 @@
         else time = apply(UTC, undefined, arguments);
         return construct(NativeDate, [time], new.target);
     };
-    hidden(ServerDate, "prototype", dates);
+    ServerDate.prototype = dates;
     hidden(ServerDate, "now", () => native.now());
     hidden(ServerDate, "parse", text => parse(`${text}`));
     hidden(ServerDate, "UTC", UTC);

@@ -11,7 +11,7 @@
     const { parseJson, stringify } = base;
     const { ErrorCodes, Error, Infinity } = globalThis;
     const { startsWith, slice, indexOf, toLowerCase, endsWith } = String.prototype;
-    const { push, sort, flat, concat } = Array.prototype;
+    const { sort, flat, concat } = Array.prototype;
     const text = (method, value, ...rest) => apply(method, value, rest);
     const refuse = message => new Error(ErrorCodes.BadRequest, message);
     const needs = (name, least, given) => {
@@ -204,7 +204,7 @@
             throw refuse(`The function "${name}" is not available: attachments are not supported.`);
         };
     }
-    defineProperty(collection, "getPartitionKeyDefinition", { value: () => parseJson(execution.partitionKeyPaths) });
+    defineProperty(collection, "getPartitionKeyDefinition", { value: () => execution.partitionKeyPaths });
 
     // ---- Queries written in JavaScript
     const rank = value => {
@@ -241,7 +241,7 @@
             const item = values[index];
             const members = inner(item);
             if (!isArray(members)) continue;
-            if (select === undefined) apply(push, result, members);
+            if (select === undefined) result = apply(concat, result, [members]);
             else for (let at = 0; at < members.length; at++) result = apply(concat, result, [select(item, members[at])]);
         }
         return result;
@@ -303,7 +303,7 @@
         let next = "";
         do {
             const [page, more] = native.feed(1000, next);
-            documents = apply(concat, documents, page);
+            documents = apply(concat, documents, [page]);
             next = more;
         } while (next !== undefined);
         const from = continuation === "" ? 0 : Number(continuation);
@@ -318,7 +318,7 @@
         let next = continuation;
         do {
             const [page, more] = native.feed(size < 0 ? size : size - result.length, next);
-            result = apply(concat, result, runStages(chain, page));
+            result = apply(concat, result, [runStages(chain, page)]);
             next = more;
         } while (next !== undefined && (size < 0 || result.length < size) && native.accepts());
         return [result, next];

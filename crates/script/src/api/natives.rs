@@ -6,6 +6,7 @@
 use super::State;
 use crate::{DocumentLink, Feed, HostError, IndexAction, Paging, Query, Read, Spatial, Written};
 use astrarium_value::json;
+use rquickjs::prelude::List;
 use rquickjs::{Array, Ctx, Exception, Function, IntoJs, Object, Persistent, Result, Value};
 use std::rc::Rc;
 
@@ -174,24 +175,23 @@ fn shortened(text: &str) -> &str {
 fn written<'js>(
     ctx: &Ctx<'js>,
     answer: std::result::Result<Written, HostError>,
-) -> Result<(Value<'js>, Status)> {
+) -> Result<List<(Value<'js>, u32)>> {
     let written = answer.map_err(|error| throw(ctx, &error))?;
-    Ok((ctx.json_parse(written.document)?, if written.created { 201 } else { 200 }))
+    let status = if written.created { 201 } else { 200 };
+    Ok(List((ctx.json_parse(written.document)?, status)))
 }
-
-type Status = u32;
 
 /// The pair of rows and continuation.
 fn feed<'js>(
     ctx: &Ctx<'js>,
     answer: std::result::Result<Feed, HostError>,
-) -> Result<(Value<'js>, Option<String>)> {
+) -> Result<List<(Value<'js>, Option<String>)>> {
     let feed = answer.map_err(|error| throw(ctx, &error))?;
     let rows = Array::new(ctx.clone())?;
     for (index, row) in feed.rows.into_iter().enumerate() {
         rows.set(index, ctx.json_parse(row)?)?;
     }
-    Ok((rows.into_js(ctx)?, feed.continuation))
+    Ok(List((rows.into_js(ctx)?, feed.continuation)))
 }
 
 /// Throws what the host answered, in the shape scripts know: `number`, and the service's list of errors as text.

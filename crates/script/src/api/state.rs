@@ -140,11 +140,11 @@ impl State {
     }
 
     /// Notes that a promise was rejected without a handler, or got its handler after all.
-    pub(crate) fn track_rejection(
+    pub(crate) fn track_rejection<'js>(
         &self,
-        ctx: &Ctx<'_>,
-        promise: &Value<'_>,
-        reason: &Value<'_>,
+        ctx: &Ctx<'js>,
+        promise: &Value<'js>,
+        reason: &Value<'js>,
         is_handled: bool,
     ) {
         let promise = Persistent::save(ctx, promise.clone());

@@ -224,7 +224,7 @@ fn rows() -> Text {
         2 => (place(), place()).prop_map(|(one, two)| format!("c.id, {one} AS one, {two} AS two")),
     ];
     let one = (place(), any_of(&["", " ASC", " DESC"])).prop_map(|(place, direction)| place + &direction);
-    let order = prop_oneof![4 => one, 3 => numbered('o')].prop_map(|order| format!(" ORDER BY {order}"));
+    let order = prop_oneof![4 => one, 0 => numbered('o')].prop_map(|order| format!(" ORDER BY {order}"));
     let order = option::weighted(0.5, order).prop_map(Option::unwrap_or_default);
     let limited = prop_oneof![
         3 => Just((String::new(), String::new())),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Throughput of a container of four ranges.
 const WIDE: u32 = 24_000;
 /// Pages that a query may take at most.
-const PAGE_COUNT_MAX: usize = 5_000;
+const PAGE_COUNT_MAX: usize = 400;
 
 /// How a query is asked: each page uses indexes as the next of the list says, over and over.
 struct Manner {
@@ -124,6 +124,9 @@ impl<'s> World<'s> {
 
     /// Asks a query over several scopes, in all manners; all must agree.
     pub(crate) fn compare(&self, text: &str, words: &Words, number: usize) -> Result<bool, TestCaseError> {
+        if std::env::var("IX_SKIP").is_ok_and(|skip| skip.split(';').any(|part| text.contains(part))) {
+            return Ok(false);
+        }
         let query = match read_query(text, &words.parameters()) {
             Ok(query) => query,
             Err(error) if error.kind() == Kind::Request => return Ok(false),

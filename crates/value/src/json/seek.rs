@@ -11,9 +11,14 @@ use crate::model::Value;
 pub fn member<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
     let mut rest = object.strip_prefix(b"{")?;
     loop {
-        let name_end = string_end(rest)?;
-        let found = is_name(rest.get(..name_end)?, name);
+        let (name_end, is_escaped) = string_end(rest)?;
         let value = rest.get(name_end..)?.strip_prefix(b":")?;
+        let found = if is_escaped {
+            is_escaped_name(rest.get(..name_end)?, name)
+        } else {
+            // Quotes apart. The length tells most names from each other without a look at the text.
+            name_end == name.len() + 2 && rest.get(1..name_end - 1) == Some(name.as_bytes())
+        };
         let end = value_end(value)?;
         if found {
             return value.get(..end);
@@ -58,31 +63,56 @@ pub fn value(raw: &[u8]) -> Value {
     }
 }
 
-/// Whether a name with its quotes is this one.
-fn is_name(quoted: &[u8], name: &str) -> bool {
-    if memchr::memchr(b'\\', quoted).is_some() {
-        return Text::parse(quoted).is_ok_and(|text| text.root().as_str().is_some_and(|own| own == name));
-    }
-    quoted.get(1..quoted.len() - 1) == Some(name.as_bytes())
+/// Whether a name with its quotes, which has escapes, is this one.
+fn is_escaped_name(quoted: &[u8], name: &str) -> bool {
+    Text::parse(quoted).is_ok_and(|text| text.root().as_str().is_some_and(|own| own == name))
 }
 
-/// Bytes of a string from its opening to its closing quote.
-fn string_end(text: &[u8]) -> Option<usize> {
-    let mut at = 1;
-    (text.first() == Some(&b'"')).then_some(())?;
+/// Bytes of a string from its opening to its closing quote, and whether there is an escape in it.
+fn string_end(text: &[u8]) -> Option<(usize, bool)> {
+    if text.first() != Some(&b'"') {
+        return None;
+    }
+    let (mut at, mut is_escaped) = (1, false);
     loop {
-        at += memchr::memchr2(b'"', b'\\', text.get(at..)?)?;
+        at += special(text.get(at..)?)?;
         if text[at] == b'"' {
-            return Some(at + 1);
+            return Some((at + 1, is_escaped));
         }
+        is_escaped = true;
         at += 2;
     }
+}
+
+/// Where the first quote or backslash is. Most strings are short: eight bytes are looked at together before a search is
+/// worth its call.
+fn special(text: &[u8]) -> Option<usize> {
+    const WORDS: usize = 4;
+    let (words, _) = text.as_chunks::<8>();
+    for (index, word) in words.iter().take(WORDS).enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let found = zero_bytes(word ^ repeated(b'"')) | zero_bytes(word ^ repeated(b'\\'));
+        if found != 0 {
+            return Some(index * 8 + found.trailing_zeros() as usize / 8);
+        }
+    }
+    let looked_at = words.len().min(WORDS) * 8;
+    memchr::memchr2(b'"', b'\\', &text[looked_at..]).map(|at| looked_at + at)
+}
+
+const fn repeated(byte: u8) -> u64 {
+    u64::from_le_bytes([byte; 8])
+}
+
+/// The high bit of each byte that is zero; right up to and including the lowest such byte.
+const fn zero_bytes(word: u64) -> u64 {
+    word.wrapping_sub(repeated(0x01)) & !word & repeated(0x80)
 }
 
 /// Bytes of the value at the start of a text.
 fn value_end(text: &[u8]) -> Option<usize> {
     match text.first()? {
-        b'"' => string_end(text),
+        b'"' => string_end(text).map(|(end, _)| end),
         b'{' | b'[' => container_end(text),
         _ => Some(text.iter().position(|byte| matches!(byte, b',' | b'}' | b']')).unwrap_or(text.len())),
     }
@@ -93,7 +123,7 @@ fn container_end(text: &[u8]) -> Option<usize> {
     loop {
         match text.get(at)? {
             b'"' => {
-                at += string_end(&text[at..])?;
+                at += string_end(&text[at..])?.0;
                 continue;
             }
             b'{' | b'[' => depth += 1,

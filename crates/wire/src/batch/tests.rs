@@ -10,7 +10,7 @@ fn plain(action: Action) -> Operation {
         partition_key: None,
         if_match: None,
         if_none_match: None,
-        index_excluded: false,
+        indexing_directive: None,
         prefers_minimal: false,
     }
 }
@@ -58,7 +58,7 @@ fn what_other_clients_send() {
         &[Operation {
             partition_key: Some(text(r#"["a"]"#)),
             if_none_match: Some(text("*")),
-            index_excluded: true,
+            indexing_directive: Some(text("Exclude")),
             prefers_minimal: true,
             ..plain(Action::Upsert { body: r#"{"id":"é"}"#.as_bytes().to_vec() })
         }],
@@ -101,7 +101,7 @@ fn what_the_dotnet_client_sends() {
         [
             Operation {
                 partition_key: Some(text(r#"["a"]"#)),
-                index_excluded: true,
+                indexing_directive: Some(text("Exclude")),
                 prefers_minimal: true,
                 ..plain(Action::Upsert { body: b"{}".to_vec() })
             },

@@ -1,0 +1,68 @@
+//! An engine that lets something else happen between what an operation read and its commit.
+
+use astrarium_kv::memory::MemoryEngine;
+use astrarium_kv::{CommitVersion, Engine, Error, Reply, ShardId, ShardState, Snapshot, Stats, WriteBatch};
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+type Work = Box<dyn FnOnce() + Send>;
+
+/// The in-memory engine with work to do before the next commit.
+#[derive(Default)]
+pub(crate) struct Interposed {
+    engine: MemoryEngine,
+    work: Mutex<Option<Work>>,
+}
+
+impl Interposed {
+    /// Does some work before the next commit, whose own commits are not disturbed.
+    pub(crate) fn before_commit(&self, work: impl Future<Output = ()> + Send + 'static) {
+        *self.work.lock().unwrap() = Some(Box::new(move || at_once(work)));
+    }
+
+    /// Gives up work that no commit came for.
+    pub(crate) fn forget(&self) {
+        *self.work.lock().unwrap() = None;
+    }
+}
+
+/// Runs what never waits: the in-memory engine answers everything at once.
+fn at_once(work: impl Future<Output = ()>) {
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(
+        matches!(pin!(work).poll(&mut context), Poll::Ready(())),
+        "the in-memory engine waits for nothing"
+    );
+}
+
+impl Engine for Interposed {
+    fn snapshot(&self) -> Arc<dyn Snapshot> {
+        self.engine.snapshot()
+    }
+
+    fn commit(&self, batch: WriteBatch) -> Reply<Result<CommitVersion, Error>> {
+        let work = self.work.lock().unwrap().take();
+        if let Some(work) = work {
+            work();
+        }
+        self.engine.commit(batch)
+    }
+
+    fn shard(&self, shard: ShardId) -> Reply<Result<ShardState, Error>> {
+        self.engine.shard(shard)
+    }
+
+    fn write_refusal(&self) -> Option<String> {
+        self.engine.write_refusal()
+    }
+
+    fn stats(&self) -> Stats {
+        self.engine.stats()
+    }
+
+    fn close(&self) -> Result<(), Error> {
+        self.engine.close()
+    }
+}
