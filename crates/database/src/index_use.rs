@@ -82,16 +82,18 @@ impl Account {
         let used = used_paths(&plan, &Computed::of(container.indexed_by()));
         let mut utilization = IndexUtilization::default();
         for path in used.single {
-            let list = match set.is_used() && set.covers(&path.path) {
-                true => &mut utilization.utilized_single,
-                false => &mut utilization.potential_single,
+            let list = if set.is_used() && set.covers(&path.path) {
+                &mut utilization.utilized_single
+            } else {
+                &mut utilization.potential_single
             };
             list.push(single_spec(&path.path));
         }
         for paths in used.composite {
-            let list = match set.order(&paths).is_some() {
-                true => &mut utilization.utilized_composite,
-                false => &mut utilization.potential_composite,
+            let list = if set.order(&paths).is_some() {
+                &mut utilization.utilized_composite
+            } else {
+                &mut utilization.potential_composite
             };
             list.push(paths.iter().map(composite_spec).collect());
         }

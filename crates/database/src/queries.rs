@@ -252,7 +252,7 @@ impl Account {
                 Route::Everything => return Err(cross_partition_disabled()),
             },
         };
-        let index = self.index_plan(container, plan)?;
+        let index = self.index_plan(container, plan)?.map(Box::new);
         Ok(Input::Container(self.reader(container), scope, index))
     }
 }

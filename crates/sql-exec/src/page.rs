@@ -1,6 +1,5 @@
 //! One page of a query: chooses how it runs, reads documents, and stops in good order.
 
-use crate::access::IndexPlan;
 use crate::budget::{Budget, Gauge, IndexUse, Limits, Pace};
 use crate::frame::{Datum, Frame};
 use crate::in_order::Walk;
@@ -283,7 +282,7 @@ impl Execution<'_> {
             place => resume_after(place)?,
         };
         let ordered = match input {
-            Input::Container(_, _, Some(IndexPlan { order: Some(ordered), .. })) => Some(ordered),
+            Input::Container(_, _, Some(plan)) => plan.order.as_ref(),
             _ => None,
         };
         if let (Input::Container(reader, scope, Some(plan)), Some(ordered), false) =
@@ -375,15 +374,14 @@ impl Execution<'_> {
         place: Option<Place>,
     ) -> Result<(), ExecuteError> {
         let after = resume_after(place)?;
-        let groups = match self.groups_of_index(input, grouping).await? {
-            Some(groups) => groups,
-            None => {
-                let sink = GroupsSink { groups: Groups::new(grouping) };
-                let (sink, counts) = self.job.everything(input, sink).await?;
-                self.count(counts);
-                self.budget.hold(sink.groups.bytes())?;
-                sink.groups.finish().collect()
-            }
+        let groups = if let Some(groups) = self.groups_of_index(input, grouping).await? {
+            groups
+        } else {
+            let sink = GroupsSink { groups: Groups::new(grouping) };
+            let (sink, counts) = self.job.everything(input, sink).await?;
+            self.count(counts);
+            self.budget.hold(sink.groups.bytes())?;
+            sink.groups.finish().collect()
         };
         let keys = self.plan.order_keys();
         let mut collector = self.collector(keys, after, false);

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 /// What a query reads.
 pub enum Input {
     /// Documents of a container, and what its indexes could do.
-    Container(FeedReader, FeedScope, Option<IndexPlan>),
+    Container(FeedReader, FeedScope, Option<Box<IndexPlan>>),
     /// Values at hand, such as the resources of a catalog feed.
     Values(Vec<Value>),
     /// One empty row: a query without FROM.
@@ -150,17 +150,23 @@ impl<'a> Reader<'a> {
             .numbers(&found.finder, first, STEP.count_max.min(self.row_count.saturating_add(1)))
             .await?;
         self.counts.entries += found.candidates.entries - read_before;
-        let at = |number: u64| match keyed {
-            true => FeedPosition::Within { range_id: id, number },
-            false => FeedPosition::Number { range_id: id, number },
+        let at = |number: u64| {
+            if keyed {
+                FeedPosition::Within { range_id: id, number }
+            } else {
+                FeedPosition::Number { range_id: id, number }
+            }
         };
         self.position = match numbers.last() {
             Some(last) if numbers.len() >= STEP.count_max.min(self.row_count.saturating_add(1)) => {
                 Some(at(*last))
             }
-            _ => ranges.get(index + 1).map(|next| match keyed {
-                true => FeedPosition::Key { range_id: next.id, suffix: Bytes::new() },
-                false => FeedPosition::Number { range_id: next.id, number: 0 },
+            _ => ranges.get(index + 1).map(|next| {
+                if keyed {
+                    FeedPosition::Key { range_id: next.id, suffix: Bytes::new() }
+                } else {
+                    FeedPosition::Number { range_id: next.id, number: 0 }
+                }
             }),
         };
         self.at_end = self.position.is_none();

@@ -114,7 +114,7 @@ impl Job {
             }
             Input::Container(reader, scope, index) => (reader, (scope, index)),
         };
-        let (mut cursor, entries) = Cursor::open(reader, scope, index.as_ref(), index_use).await?;
+        let (mut cursor, entries) = Cursor::open(reader, scope, index.as_deref(), index_use).await?;
         worker.counts.entries = entries;
         let mut pace = Pace::default();
         while worker.counts.documents < self.gauge.limits.alone_documents_max {

@@ -96,9 +96,10 @@ pub(super) async fn documents(
         }
     }
     // Tells clients that merge how rows of equal sort keys are ordered.
-    let info = match page.reverse_ties {
-        true => "{\"reverseRidEnabled\":false,\"reverseIndexScan\":true}",
-        false => "{\"reverseRidEnabled\":false,\"reverseIndexScan\":false}",
+    let info = if page.reverse_ties {
+        "{\"reverseRidEnabled\":false,\"reverseIndexScan\":true}"
+    } else {
+        "{\"reverseRidEnabled\":false,\"reverseIndexScan\":false}"
     };
     answer.set_static(headers::QUERY_EXECUTION_INFO, info);
     let place = Place { container: container.clone(), range_id: page.range_id, lsn: page.lsn };
@@ -200,15 +201,17 @@ fn resume(
 /// The index utilisation header: JSON in base64, or percent-encoded in the newer form.
 fn utilization_text(utilization: &IndexUtilization, modern: bool) -> String {
     let single = |specs: &[String]| -> Vec<serde_json::Value> {
-        let spec = |spec: &String| match modern {
-            true => json!({"IndexSpec": spec, "IndexImpactScore": "High"}),
-            false => json!({
+        let spec = |spec: &String| {
+            if modern {
+                return json!({"IndexSpec": spec, "IndexImpactScore": "High"});
+            }
+            json!({
                 "FilterExpression": "",
                 "IndexSpec": spec,
                 "FilterPreciseSet": true,
                 "IndexPreciseSet": true,
                 "IndexImpactScore": "High",
-            }),
+            })
         };
         specs.iter().map(spec).collect()
     };

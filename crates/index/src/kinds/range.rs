@@ -185,7 +185,9 @@ impl Walker<'_, '_> {
                 self.container(tag::ARRAY, walk);
                 self.description.push(ELEMENTS);
                 let inner = self.index.policy.elements(walk);
-                items.iter().for_each(|item| self.value(item, inner));
+                for item in items {
+                    self.value(item, inner);
+                }
                 self.description.pop();
             }
             Value::Object(object) => {

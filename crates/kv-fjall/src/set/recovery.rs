@@ -20,8 +20,8 @@ use bytes::Bytes;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Parts in memory that are not merged at once; a kill can leave thousands of groups.
-const PARTS_MAX: usize = 32;
+/// Parts in memory that are left to the merger; a kill can leave thousands of groups, and readers would suffer.
+const PARTS_MAX: usize = 256;
 
 const RUN_SUFFIX: &str = ".run";
 

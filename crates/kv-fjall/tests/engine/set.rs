@@ -355,7 +355,7 @@ fn opening_goes_on_where_a_kill_left_off() {
         let engine = FjallEngine::open(folder.path(), options).unwrap();
         assert_eq!(count(&engine), number);
         // More groups than are kept apart when opening.
-        for _ in 0..80 {
+        for _ in 0..300 {
             number += 1;
             write(&engine, number, 10).unwrap();
         }

@@ -185,8 +185,7 @@ impl Context<'_> {
         // Documents of equal keys come in the direction of the first key, as an index that is walked has them; the rows of
         // one document stay as they are.
         if items.first().is_some_and(|item| item.direction == Some(Direction::Descending)) {
-            let document =
-                |row: &Row| row.names.first().map(|(_, value)| value.clone()).unwrap_or(Data::Undefined);
+            let document = |row: &Row| row.names.first().map_or(Data::Undefined, |(_, value)| value.clone());
             let mut groups: Vec<Vec<(Vec<Data>, Row)>> = Vec::new();
             for (keys, row) in keyed {
                 match groups.last_mut() {
