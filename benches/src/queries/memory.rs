@@ -24,7 +24,7 @@ const QUERIES: [(&str, &str); 6] = [
     ("ORDER BY, first page of 1000", "SELECT * FROM c ORDER BY c.weight"),
     (
         "ORDER BY of a subquery, first page",
-        "SELECT VALUE s FROM (SELECT c.id, c.weight FROM c) s ORDER BY s.weight",
+        "SELECT VALUE s FROM (SELECT c.id, c.weight + 0 AS weight FROM c) s ORDER BY s.weight",
     ),
 ];
 

@@ -213,7 +213,7 @@ fn scans() -> Vec<Row> {
             .rival("none", "SELECT doc AS value FROM documents ORDER BY (doc->>'weight')::int LIMIT 10"),
         Row::new(
             "ORDER BY of a subquery, TOP 10",
-            "SELECT TOP 10 VALUE s FROM (SELECT c.id, c.weight FROM c) s ORDER BY s.weight",
+            "SELECT TOP 10 VALUE s FROM (SELECT c.id, c.weight + 0 AS weight FROM c) s ORDER BY s.weight",
             10,
         )
         .ordered()

@@ -139,28 +139,15 @@ impl Account {
             self.check_same_document(&*snapshot, write, link, &incoming, &location).await?;
         }
         let mut transaction = self.begin(write.container, location.range, snapshot).await?;
-        let old = transaction.read(&location.key).await?.map(|body| (body.header, body.text().len()));
-        match (write.mode, old) {
-            (WriteMode::Create, Some(_)) => return Err(Error::Exists.into()),
-            (WriteMode::Replace(_), None) => return Err(Error::NotFound.into()),
-            (_, Some((header, _))) => write.options.conditions.check_write(header.etag, header.timestamp)?,
-            (_, None) => {}
-        }
-        let charge =
-            write_charge(incoming.text_length()) + old.map_or(0.0, |(_, length)| write_charge(length));
-        let directive = write.options.index_directive;
-        let body = transaction.write(&location.key, incoming, directive).await?.clone();
-        if transaction.breaks_unique_key().await? {
-            return Err(Error::UniqueKey.into());
-        }
+        let staged = stage_write(&mut transaction, &location.key, write.mode, incoming, write.options).await?;
         let lsn = self.commit(transaction).await?;
         Ok(Outcome {
             container: write.container.clone(),
             range_id: location.range.id,
             lsn,
-            body: body.committed_at(lsn),
-            created: old.is_none(),
-            charge,
+            body: staged.body.committed_at(lsn),
+            created: staged.created,
+            charge: staged.charge,
         })
     }
 
@@ -180,12 +167,7 @@ impl Account {
                 named.key == location.key
             }
         };
-        if same {
-            return Ok(());
-        }
-        let message = "Replacing an item cannot change its id: the id in the body must be the one in the request's \
-                       address.";
-        Err(Error::invalid(message).into())
+        if same { Ok(()) } else { Err(other_id().into()) }
     }
 
     /// Removes a document and gives what it was.
@@ -295,7 +277,7 @@ impl Account {
         Expiry { default_ttl: container.definition.default_ttl, now: self.env().now_seconds() }
     }
 
-    async fn begin<'a>(
+    pub(crate) async fn begin<'a>(
         &'a self,
         container: &'a Arc<Container>,
         range: &'a Range,
@@ -304,14 +286,14 @@ impl Account {
         Transaction::begin(self.env(), container, range, self.indexes(container), snapshot).await
     }
 
-    async fn commit(&self, transaction: Transaction<'_>) -> Result<u64, Failure> {
+    pub(crate) async fn commit(&self, transaction: Transaction<'_>) -> Result<u64, Failure> {
         let batch =
             transaction.into_batch().ok_or_else(|| Error::Bug("a write that changes nothing".to_owned()))?;
         Ok(self.engine().commit(batch).await?.0)
     }
 
     /// Where a document named by a client is.
-    async fn locate<'a>(
+    pub(crate) async fn locate<'a>(
         &self,
         snapshot: &dyn Snapshot,
         container: &'a Container,
@@ -358,8 +340,18 @@ struct Write<'a> {
     options: WriteOptions<'a>,
 }
 
+/// A write that is part of a transaction now.
+pub(crate) struct Staged {
+    /// The document as it will be.
+    pub(crate) body: Body,
+    /// Whether it is new.
+    pub(crate) created: bool,
+    /// Request units.
+    pub(crate) charge: f64,
+}
+
 /// Why one try of a write did not succeed.
-enum Failure {
+pub(crate) enum Failure {
     /// Somebody else changed the document first: try again.
     Lost,
     /// The container changed: load it again, then try again.
@@ -378,7 +370,7 @@ where
 }
 
 /// Errors that a try can end with; a trait of our own because storage errors are not all refusals.
-trait FailureSource {
+pub(crate) trait FailureSource {
     fn failure(self) -> Failure;
 }
 
@@ -407,6 +399,36 @@ impl FailureSource for Error {
     }
 }
 
+/// Adds a write to a transaction, if the document that is there allows it.
+pub(crate) async fn stage_write(
+    transaction: &mut Transaction<'_>,
+    key: &Bytes,
+    mode: WriteMode<'_>,
+    incoming: Incoming,
+    options: WriteOptions<'_>,
+) -> Result<Staged, Failure> {
+    let old = transaction.read(key).await?.map(|body| (body.header, body.text().len()));
+    match (mode, old) {
+        (WriteMode::Create, Some(_)) => return Err(Error::Exists.into()),
+        (WriteMode::Replace(_), None) => return Err(Error::NotFound.into()),
+        (_, Some((header, _))) => options.conditions.check_write(header.etag, header.timestamp)?,
+        (_, None) => {}
+    }
+    let charge = write_charge(incoming.text_length()) + old.map_or(0.0, |(_, length)| write_charge(length));
+    let body = transaction.write(key, incoming, options.index_directive).await?.clone();
+    if transaction.breaks_unique_key().await? {
+        return Err(Error::UniqueKey.into());
+    }
+    Ok(Staged { body, created: old.is_none(), charge })
+}
+
+/// The refusal of a replace whose body is another document.
+pub(crate) fn other_id() -> Error {
+    Error::invalid(
+        "Replacing an item cannot change its id: the id in the body must be the one in the request's address.",
+    )
+}
+
 async fn locate_by_rid<'a>(
     snapshot: &dyn Snapshot,
     container: &'a Container,
@@ -431,7 +453,7 @@ fn touches(container: &Container, range: &Range, scope: &FeedScope) -> bool {
     }
 }
 
-fn required(partition_key: Option<&PartitionKey>) -> Result<&PartitionKey, Error> {
+pub(crate) fn required(partition_key: Option<&PartitionKey>) -> Result<&PartitionKey, Error> {
     partition_key.ok_or_else(|| Error::invalid("PartitionKey value must be supplied for this operation."))
 }
 

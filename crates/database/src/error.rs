@@ -4,6 +4,7 @@ use astrarium_catalog as catalog;
 use astrarium_catalog::definition::Invalid;
 use astrarium_kv as kv;
 use astrarium_store as store;
+use astrarium_value::patch::PatchError;
 
 /// Why an operation did not happen.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -52,6 +53,9 @@ pub enum Error {
     /// The document or request is larger than allowed.
     #[error("Request size is too large")]
     TooLarge,
+    /// The documents that a batch would answer with are larger together than a response may be. The client's to split.
+    #[error("The response is larger than a response may be.")]
+    ResponseTooLarge,
     /// The key range named is not, or no longer, one of the container's.
     #[error("The requested partition key range is gone; read the container's partition key ranges again.")]
     KeyRangeGone,
@@ -117,6 +121,7 @@ impl Error {
             | Error::NotFound
             | Error::OwnerNotFound
             | Error::TooLarge
+            | Error::ResponseTooLarge
             | Error::KeyRangeGone => Kind::Request,
             Error::Exists | Error::UniqueKey | Error::PreconditionFailed | Error::RetryWith => Kind::Conflict,
             Error::Busy => Kind::Throttled,
@@ -166,6 +171,15 @@ impl From<store::Refusal> for Error {
         match refusal {
             store::Refusal::Invalid(message) => Error::Invalid(message),
             store::Refusal::TooLarge => Error::TooLarge,
+        }
+    }
+}
+
+impl From<PatchError> for Error {
+    fn from(error: PatchError) -> Error {
+        match error {
+            PatchError::Document => Error::Damaged(error.to_string()),
+            other => Error::Invalid(other.to_string()),
         }
     }
 }

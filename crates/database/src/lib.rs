@@ -8,6 +8,7 @@
 //!
 //! Not here: header names, status codes and JSON envelopes (`gateway`), key bytes (`keys`).
 
+mod batch;
 mod charge;
 mod children;
 mod computed;
@@ -23,6 +24,7 @@ mod index_cache;
 mod index_use;
 mod maintenance;
 mod offers;
+mod patch;
 mod queries;
 
 pub use astrarium_catalog::container::{Container, Range};
@@ -38,6 +40,7 @@ pub use astrarium_sql_plan::advice::Advice;
 pub use astrarium_store::verify::Report;
 pub use astrarium_store::{FeedPosition, FeedScope, PageLimit, etag_text, push_document, push_etag};
 pub use astrarium_value as value;
+pub use batch::{BatchAction, BatchOperation, BatchOutcome, BulkOutcome, Done, Effect};
 pub use charge::{read_charge, write_charge};
 pub use children::ChildKind;
 pub use conditions::{Conditions, EtagCondition};
@@ -48,6 +51,7 @@ pub use feeds::DocumentPage;
 pub use index_use::IndexUtilization;
 pub use maintenance::Health;
 pub use offers::OfferChange;
+pub use patch::Patch;
 pub use queries::{Query, QueryPage, QueryScope};
 
 use astrarium_index::Indexes;

@@ -131,6 +131,9 @@ impl From<database::Error> for Failure {
             Error::KeyRangeGone => Failure::new(410, message).with_substatus(1002),
             Error::PreconditionFailed => Failure::new(412, message),
             Error::TooLarge => Failure::new(413, message),
+            Error::ResponseTooLarge => {
+                Failure::new(413, message).with_substatus(status::substatus::RESPONSE_SIZE_EXCEEDED)
+            }
             Error::Busy => {
                 Failure { retry_after_ms: Some(10), ..Failure::new(429, message).with_substatus(3200) }
             }

@@ -1,11 +1,13 @@
 //! From an address and a verb to the file that serves it.
 
+mod batch;
 mod children;
 mod containers;
 mod databases;
 mod documents;
 mod empty;
 mod offers;
+mod patch;
 mod query;
 mod ranges;
 

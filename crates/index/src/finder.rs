@@ -30,12 +30,15 @@ pub enum Error {
 
 /// Entries of a range that are read and sorted at most.
 const SORTED_MAX: u64 = 4_000_000;
-/// A term is joined if it has at most so many times the documents of the smallest part.
-const TERM_JOIN_FACTOR: u64 = 64;
+/// A term is joined if it has at most so many times the documents of the smallest part: a leap costs about half of what
+/// looking at a document costs, so it pays unless nearly every document has the term.
+const TERM_JOIN_FACTOR: u64 = 1_000;
 /// A range is joined if it has at most so many times the documents of the smallest part.
 const RANGE_JOIN_FACTOR: u64 = 4;
 /// Entries read first, and at most, in one step along a term.
 const STEP: (usize, usize) = (32, 4_096);
+/// Entries read after a leap.
+const LEAP_STEP: usize = 4;
 
 /// Looks into the indexes of one shard.
 #[derive(Clone)]
@@ -361,6 +364,12 @@ impl TermCursor {
     }
 
     async fn read(&mut self, finder: &Finder, from: u64, entries: &mut u64) -> Result<(), Error> {
+        // Whoever leaps will leap again; whoever walks on will walk far.
+        match self.numbers.last() {
+            Some(last) if from > last.saturating_add(1) => self.step = LEAP_STEP,
+            Some(_) => self.step = (self.step * 4).min(STEP.1),
+            None => {}
+        }
         let mut keys = KeyRange::prefix(&self.prefix);
         keys.start = [&self.prefix[..], &from.to_be_bytes()].concat().into();
         let limit = ScanLimit { entry_count_max: self.step, byte_count_max: usize::MAX };
@@ -371,7 +380,6 @@ impl TermCursor {
             self.numbers.push(read_entry(key)?.1);
         }
         *entries += batch.keys.len() as u64;
-        self.step = (self.step * 4).min(STEP.1);
         self.at_end = !batch.more;
         Ok(())
     }

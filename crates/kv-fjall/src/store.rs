@@ -26,6 +26,10 @@ use std::time::{Duration, Instant};
 /// Journals that may stay because some keyspace has not been flushed; fjall's smallest.
 const JOURNAL_BYTES_MAX: u64 = 64 << 20;
 
+/// fjall's threads for writing and merging tables. The first one only writes, and hands merges on: while all others are
+/// busy it does so without end, at the cost of a core. So there is one more than keyspaces with much to merge.
+const WORKER_COUNT: usize = 4;
+
 /// Full memtables that may wait to be written, for each keyspace. fjall stops at 4, and one group can add two.
 const SEALED_MEMTABLES_MAX: usize = 1;
 
@@ -59,6 +63,7 @@ impl Store {
             .cache_size(options.cache_bytes - crate::open::set_cache_bytes(options))
             .journal_compression(CompressionType::None)
             .max_journaling_size(JOURNAL_BYTES_MAX)
+            .worker_threads(WORKER_COUNT)
             .open()?;
         let meta = database.keyspace("meta", || small_values(2 << 20))?;
         let body = database.keyspace("body", bodies)?;

@@ -1,3 +1,4 @@
+//! temporary
 #![allow(missing_docs)]
 use astrarium_env::Env;
 use astrarium_script::*;
@@ -9,33 +10,35 @@ impl Host for H {
     fn replace(&mut self, _: DocumentLink<'_>, d: &str, _: Option<&str>, _: IndexAction) -> Result<Written, HostError> { Ok(Written{document: d.as_bytes().to_vec(), created: true}) }
     fn delete(&mut self, _: DocumentLink<'_>, _: Option<&str>) -> Result<(), HostError> { Ok(()) }
     fn read(&mut self, _: DocumentLink<'_>, _: Option<&str>) -> Result<Read, HostError> { Err(HostError::new(404, "no")) }
-    fn read_feed(&mut self, _: Paging<'_>) -> Result<Feed, HostError> { Ok(Feed{rows: (0..50).map(|i| format!("{{\"id\":\"{i}\",\"t\":[1,2,{{}}]}}").into_bytes()).collect(), continuation: None}) }
+    fn read_feed(&mut self, _: Paging<'_>) -> Result<Feed, HostError> { Ok(Feed{rows: (0..500).map(|i| format!("{{\"id\":\"{i}\",\"t\":[1,2,{{}}],\"s\":\"{}\"}}", "y".repeat(300)).into_bytes()).collect(), continuation: None}) }
     fn query(&mut self, _: Query<'_>, p: Paging<'_>) -> Result<Feed, HostError> { self.read_feed(p) }
 }
 fn main() {
-    let sources = [
-        "const a=[]; for (let i=0;i<200;i++) a.push({i, s:'x'+i, f:()=>i}); a.sort((x,y)=>y.i-x.i); JSON.parse(JSON.stringify(a)); a.map(x=>x.s).join().split(',').reverse();",
-        "const m=new Map(); for (let i=0;i<300;i++) m.set({i}, new Set([i,[i]])); [...m.values()].flatMap(s=>[...s]); const w=new WeakMap(); for (const k of m.keys()) w.set(k, {k});",
-        "class A { #x=1; static y=2; constructor(n){ this.n = n; if (n>0) this.c = new A(n-1);} get x(){return this.#x} } const a = new A(100); function* g(){ for (let i=0;i<200;i++) yield {i}; } Array.from(g()).length; const {n, ...rest} = a; [...'héllo wörld'].map(c=>c.codePointAt(0));",
-        "(async()=>{ for (let i=0;i<100;i++) { await null; try { await Promise.reject(new Error('e'+i)); } catch (e) { e.stack; } } await Promise.all(Array.from({length:50},(_, i)=>Promise.resolve(i).then(x=>[x]))); })();",
-        "let s=''; for (let i=0;i<500;i++) { s += 'abc'+i; } s.replace(/(\\d+)/g,(m)=>m+m).match(/[a-c]+\\d/g).length; new RegExp('(?<n>a|b)*'+'c?'.repeat(50)).exec(s); s.normalize('NFD').toUpperCase(); `${s}${s}`.padEnd(20000).trim();",
-        "const p=new Proxy({}, {get:(t,k)=>k, has:()=>true, ownKeys:()=>['a','b'], getOwnPropertyDescriptor:()=>({configurable:true,enumerable:true,value:1})}); for (const k in p) p[k]; ({...p}); new Function('a','return a+1')(1); eval('let q=[1,2,3].map(x=>({x}))'); let b=1n; for (let i=0;i<60;i++) b=b*12345678901234567890n; b.toString(); new Float64Array(500).fill(1).map(x=>x*2).sort(); new Date(0).toString(); ",
-        "__.chain().filter(d=>true).map(d=>({d})).sortBy(x=>x.d.id).pluck('d').value((e,f)=>{ const c=getContext().getCollection(); f.forEach(x=>c.createDocument(c.getSelfLink(), x, (e,d)=>{ console.log('%s', d); c.readDocument(c.getAltLink()+'/docs/z', e=>{ e.body; }); })); __.response.setBody(f); });",
-        "Object.defineProperty(globalThis,'zz',{get(){throw new TypeError('zz')}}); const o={}; for (let i=0;i<200;i++){ o['k'+i]=i; if(i%3) delete o['k'+(i-1)]; } Object.entries(o).length; label: for (let i=0;i<50;i++){ try { try { zz; } finally { if (i%2) continue label; } } catch(e) { e.message; } } structured = [1,[2,[3]]].flat(5); [3,1,2].toSorted(); Object.groupBy([1,2,3],x=>x%2?'a':'b');",
+    // Each statement is tried on its own, so that a refusal does not end the rest.
+    let sources: &[&[&str]] = &[
+        &["for (let i=0;i<9000;i++) keep.push({i, s:'x'+i, f:()=>i})", "keep.sort((x,y)=>y.i-x.i)", "JSON.parse(JSON.stringify(keep))", "keep.map(x=>x.s).join().split(',').reverse()", "keep.slice().fill(1).concat(keep).flat()", "[...keep, ...keep].indexOf(5)"],
+        &["m=new Map(); for (let i=0;i<9000;i++) m.set('k'+i, i)", "st=new Set([...m.keys()])", "w=new WeakMap(); for (const k of keep) w.set(k,{})", "o={}; for (let i=0;i<9000;i++) o['p'+i]=i", "Object.entries(o).length; Object.keys(o).sort(); JSON.stringify(o)", "for (const k in o) delete o[k]", "Object.assign({}, m, o); Object.fromEntries(m)"],
+        &["s='abc'.repeat(20000)", "s.replace(/b/g, m=>m+m)", "s.split('b').join('--')", "s.match(/[ac]+/g).length", "s.normalize('NFD').toUpperCase().padEnd(200000).trim()", "s+s+s; `${s}é`.charCodeAt(5); s.replaceAll('a','ü')", "new RegExp('a?'.repeat(3000)+'(?:b|c)*').exec(s)", "/(?<x>.)(?=b)/gu[Symbol.matchAll](s).next()", "encodeURIComponent(s+'é'); decodeURIComponent(encodeURIComponent(s)); escape(s)", "[...s].map(c=>c.codePointAt(0))"],
+        &["f64=new Float64Array(9000).fill(2)", "f64.map(x=>x*2).sort().slice()", "new Uint8Array(70000).subarray(5).set([1,2])", "new ArrayBuffer(50000,{maxByteLength:100000}).resize(90000)", "b=1n; for (let i=0;i<3000;i++) b*=98765432109876543n", "b.toString().length; b>>5n; b%977n", "new DataView(new ArrayBuffer(30000)).setFloat64(8,1)", "Array.from({length:20000},(_, i)=>[i])", "new Array(30000).join('xy'); Array(20000).fill('z').toString()"],
+        &["ps=[]; for (let i=0;i<5000;i++) ps.push(Promise.resolve(i).then(x=>[x]))", "Promise.all(ps).then(r=>{ keep.push(r); })", "for (let i=0;i<3000;i++) Promise.reject(i).catch(()=>{})", "(async()=>{ for (let i=0;i<3000;i++) { await null; } })().catch(()=>{})", "for (let i=0;i<3000;i++) queueMicrotask(()=>{ keep.push(i) })", "function* g(){ for (let i=0;i<9000;i++) yield {i}; } keep.push(...Array.from(g()))"],
+        &["for (let i=0;i<3000;i++) __.createDocument(__.getSelfLink(), {id:'x'+i, t:'y'.repeat(50)}, (e,d)=>{ keep.push(d); })", "__.chain().filter(d=>true).map(d=>({d})).sortBy(x=>x.d.id).pluck('d').value((e,f)=>{ keep.push(f); __.response.setBody(f); })", "console.log('z'.repeat(50000))", "__.response.appendBody('q'.repeat(60000))", "syms=[]; for (let i=0;i<9000;i++) syms.push(Symbol('s'+i), Symbol.for('g'+i))", "for (let i=0;i<9000;i++) globalThis['gl'+i]=i"],
     ];
-    let step: usize = std::env::args().nth(1).and_then(|s| s.parse().ok()).unwrap_or(997);
-    let mut n = 0u64; let mut oks = [0u64; 16];
-    for (index, source) in sources.iter().enumerate() {
-        let source: Arc<str> = format!("function f() {{ {source} }}").into();
-        for at in (0..900_000).step_by(step) {
+    let step: usize = std::env::args().nth(1).and_then(|s| s.parse().ok()).unwrap_or(9973);
+    let top: usize = std::env::args().nth(2).and_then(|s| s.parse().ok()).unwrap_or(8_000_000);
+    let mut n = 0u64;
+    for (index, lines) in sources.iter().enumerate() {
+        let body: String = lines.iter().map(|l| format!("try {{ {l}; }} catch (e) {{ caught = e; }} ")).collect();
+        let source: Arc<str> = format!("var keep=[],m,st,w,o,s,f64,b,ps,syms,caught; function f() {{ {body} {body} }}").into();
+        let (mut ok, mut bad) = (0, 0);
+        for at in (0..top).step_by(step) {
             let limits = Limits { memory_bytes_max: at, ..Limits::default() };
             let scripts = Scripts::new(Settings { limits, ..Settings::default() });
             let script = Script { key: ScriptKey { id: "x".into(), version: "1".into() }, name: "x".into(), source: source.clone() };
             let call = Call { work: Work::Procedure { parameters: b"[1,{\"a\":[1,2,3]}]".to_vec() }, container: Arc::new(Container { self_link: "dbs/a/colls/b".into(), alt_link: "dbs/c/colls/d".into(), ..Container::default() }), request_values: vec![], env: Env::system(), time: None, log: true };
             let r = tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(scripts.execute(script, call, H));
-            if r.is_ok() { oks[index] += 1; if oks[index] > 20 { break; } }
+            match r { Ok(_) => ok += 1, Err(f) => { bad += 1; if !f.error.to_string().contains("memory") && bad % 50 == 1 { println!("  {at}: {}", &f.error.to_string()[..120.min(f.error.to_string().len())]); } } }
             n += 1;
         }
-        println!("{index}: {n} runs, {} fine", oks[index]);
+        println!("{index}: {n} runs, {ok} fine {bad} not");
     }
 }

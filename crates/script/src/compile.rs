@@ -8,15 +8,18 @@
 //!
 //! Not here: which function of a source is meant (`source`), keeping what was compiled (`cache`).
 
-use crate::sandbox::Sandbox;
+use crate::exception::Thrown;
 use crate::{Error, Limits, Script, source};
-use rquickjs::{Ctx, Function, Value};
+pub(crate) use bytecode::Bytecode;
+use rquickjs::allocator::RustAllocator;
+use rquickjs::context::intrinsic;
+use rquickjs::{Context, Ctx, Function, Runtime, Value};
 use std::sync::Arc;
 
 /// A script that can be loaded without its source.
 #[derive(Debug)]
 pub(crate) struct Compiled {
-    bytecode: bytecode::Bytecode,
+    bytecode: Bytecode,
 }
 
 impl Compiled {
@@ -34,35 +37,70 @@ impl Compiled {
 }
 
 /// Compiles a script. Runs nothing of it.
-pub(crate) fn compile(ctx: &Ctx<'_>, sandbox: &Sandbox, limits: &Limits, script: &Script) -> Result<Compiled, Error> {
+pub(crate) fn compile(limits: &Limits, script: &Script) -> Result<Compiled, Error> {
     let refuse = |message: String| Error::Compile { name: Arc::clone(&script.name), message };
     if script.source.len() > limits.source_bytes_max {
         return Err(refuse(format!("its source is larger than {} bytes.", limits.source_bytes_max)));
     }
+    if source::block_count(&script.source) > BLOCKS_MAX {
+        return Err(refuse(format!("its source has more than {BLOCKS_MAX} blocks and functions.")));
+    }
     let programs = source::programs(&script.source).ok_or_else(|| refuse(NO_FUNCTION.to_owned()))?;
     let file = format!("{}.js", script.name);
-    let mut result = bytecode::Bytecode::compile(ctx, &programs.expression, &file);
-    if let (Err(_), Some(declarations)) = (&result, programs.declarations) {
-        drop(ctx.catch());
-        result = bytecode::Bytecode::compile(ctx, &declarations, &file);
-    }
-    match result {
-        Ok(bytecode) => Ok(Compiled { bytecode }),
-        Err(error) => Err(refuse(explain(ctx, sandbox, &script.source, &error))),
-    }
+    in_compiler(limits.stack_bytes_max, |ctx| {
+        let mut result = Bytecode::compile(ctx, &programs.expression, &file);
+        if let (Err(_), Some(declarations)) = (&result, programs.declarations) {
+            drop(ctx.catch());
+            result = Bytecode::compile(ctx, &declarations, &file);
+        }
+        match result {
+            Ok(bytecode) => Ok(Compiled { bytecode }),
+            Err(error) => Err(refuse(explain(&mistake(ctx, &error), &script.source))),
+        }
+    })
+    .unwrap_or_else(|error| Err(Error::Bug { name: Arc::clone(&script.name), what: error.to_string() }))
+}
+
+/// Compiles a program of ours.
+pub(crate) fn compile_own(source: &str, file: &str) -> rquickjs::Result<Bytecode> {
+    in_compiler(Limits::default().stack_bytes_max, |ctx| Bytecode::compile_without_source(ctx, source, file))?
 }
 
 /// Why there is nothing to call.
 pub(crate) const NO_FUNCTION: &str = "it holds no function: a script is a function, or declares one.";
 
-fn explain(ctx: &Ctx<'_>, sandbox: &Sandbox, source: &str, error: &rquickjs::Error) -> String {
-    let thrown = crate::exception::caught(ctx, sandbox, error);
+/// A block costs the compiler up to two kilobytes, so this bounds its memory.
+const BLOCKS_MAX: usize = 100_000;
+
+/// Works in a world that can compile, and has nothing else. The worlds scripts run in cannot: the engine's compiler does
+/// not survive the want of memory, so it must not work where a script could have used up the memory before.
+fn in_compiler<R>(stack_bytes_max: usize, work: impl FnOnce(&Ctx<'_>) -> R) -> rquickjs::Result<R> {
+    let runtime = Runtime::new_with_alloc(RustAllocator)?;
+    runtime.set_max_stack_size(stack_bytes_max);
+    let context =
+        Context::custom::<(intrinsic::Eval, intrinsic::RegExpCompiler, intrinsic::RegExp)>(&runtime)?;
+    Ok(context.with(|ctx| work(&ctx)))
+}
+
+/// What the compiler says. Nothing of a script has run here, so nothing has changed what errors are.
+fn mistake(ctx: &Ctx<'_>, error: &rquickjs::Error) -> Thrown {
+    let caught = if error.is_exception() { ctx.catch().into_exception() } else { None };
+    match caught {
+        Some(exception) => {
+            let text = format!("SyntaxError: {}", exception.message().unwrap_or_default());
+            Thrown::from_stack(text, &exception.stack().unwrap_or_default())
+        }
+        None => Thrown::from_text(error.to_string()),
+    }
+}
+
+fn explain(mistake: &Thrown, source: &str) -> String {
     let line_count = source.lines().count().max(1);
-    let text = match thrown.place() {
+    let text = match mistake.place() {
         // What the engine met there is the end of our program around the source.
         Some((line, _)) if line as usize > line_count => "SyntaxError: the source ends too early".to_owned(),
-        Some((line, column)) => format!("{} at line {line}, column {column}", thrown.text),
-        None => thrown.text,
+        Some((line, column)) => format!("{} at line {line}, column {column}", mistake.text),
+        None => mistake.text.clone(),
     };
     let hint = if source::looks_like_module(source) {
         " Scripts are not modules: they cannot import or export."
@@ -74,13 +112,8 @@ fn explain(ctx: &Ctx<'_>, sandbox: &Sandbox, source: &str, error: &rquickjs::Err
     format!("{}.{hint}", text.trim_end_matches('.'))
 }
 
-/// A program of ours, compiled once.
-pub(crate) fn compile_own(ctx: &Ctx<'_>, source: &str, file: &str) -> rquickjs::Result<bytecode::Bytecode> {
-    bytecode::Bytecode::compile(ctx, source, file)
-}
-
 #[expect(unsafe_code, reason = "the engine loads bytecode unchecked; see the module header for why this is sound")]
-pub(crate) mod bytecode {
+mod bytecode {
     //! The engine's functions that write and load bytecode.
 
     use rquickjs::{Ctx, Error, FromJs, Result, Value, qjs};
@@ -98,6 +131,15 @@ pub(crate) mod bytecode {
 
         /// Compiles a program in the sloppy mode of the language, without running it.
         pub(crate) fn compile(ctx: &Ctx<'_>, source: &str, file: &str) -> Result<Bytecode> {
+            Bytecode::compile_with(ctx, source, file, 0)
+        }
+
+        /// The same, for programs whose functions nobody prints: loading takes less time.
+        pub(crate) fn compile_without_source(ctx: &Ctx<'_>, source: &str, file: &str) -> Result<Bytecode> {
+            Bytecode::compile_with(ctx, source, file, qjs::JS_WRITE_OBJ_STRIP_SOURCE)
+        }
+
+        fn compile_with(ctx: &Ctx<'_>, source: &str, file: &str, strip: u32) -> Result<Bytecode> {
             let text = CString::new(source)?;
             let file = CString::new(file)?;
             let flags = qjs::JS_EVAL_TYPE_GLOBAL | qjs::JS_EVAL_FLAG_COMPILE_ONLY;
@@ -110,7 +152,7 @@ pub(crate) mod bytecode {
             let mut length = MaybeUninit::uninit();
             // SAFETY: `program` is a live value of this context, and `length` is written before a buffer is returned.
             let bytes = unsafe {
-                let flags = qjs::JS_WRITE_OBJ_BYTECODE as i32;
+                let flags = (qjs::JS_WRITE_OBJ_BYTECODE | strip) as i32;
                 let buffer = qjs::JS_WriteObject(raw, length.as_mut_ptr(), program.as_raw(), flags);
                 if buffer.is_null() {
                     return Err(Error::Exception);

@@ -40,8 +40,8 @@ pub(crate) fn caught(ctx: &Ctx<'_>, sandbox: &Sandbox, error: &rquickjs::Error) 
 /// Reads a value that was thrown.
 pub(crate) fn thrown<'js>(ctx: &Ctx<'js>, sandbox: &Sandbox, value: &Value<'js>) -> Thrown {
     // With no memory left the engine has no error to throw, and throws nothing.
-    if value.is_null() && sandbox.quota.is_exhausted() {
-        return Thrown::from_text("InternalError: out of memory".to_owned());
+    if value.is_null() && sandbox.state.quota.was_refused() {
+        return Thrown::out_of_memory();
     }
     let hooks = sandbox.hooks(ctx);
     let text = hooks.as_ref().ok().and_then(|hooks| described(hooks, value));
@@ -55,7 +55,7 @@ pub(crate) fn thrown<'js>(ctx: &Ctx<'js>, sandbox: &Sandbox, value: &Value<'js>)
         thrown.number = number.filter(|number| *number >= 1.0 && *number < 1e9).map(|number| number as u32);
         let stack = object.get::<_, Value<'js>>("stack").ok().and_then(|stack| stack.into_string());
         let stack = stack.and_then(|stack| readable(hooks, &stack)).unwrap_or_default();
-        thrown.frames = stack.lines().filter_map(frame).take(32).collect();
+        thrown.frames = frames(&stack);
         // What a getter threw meanwhile is of no interest.
         drop(ctx.catch());
     }
@@ -66,6 +66,16 @@ impl Thrown {
     /// A failure that no value stands for.
     pub(crate) fn from_text(text: String) -> Thrown {
         Thrown { text, number: None, frames: Vec::new() }
+    }
+
+    /// The failure of a script that took more memory than it may have.
+    pub(crate) fn out_of_memory() -> Thrown {
+        Thrown::from_text("InternalError: out of memory".to_owned())
+    }
+
+    /// A failure with the engine's stack of it.
+    pub(crate) fn from_stack(text: String, stack: &str) -> Thrown {
+        Thrown { text: shortened(text), number: None, frames: frames(stack) }
     }
 
     /// Line and column of the innermost frame inside the script.
@@ -109,6 +119,10 @@ fn readable<'js>(hooks: &Hooks<'js>, text: &Text<'js>) -> Option<String> {
     well_formed.call::<_, Text<'js>>((text.clone(),)).ok()?.to_string().ok()
 }
 
+fn frames(stack: &str) -> Vec<String> {
+    stack.lines().filter_map(frame).take(32).collect()
+}
+
 /// A line of the engine's stack, unless it is one of ours.
 fn frame(line: &str) -> Option<String> {
     let frame = line.trim_start().strip_prefix("at ")?;
@@ -143,8 +157,7 @@ mod tests {
     use super::*;
 
     fn check(stack: &str, place: Option<(u32, u32)>, text: &str) {
-        let frames = stack.lines().filter_map(frame).collect();
-        let thrown = Thrown { text: "Error: no".to_owned(), number: None, frames };
+        let thrown = Thrown::from_stack("Error: no".to_owned(), stack);
         assert_eq!(thrown.place(), place, "{stack}");
         assert_eq!(thrown.into_exception().text, text, "{stack}");
     }

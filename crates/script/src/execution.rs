@@ -182,9 +182,7 @@ impl Run<'_> {
     ) -> Result<Option<String>, End> {
         let hooks = self.sandbox.hooks(ctx)?;
         let collection = hooks.collection.ok_or_else(|| self.bug("a sandbox without collection"))?;
-        let compiled = cache.get_or_compile(&self.script.key, || {
-            compile(ctx, self.sandbox, self.limits, self.script)
-        })?;
+        let compiled = cache.get_or_compile(&self.script.key, || compile(self.limits, self.script))?;
         let arguments = self.begin(ctx, &collection, call)?;
         let entry = compiled.load(ctx)?.ok_or_else(|| Error::Compile {
             name: Arc::clone(&self.script.name),
@@ -302,6 +300,9 @@ impl Run<'_> {
         }
         if self.state.is_late() {
             return self.timeout();
+        }
+        if self.state.quota.is_exceeded() {
+            return Error::Exception(Thrown::out_of_memory().into_exception());
         }
         if let Some(aborted) = self.state.take_aborted() {
             return match aborted.restore(ctx) {

@@ -6,7 +6,7 @@
 //! for some microseconds before they sleep, because rows follow each other closely.
 //! Invariants
 //! - One call at a time; callers on several threads take turns.
-//! - After a call that did not end in time the session is closed: every further call fails at once.
+//! - After a call that took too much time or memory the session is closed: every further call fails at once.
 //! - Functions find no collection, no context and no host.
 //!
 //! Not here: which functions a query names, and how often it may call them (`sql-exec`).
@@ -17,7 +17,7 @@ use crate::api::Start;
 use crate::cache::Cache;
 use crate::compile::{NO_FUNCTION, compile};
 use crate::deadline::Deadline;
-use crate::exception::caught;
+use crate::exception::{Thrown, caught};
 use crate::execution::timeout;
 use crate::pool::{Lost, Pool, Ticket};
 use crate::sandbox::{Hooks, Sandbox};
@@ -135,9 +135,9 @@ impl SessionWork {
             while let Some((index, arguments)) = self.calls.next(end) {
                 let place = &mut loaded[index];
                 let result = self.answer(ctx, sandbox, &hooks, &self.functions[index], place, &arguments);
-                let is_late = sandbox.state.must_stop();
+                let is_over = sandbox.state.must_stop();
                 self.calls.answer(result);
-                if is_late {
+                if is_over {
                     break;
                 }
             }
@@ -157,19 +157,18 @@ impl SessionWork {
         arguments: &[Value],
     ) -> Result<Value, Error> {
         let result = self.try_call(ctx, sandbox, hooks, script, loaded, arguments);
-        if sandbox.state.must_stop() {
+        if sandbox.state.is_late() {
             return Err(timeout(&script.name, &self.limits));
         }
-        result.map_err(|failed| match failed {
-            Failed::Known(error) => error,
-            Failed::Engine(error) => {
-                let thrown = caught(ctx, sandbox, &error);
-                let mut exception = thrown.into_exception();
-                let name = &script.name;
-                exception.text = format!("The user-defined function '{name}' failed. {}", exception.text);
-                Error::Exception(exception)
-            }
-        })
+        let thrown = match result {
+            _ if sandbox.state.quota.is_exceeded() => Thrown::out_of_memory(),
+            Ok(value) => return Ok(value),
+            Err(Failed::Known(error)) => return Err(error),
+            Err(Failed::Engine(error)) => caught(ctx, sandbox, &error),
+        };
+        let mut exception = thrown.into_exception();
+        exception.text = format!("The user-defined function '{}' failed. {}", script.name, exception.text);
+        Err(Error::Exception(exception))
     }
 
     fn try_call<'js>(
@@ -183,7 +182,7 @@ impl SessionWork {
     ) -> Result<Value, Failed> {
         let function = match loaded {
             Some(function) => function,
-            None => loaded.insert(self.load(ctx, sandbox, script)?),
+            None => loaded.insert(self.load(ctx, script)?),
         };
         let mut given = Args::new(ctx.clone(), arguments.len());
         for argument in arguments {
@@ -201,10 +200,10 @@ impl SessionWork {
         })
     }
 
-    fn load<'js>(&self, ctx: &Ctx<'js>, sandbox: &Sandbox, script: &Script) -> Result<Function<'js>, Failed> {
+    fn load<'js>(&self, ctx: &Ctx<'js>, script: &Script) -> Result<Function<'js>, Failed> {
         let compiled = self
             .cache
-            .get_or_compile(&script.key, || compile(ctx, sandbox, &self.limits, script))
+            .get_or_compile(&script.key, || compile(&self.limits, script))
             .map_err(Failed::Known)?;
         compiled.load(ctx)?.ok_or_else(|| {
             let (name, message) = (Arc::clone(&script.name), NO_FUNCTION.to_owned());

@@ -4,7 +4,8 @@
 //! thread spends after an execution rather than before the next one. No realm is ever used twice, because whatever a
 //! script changed in it would be there for the next one.
 //! Invariants
-//! - The world holds the language and the API; no files, network, processes, timers, modules or shared memory.
+//! - The world holds the language and the API; no files, network, processes, timers, modules, shared
+//!   memory, or code made from text.
 //! - Memory, stack and time are limited from the moment the script's first byte is read; memory on top of what the
 //!   empty world takes.
 //!
@@ -13,21 +14,18 @@
 mod memory;
 
 use crate::Limits;
-use crate::api::{BASE, COLLECTION, OWN_FILE, State, install};
-use crate::compile::bytecode::Bytecode;
-use crate::compile::compile_own;
+use crate::api::{Program, State, install, load};
 use crate::deadline::Stop;
-use memory::{LimitedAllocator, Quota};
+use memory::LimitedAllocator;
+pub(crate) use memory::Quota;
 use rquickjs::context::intrinsic;
 use rquickjs::{Context, Ctx, Function, Object, Persistent, Runtime};
 use std::rc::Rc;
-use std::sync::OnceLock;
 
-/// The parts of the language. Left out are what has no use here (weak references, performance timers) or would reach out
-/// of the sandbox.
+/// The parts of the language. Left out are what has no use here (weak references, performance timers), would reach out of
+/// the sandbox, or would compile inside it (`compile::in_compiler` says why).
 type Language = (
     intrinsic::Date,
-    intrinsic::Eval,
     intrinsic::RegExpCompiler,
     intrinsic::RegExp,
     intrinsic::Json,
@@ -52,7 +50,6 @@ pub(crate) struct Sandbox {
     hooks: SavedHooks,
     context: Context,
     pub(crate) state: Rc<State>,
-    pub(crate) quota: Rc<Quota>,
     _runtime: Runtime,
 }
 
@@ -87,8 +84,8 @@ impl Sandbox {
     /// A fresh world.
     pub(crate) fn new(limits: &Limits, purpose: Purpose) -> rquickjs::Result<Sandbox> {
         let stop = Stop::default();
-        let state = Rc::new(State::new(stop.clone()));
         let quota = Rc::new(Quota::unlimited());
+        let state = Rc::new(State::new(stop.clone(), Rc::clone(&quota)));
         let runtime = Runtime::new_with_alloc(LimitedAllocator::new(stop, Rc::clone(&quota)))?;
         runtime.set_max_stack_size(limits.stack_bytes_max);
         let own = Rc::clone(&state);
@@ -100,7 +97,7 @@ impl Sandbox {
         let context = Context::custom::<Language>(&runtime)?;
         let hooks = context.with(|ctx| load_api(&ctx, &state, purpose))?;
         quota.limit_growth(limits.memory_bytes_max);
-        Ok(Sandbox { hooks, context, state, quota, _runtime: runtime })
+        Ok(Sandbox { hooks, context, state, _runtime: runtime })
     }
 
     /// Works in the world.
@@ -134,35 +131,13 @@ impl Drop for Sandbox {
     }
 }
 
-/// Our programs, compiled once in the life of the process.
-struct Programs {
-    base: Bytecode,
-    collection: Bytecode,
-}
-
-static PROGRAMS: OnceLock<Programs> = OnceLock::new();
-
-fn programs(ctx: &Ctx<'_>) -> rquickjs::Result<&'static Programs> {
-    if let Some(programs) = PROGRAMS.get() {
-        return Ok(programs);
-    }
-    let compiled = Programs {
-        base: compile_own(ctx, BASE, OWN_FILE)?,
-        collection: compile_own(ctx, COLLECTION, OWN_FILE)?,
-    };
-    Ok(PROGRAMS.get_or_init(|| compiled))
-}
-
 fn load_api(ctx: &Ctx<'_>, state: &Rc<State>, purpose: Purpose) -> rquickjs::Result<SavedHooks> {
-    let programs = programs(ctx)?;
     let native = install(ctx, state, purpose == Purpose::Procedure)?;
-    let base: Function<'_> = programs.base.load(ctx)?;
-    let base: Object<'_> = base.call((native.clone(),))?;
+    let base: Object<'_> = load(ctx, Program::Base)?.call((native.clone(),))?;
     let collection = match purpose {
         Purpose::Function => None,
         Purpose::Procedure => {
-            let collection: Function<'_> = programs.collection.load(ctx)?;
-            let collection: Object<'_> = collection.call((native, base.clone()))?;
+            let collection: Object<'_> = load(ctx, Program::Collection)?.call((native, base.clone()))?;
             Some(Persistent::save(ctx, collection))
         }
     };

@@ -88,10 +88,8 @@ impl Scripts {
         let limits = self.inner.settings.limits.clone();
         let cache = Arc::clone(&self.inner.cache);
         let name = Arc::clone(&script.name);
-        let work = move |sandbox: &Sandbox, _: Deadline| {
-            sandbox.enter(|ctx| {
-                cache.get_or_compile(&script.key, || compile(ctx, sandbox, &limits, &script)).map(drop)
-            })
+        let work = move |_: &Sandbox, _: Deadline| {
+            cache.get_or_compile(&script.key, || compile(&limits, &script)).map(drop)
         };
         self.run(name, self.inner.settings.limits.time, work, Err).await
     }

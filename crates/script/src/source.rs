@@ -46,6 +46,13 @@ pub(crate) fn programs(source: &str) -> Option<Programs> {
     Some(Programs { expression, declarations })
 }
 
+/// How many blocks and functions a source has at most: its braces and arrows, wherever they stand.
+pub(crate) fn block_count(source: &str) -> usize {
+    let bytes = source.as_bytes();
+    let braces = bytes.iter().filter(|byte| **byte == b'{').count();
+    braces + bytes.windows(2).filter(|pair| *pair == b"=>").count()
+}
+
 /// Whether a source that does not compile reads as if it were TypeScript.
 pub(crate) fn looks_like_typescript(source: &str) -> bool {
     let tokens = tokens(source);

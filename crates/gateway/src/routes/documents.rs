@@ -1,7 +1,7 @@
 //! `…/docs` and `…/docs/{id}`: items and their read feed; `…/operations/partitionkeydelete`.
 
 use super::containers::owner_missing;
-use super::query;
+use super::{batch, patch, query};
 use crate::answer::{Answer, fixed_header, fixed_name};
 use crate::database::partition::PartitionKey;
 use crate::database::{
@@ -16,6 +16,7 @@ use crate::service::Shared;
 use crate::wire::address::ResourceKind;
 use crate::wire::{binary_json, header_values, headers};
 use http::{HeaderValue, Method, StatusCode};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
@@ -31,7 +32,7 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
             write(shared, request, &container, key, mode).await
         }
         (&Method::DELETE, false) => delete(shared, request, &container, key).await,
-        _ => Err(not_yet("Patch")),
+        _ => patch::serve(shared, request, &container, key).await,
     };
     match result {
         Err(failure) if matches!(failure.status, 404 | 409 | 412) => {
@@ -60,7 +61,7 @@ async fn create(
         return run_query(shared, request, container, key).await;
     }
     if request.flag(headers::IS_BATCH_REQUEST) {
-        return Err(not_yet("Transactional batch and bulk"));
+        return batch::serve(shared, request, container, key).await;
     }
     let mode = if request.flag(headers::IS_UPSERT) { WriteMode::Upsert } else { WriteMode::Create };
     write(shared, request, container, key, mode).await
@@ -84,7 +85,7 @@ async fn run_query(
 
 /// What a client says about indexing an item, in words or in the numbers that the Python SDK has for them. It changes no
 /// answer, so whatever else it may be leaves the matter to the policy.
-fn index_directive(header: Option<&str>) -> IndexDirective {
+pub(super) fn index_directive(header: Option<&str>) -> IndexDirective {
     let all = [
         ("Include", IndexDirective::Include),
         ("2", IndexDirective::Include),
@@ -101,6 +102,31 @@ fn not_yet(what: &str) -> Failure {
     Failure::bad_request(format!("{what}: this version of the server does not support it yet."))
 }
 
+/// Triggers are named by the client, so leaving them out would be something else than was asked for.
+pub(super) fn refuse_triggers(request: &Request<'_>) -> Result<(), Failure> {
+    let names = [headers::PRE_TRIGGER_INCLUDE, headers::POST_TRIGGER_INCLUDE];
+    if names.iter().any(|name| request.header(name).is_some()) {
+        return Err(not_yet("Triggers"));
+    }
+    Ok(())
+}
+
+/// Whether the client wants no document in the answer to a write.
+pub(super) fn returns_minimal(request: &Request<'_>) -> bool {
+    request.header(headers::PREFER).is_some_and(header_values::prefers_minimal)
+}
+
+/// A body as JSON text, also if it was sent as binary JSON.
+pub(super) fn document_text(body: &[u8]) -> Result<Cow<'_, [u8]>, Failure> {
+    match body.first() {
+        Some(&binary_json::FIRST_BYTE) => {
+            let text = binary_json::to_text(body).map_err(|error| Failure::bad_request(error.to_string()))?;
+            Ok(Cow::Owned(text))
+        }
+        _ => Ok(Cow::Borrowed(body)),
+    }
+}
+
 async fn write(
     shared: &Shared,
     request: &Request<'_>,
@@ -108,27 +134,14 @@ async fn write(
     partition_key: Option<&PartitionKey>,
     mode: WriteMode<'_>,
 ) -> Result<Answer, Failure> {
-    for name in [headers::PRE_TRIGGER_INCLUDE, headers::POST_TRIGGER_INCLUDE] {
-        if request.header(name).is_some() {
-            return Err(not_yet("Triggers"));
-        }
-    }
+    refuse_triggers(request)?;
     let index_directive = index_directive(request.header(headers::INDEXING_DIRECTIVE));
     let conditions = request.conditions();
     let options = WriteOptions { partition_key, conditions: &conditions, index_directive };
-    let decoded;
-    let text: &[u8] = match request.body.first() {
-        Some(&binary_json::FIRST_BYTE) => {
-            decoded = binary_json::to_text(&request.body)
-                .map_err(|error| Failure::bad_request(error.to_string()))?;
-            &decoded
-        }
-        _ => &request.body,
-    };
-    let outcome = shared.account.write_document(container, mode, text, options).await?;
+    let text = document_text(&request.body)?;
+    let outcome = shared.account.write_document(container, mode, &text, options).await?;
     let status = if outcome.created { StatusCode::CREATED } else { StatusCode::OK };
-    let minimal = request.header(headers::PREFER).is_some_and(header_values::prefers_minimal);
-    Ok(item(status, outcome, !minimal))
+    Ok(item(status, outcome, !returns_minimal(request)))
 }
 
 async fn read(
@@ -164,7 +177,7 @@ async fn delete(
 }
 
 /// The answer about one item, with or without its content.
-fn item(status: StatusCode, outcome: Outcome, with_body: bool) -> Answer {
+pub(super) fn item(status: StatusCode, outcome: Outcome, with_body: bool) -> Answer {
     let Outcome { container, range_id, lsn, body, charge, .. } = outcome;
     let mut answer = if with_body {
         let mut json = Vec::new();

@@ -1,4 +1,5 @@
-// The objects of the server-side API: context, request, response, collection, and `__`.
+// The objects of the server-side API: context, request, response, collection, and `__`. Queries written in JavaScript are
+// in `query.js`.
 //
 // Operations are put into a queue and done one after the other once the script's own code has returned; each result
 // goes to its callback before the next operation is done. `native` are the functions of `natives.rs`; `begin` gives this
@@ -9,9 +10,8 @@
     const { create } = Object;
     const { isArray } = Array;
     const { parseJson, stringify } = base;
-    const { ErrorCodes, Error, Infinity } = globalThis;
+    const { ErrorCodes, Error } = globalThis;
     const { startsWith, slice, indexOf, toLowerCase, endsWith } = String.prototype;
-    const { sort, flat, concat } = Array.prototype;
     const text = (method, value, ...rest) => apply(method, value, rest);
     const refuse = message => new Error(ErrorCodes.BadRequest, message);
     const needs = (name, least, given) => {
@@ -197,183 +197,39 @@
             return submit(run, callback, deliverFeed);
         },
     };
-    const attachments = "create upsert read replace delete".split(" ").map(verb => verb + "Attachment");
-    attachments.push("readAttachments", "queryAttachments");
-    for (const name of attachments) {
-        collection[name] = () => {
-            throw refuse(`The function "${name}" is not available: attachments are not supported.`);
-        };
-    }
+    const refuseAttachment = () => { throw refuse("The function is not available: attachments are not supported."); };
+    const attachments = ["create", "upsert", "read", "replace", "delete"];
+    for (let index = 0; index < 5; index++) collection[attachments[index] + "Attachment"] = refuseAttachment;
+    collection.readAttachments = collection.queryAttachments = refuseAttachment;
     defineProperty(collection, "getPartitionKeyDefinition", { value: () => execution.partitionKeyPaths });
 
-    // ---- Queries written in JavaScript
-    const rank = value => {
-        switch (typeof value) {
-            case "undefined": return 0;
-            case "boolean": return 2;
-            case "number": return 3;
-            case "string": return 4;
-            default: return value === null ? 1 : 5;
-        }
-    };
-    const compare = (a, b) => {
-        const difference = rank(a) - rank(b);
-        if (difference !== 0) return difference;
-        return a < b ? -1 : a > b ? 1 : 0;
-    };
-    const sorted = (values, selector, sign) => {
-        const keyed = [];
-        for (let index = 0; index < values.length; index++) {
-            keyed[index] = { key: selector(values[index]), value: values[index] };
-        }
-        apply(sort, keyed, [(a, b) => sign * compare(a.key, b.key)]);
-        for (let index = 0; index < keyed.length; index++) keyed[index] = keyed[index].value;
-        return keyed;
-    };
-    const mapped = (values, transform) => {
-        const result = [];
-        for (let index = 0; index < values.length; index++) result[index] = transform(values[index]);
-        return result;
-    };
-    const unwound = (values, inner, select) => {
-        let result = [];
-        for (let index = 0; index < values.length; index++) {
-            const item = values[index];
-            const members = inner(item);
-            if (!isArray(members)) continue;
-            if (select === undefined) result = apply(concat, result, [members]);
-            else for (let at = 0; at < members.length; at++) result = apply(concat, result, [select(item, members[at])]);
-        }
-        return result;
-    };
-    const wanted = fn => {
-        if (typeof fn !== "function") throw refuse("The predicate or transform function must be given.");
-        return fn;
-    };
-    // Each takes its own arguments from the front and leaves options and callback.
-    const stages = {
-        filter([predicate, ...rest]) {
-            wanted(predicate);
-            const run = values => {
-                const result = [];
-                for (let index = 0; index < values.length; index++) {
-                    if (predicate(values[index])) result[result.length] = values[index];
+    // ---- Queries written in JavaScript, and shapes: loaded when one of them is first asked for.
+    let queries;
+    const query = name => (...given) => {
+        queries ??= native.load("query")(native, {
+            base,
+            collection,
+            underscore,
+            refuse,
+            settle,
+            paging,
+            submit,
+            deliverFeed,
+            needs,
+            respond: text => {
+                if (execution.response === undefined) {
+                    throw refuse("A callback must be given where there is no response, as in a pre-trigger.");
                 }
-                return result;
-            };
-            return { run, rest };
-        },
-        map([transform, ...rest]) {
-            wanted(transform);
-            return { run: values => mapped(values, transform), rest };
-        },
-        pluck([name, ...rest]) {
-            if (typeof name !== "string" || name === "") {
-                throw refuse("The property name must be a string and cannot be empty.");
-            }
-            return { run: values => mapped(values, value => value?.[name]), rest };
-        },
-        flatten(given) {
-            const has = typeof given[0] === "boolean";
-            const [shallow, ...rest] = has ? given : [false, ...given];
-            return { run: values => apply(flat, values, [shallow ? 1 : Infinity]), rest };
-        },
-        sortBy([selector, ...rest]) {
-            wanted(selector);
-            return { run: values => sorted(values, selector, 1), rest, needsAll: true };
-        },
-        sortByDescending([selector, ...rest]) {
-            wanted(selector);
-            return { run: values => sorted(values, selector, -1), rest, needsAll: true };
-        },
-        unwind([inner, ...more]) {
-            if (typeof inner !== "function") throw refuse('"unwind" needs a function that selects the inner collection.');
-            if (inner.length !== 1) throw refuse("The function that selects the inner collection takes one argument.");
-            const [select, ...rest] = typeof more[0] === "function" && more[0].length >= 2 ? more : [undefined, ...more];
-            return { run: values => unwound(values, inner, select), rest };
-        },
+                execution.response.appendBody(text);
+            },
+        });
+        return apply(queries[name], undefined, given);
     };
-    const runStages = (chain, values) => {
-        for (let index = 0; index < chain.length; index++) values = chain[index].run(values);
-        return values;
-    };
-    // A sort needs every document before it can give the first, so its pages are parts of one whole result.
-    const readAll = (chain, size, continuation) => {
-        let documents = [];
-        let next = "";
-        do {
-            const [page, more] = native.feed(1000, next);
-            documents = apply(concat, documents, [page]);
-            next = more;
-        } while (next !== undefined);
-        const from = continuation === "" ? 0 : Number(continuation);
-        if (!(from >= 0)) throw refuse("Invalid Continuation Token");
-        const result = runStages(chain, documents);
-        if (size < 0) size = result.length;
-        const to = from + size;
-        return [apply(Array.prototype.slice, result, [from, to]), to < result.length ? `${to}` : undefined];
-    };
-    const readPage = (chain, size, continuation) => {
-        let result = [];
-        let next = continuation;
-        do {
-            const [page, more] = native.feed(size < 0 ? size : size - result.length, next);
-            result = apply(concat, result, [runStages(chain, page)]);
-            next = more;
-        } while (next !== undefined && (size < 0 || result.length < size) && native.accepts());
-        return [result, next];
-    };
-    const intoResponse = (error, feed) => {
-        if (error) throw error;
-        if (execution.response === undefined) {
-            throw refuse("A callback must be given where there is no response, as in a pre-trigger.");
-        }
-        execution.response.appendBody(stringify(feed));
-    };
-    const start = (chain, options, callback) => {
-        ({ options, callback } = settle(options, callback));
-        const { size, continuation } = paging(options);
-        let needsAll = false;
-        for (let index = 0; index < chain.length; index++) needsAll ||= chain[index].needsAll === true;
-        const run = () => (needsAll ? readAll : readPage)(chain, size, continuation);
-        return { isAccepted: submit(run, callback === undefined ? intoResponse : callback, deliverFeed) };
-    };
-    const isCollection = value => value === collection || value === underscore || value === undefined;
-    const chained = chain => {
-        const query = { isAccepted: native.accepts(), value: (options, callback) => start(chain, options, callback) };
-        for (const name in stages) {
-            query[name] = (...given) => {
-                const { rest, ...stage } = stages[name](given);
-                if (rest.length > 0 && (rest[0] !== undefined || rest[1] !== undefined)) {
-                    throw refuse('In a chain, options and callback can be given to the "value" function only.');
-                }
-                return chained([...chain, stage]);
-            };
-        }
-        return query;
-    };
-    for (const name in stages) {
-        collection[name] = (...given) => {
-            if (given.length > 0 && isCollection(given[0])) [, ...given] = given;
-            const { rest, ...stage } = stages[name](given);
-            return start([stage], rest[0], rest[1]);
-        };
-    }
-    collection.chain = () => chained([]);
-
+    const queryNames = ["filter", "map", "pluck", "flatten", "sortBy", "sortByDescending", "unwind", "chain"];
+    for (let index = 0; index < 8; index++) collection[queryNames[index]] = query(queryNames[index]);
+    const shapeNames = ["distance", "intersects", "within", "isValid", "isValidDetailed"];
     collection.spatial = {};
-    for (const name of ["distance", "intersects", "within", "isValid", "isValidDetailed"]) {
-        const least = text(startsWith, name, "is") ? 1 : 2;
-        collection.spatial[name] = (...shapes) => {
-            needs(name, least, shapes.length);
-            for (let index = 0; index < least; index++) {
-                if (typeof shapes[index] !== "object" || shapes[index] === null) {
-                    throw refuse("The value given is not a GeoJSON object.");
-                }
-            }
-            return native.spatial(name, stringify(shapes[0]), least === 1 ? "" : stringify(shapes[1]));
-        };
-    }
+    for (let index = 0; index < 5; index++) collection.spatial[shapeNames[index]] = query(shapeNames[index]);
 
     // ---- Request and response
     const tooLarge = name =>

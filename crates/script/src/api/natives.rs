@@ -3,7 +3,7 @@
 //! Each takes plain texts and numbers and asks the state of the execution. What the host answers with an error becomes a
 //! JavaScript error with `number` and `body`. Scripts do not see these functions, only what `api/*.js` make of them.
 
-use super::State;
+use super::{Program, State, load};
 use crate::{DocumentLink, Feed, HostError, IndexAction, Paging, Query, Read, Spatial, Written};
 use astrarium_value::json;
 use rquickjs::prelude::List;
@@ -20,6 +20,9 @@ pub(crate) fn install<'js>(ctx: &Ctx<'js>, state: &Rc<State>, with_collection: b
     set("now", Function::new(ctx.clone(), move || (state.env().now_micros() / 1_000) as f64))?;
     let state = own();
     set("random", Function::new(ctx.clone(), move || random_fraction(&state))?.with_name("random"))?;
+    set("load", Function::new(ctx.clone(), |ctx: Ctx<'js>, name: String| {
+        load(&ctx, if name == "clock" { Program::Clock } else { Program::Query })
+    }))?;
     let state = own();
     set("logs", Function::new(ctx.clone(), move || state.logs()))?;
     let state = own();

@@ -5,10 +5,12 @@
 //! runs later (a `toJSON` of the response, say) finds none.
 
 use crate::deadline::{Deadline, Stop};
+use crate::sandbox::Quota;
 use crate::{Host, HostError};
 use astrarium_env::Env;
 use rquickjs::{Ctx, Persistent, Value};
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 
 /// How many rejected promises are remembered one by one; of more only their number is known.
 const REJECTIONS_MAX: usize = 64;
@@ -19,6 +21,7 @@ type Rejection = (Persistent<Value<'static>>, Persistent<Value<'static>>);
 /// What the native functions of one sandbox share.
 pub(crate) struct State {
     pub(crate) stop: Stop,
+    pub(crate) quota: Rc<Quota>,
     deadline: RefCell<Option<Deadline>>,
     env: RefCell<Option<Env>>,
     host: RefCell<Option<Box<dyn Host>>>,
@@ -49,9 +52,10 @@ pub(crate) struct Start {
 }
 
 impl State {
-    pub(crate) fn new(stop: Stop) -> State {
+    pub(crate) fn new(stop: Stop, quota: Rc<Quota>) -> State {
         State {
             stop,
+            quota,
             deadline: RefCell::new(None),
             env: RefCell::new(None),
             host: RefCell::new(None),
@@ -74,7 +78,7 @@ impl State {
 
     /// Whether the interpreter has to give up at once.
     pub(crate) fn must_stop(&self) -> bool {
-        self.ending.get() || self.is_late()
+        self.ending.get() || self.quota.is_exceeded() || self.is_late()
     }
 
     /// Whether the time is over. A sandbox that nothing was started in has no deadline.
@@ -100,7 +104,7 @@ impl State {
         if self.is_late() {
             return Err(HostError::new(408, "The script has used up its time."));
         }
-        if self.ending.get() {
+        if self.must_stop() {
             return Err(HostError::new(400, "The script was aborted."));
         }
         let mut host = self.host.borrow_mut();

@@ -1,10 +1,12 @@
 //! The allocator under a sandbox: the program's own, with a limit, and with a switch for when the sandbox has to stop.
 //!
-//! The engine asks whether it should stop only while it interprets: a loop that sorts or joins long arrays spends its
-//! time in native code, between such questions. That code needs large pieces of memory, so refusing them ends such loops
-//! soon after the deadline. Small pieces are then still given: the engine needs them to end in good order.
-//! The limit is counted here and not by the engine because the engine, when nothing at all is left, reports an error
-//! without a word; so what was refused is noted.
+//! Large pieces are refused where they would exceed the limit, which a script sees as an error it can catch. Small pieces
+//! are given beyond it, because refusing those could hit the engine at any point of its work, and not every point is
+//! prepared for that: a sandbox over its limit is ended instead, at the next question whether to go on. Only far beyond
+//! the limit, where that question was not asked for long, is everything refused.
+//! The switch: the engine asks whether it should stop only while it interprets. A loop that sorts or joins long arrays
+//! spends its time in native code, between such questions; that code needs large pieces of memory, so refusing them ends
+//! such loops soon after the deadline.
 
 use crate::deadline::Stop;
 use rquickjs::allocator::{Allocator, RustAllocator};
@@ -12,7 +14,7 @@ use std::cell::Cell;
 use std::ptr::null_mut;
 use std::rc::Rc;
 
-/// Pieces smaller than this are given also after the time is over. The engine takes its small objects from pieces of
+/// Pieces smaller than this are not refused before the last limit. The engine takes its small objects from pieces of
 /// 4 KiB.
 const LARGE_BYTES: usize = 16 << 10;
 
@@ -28,27 +30,46 @@ pub(super) struct LimitedAllocator {
 pub(crate) struct Quota {
     bytes: Cell<usize>,
     bytes_max: Cell<usize>,
-    exhausted: Cell<bool>,
+    last_bytes_max: Cell<usize>,
+    exceeded: Cell<bool>,
+    refused: Cell<bool>,
 }
 
 impl Quota {
     /// No limit yet: a world that is only half made could not be taken apart again.
     pub(crate) fn unlimited() -> Quota {
-        Quota { bytes: Cell::new(0), bytes_max: Cell::new(usize::MAX), exhausted: Cell::new(false) }
+        Quota {
+            bytes: Cell::new(0),
+            bytes_max: Cell::new(usize::MAX),
+            last_bytes_max: Cell::new(usize::MAX),
+            exceeded: Cell::new(false),
+            refused: Cell::new(false),
+        }
     }
 
     /// From here on no more than this, on top of what is there.
     pub(crate) fn limit_growth(&self, bytes_max: usize) {
-        self.bytes_max.set(self.bytes.get().saturating_add(bytes_max));
+        let bytes = self.bytes.get();
+        self.bytes_max.set(bytes.saturating_add(bytes_max));
+        self.last_bytes_max.set(bytes.saturating_add(bytes_max.saturating_mul(2)).saturating_add(8 << 20));
     }
 
-    /// Whether memory was ever refused for want of it.
-    pub(crate) fn is_exhausted(&self) -> bool {
-        self.exhausted.get()
+    /// Whether there ever was more than allowed, so that the sandbox has to end.
+    pub(crate) fn is_exceeded(&self) -> bool {
+        self.exceeded.get()
+    }
+
+    /// Whether a piece was ever refused for want of memory.
+    pub(crate) fn was_refused(&self) -> bool {
+        self.refused.get()
     }
 
     fn add(&self, bytes: usize) {
-        self.bytes.set(self.bytes.get().saturating_add(bytes));
+        let bytes = self.bytes.get().saturating_add(bytes);
+        self.bytes.set(bytes);
+        if bytes > self.bytes_max.get() {
+            self.exceeded.set(true);
+        }
     }
 
     fn subtract(&self, bytes: usize) {
@@ -63,12 +84,14 @@ impl LimitedAllocator {
 
     /// Whether a piece is not to be given, with so much given back for it.
     fn refuses(&self, size: usize, returned: usize) -> bool {
-        let bytes = self.quota.bytes.get().saturating_sub(returned).saturating_add(size);
-        if bytes > self.quota.bytes_max.get() {
-            self.quota.exhausted.set(true);
+        let quota = &self.quota;
+        let bytes = quota.bytes.get().saturating_sub(returned).saturating_add(size);
+        let is_large = size >= LARGE_BYTES;
+        if bytes > if is_large { quota.bytes_max.get() } else { quota.last_bytes_max.get() } {
+            quota.refused.set(true);
             return true;
         }
-        size >= LARGE_BYTES && self.stop.is_set()
+        is_large && self.stop.is_set()
     }
 
     #[expect(unsafe_code, reason = "asks the inner allocator about a piece it has just given")]

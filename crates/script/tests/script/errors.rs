@@ -174,6 +174,8 @@ fn sources_that_are_no_scripts_are_refused() {
     }
     let large = format!("function f() {{ }} // {}", "x".repeat(3 << 20));
     assert!(block_on(SCRIPTS.check(script("bad", &large))).is_err_and(|error| error.to_string().contains("larger")));
+    let crowded = format!("function f() {{ {} }}", "() => 0;".repeat(150_000));
+    assert!(block_on(SCRIPTS.check(script("bad", &crowded))).is_err_and(|error| error.to_string().contains("blocks")));
     assert!(matches!(fails("const f = 5; // function"), Error::Compile { .. }));
     assert!(matches!(fails("const f = 5, g = () => 1;"), Error::Compile { .. }));
 }

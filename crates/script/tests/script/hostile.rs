@@ -37,6 +37,16 @@ fn memory_is_limited() {
     check_body("try { 'x'.repeat(2 ** 29); } catch { answer('still here'); }", &json!("still here"));
 }
 
+/// A script over its limit is ended, whatever it catches, because not all of the engine survives the want of memory.
+#[test]
+fn a_script_over_its_memory_cannot_go_on() {
+    let source = with_prologue(
+        "const a = []; try { for (;;) a.push({ a: [a.length] }); } catch { a.length = 0; answer('caught'); }
+         for (;;) { try { for (;;) a.push({}); } catch { } }",
+    );
+    check_throws(&source, "out of memory");
+}
+
 #[test]
 fn the_stack_is_limited() {
     for body in [
@@ -44,7 +54,6 @@ fn the_stack_is_limited() {
         "const f = n => [n].map(() => f(n + 1)); f(0);",
         "let a = []; for (let i = 0; i < 1e5; i++) a = [a]; JSON.stringify(a);",
         "JSON.parse('['.repeat(1e5) + ']'.repeat(1e5));",
-        "eval('('.repeat(1e5) + ')'.repeat(1e5));",
         "new RegExp('('.repeat(1e5) + ')'.repeat(1e5));",
         "const o = { get x() { return this.x; } }; o.x;",
         "const p = new Proxy({}, { get: (t, k, r) => r[k] }); p.x;",
@@ -162,25 +171,6 @@ fn calls_after_completion_are_refused() {
     assert!(answer.host.documents.is_empty());
 }
 
-#[test]
-fn the_constructor_of_functions_makes_nothing_special() {
-    check_body(
-        "const F = Function; const make = new F('link', 'return getContext().getCollection().readDocuments(link)');
-         answer(make(link));",
-        &json!(true),
-    );
-    for body in [
-        "new Function('for (;;) {}')();",
-        "eval('for (;;) {}');",
-        "(function* () {}).constructor('for (;;) {}')().next();",
-    ] {
-        let scripts = scripts(short());
-        let run =
-            scripts.execute(script("made", &with_prologue(body)), procedure(&json!([])), MemoryHost::default());
-        assert!(matches!(block_on(run).expect_err(body).error, Error::Timeout { .. }), "{body}");
-    }
-}
-
 /// The engine has to survive the want of memory at every point, not only in large pieces.
 #[test]
 fn every_limit_of_memory_gives_an_answer() {
@@ -199,8 +189,8 @@ fn every_limit_of_memory_gives_an_answer() {
     );
     let expected = r#"[true,"0",300,300,"1267650600228229401496703205376","1970-01-01T00:00:00.000Z"]"#;
     let mut answered = 0;
-    for step in 0..400_usize {
-        let limits = Limits { memory_bytes_max: step * 1_500, ..short() };
+    for step in 0..300_usize {
+        let limits = Limits { memory_bytes_max: step * 2_500, ..short() };
         let scripts = scripts(limits);
         let run = scripts.execute(script("oom", &source), procedure(&json!([])), MemoryHost::default());
         if let Ok(answer) = block_on(run) {

@@ -7,7 +7,9 @@
 //! - Every position between two pages goes through the bytes of a token and back.
 //! - A query that does not come to an end fails; it does not hang.
 //!
-//! Not here: what the rows should be (`answer`).
+//! Not here: what the rows should be (`answer`), changes of what is furnished (`changes`).
+
+mod changes;
 
 use super::answer::Answer;
 use super::case_file::Setting;
@@ -19,8 +21,8 @@ use astrarium_database::definition::throughput::Throughput;
 use astrarium_database::partition::{EffectiveRange, PartitionKey};
 use astrarium_database::value::{Value, json};
 use astrarium_database::{
-    Account, Conditions, Container, Env, Error, FeedScope, IndexDirective, IndexUse, Limits, Link,
-    NewContainer, Query, QueryScope, Resume, WriteMode, WriteOptions,
+    Account, Container, Env, Error, FeedScope, IndexDirective, IndexUse, Limits, Link, NewContainer, Query,
+    QueryPage, QueryScope, Resume,
 };
 use astrarium_env::{ManualClock, Random};
 use std::collections::BTreeSet;
@@ -114,24 +116,12 @@ impl Stage {
             let container = self.account.create_container(Link::Name("d"), &new).await;
             let container = container.map_err(|error| error.to_string())?;
             for document in documents {
-                self.write(&container, document).await.map_err(|error| format!("{document}: {error}"))?;
+                self.write(&container, document, IndexDirective::Default)
+                    .await
+                    .map_err(|error| format!("{document}: {error}"))?;
             }
             Ok(container)
         })
-    }
-
-    async fn write(&self, container: &Arc<Container>, document: &str) -> Result<(), String> {
-        let text = json::Text::parse(document.as_bytes()).map_err(|error| error.to_string())?;
-        let key = container.definition.partition_key.extract(text.root());
-        let conditions = Conditions::default();
-        let options = WriteOptions {
-            partition_key: Some(&key),
-            conditions: &conditions,
-            index_directive: IndexDirective::Default,
-        };
-        let written =
-            self.account.write_document(container, WriteMode::Upsert, document.as_bytes(), options).await;
-        written.map(drop).map_err(|error| error.to_string())
     }
 
     /// The ways in which a query must give the same.
@@ -205,6 +195,17 @@ impl Stage {
         Err(Error::Bug(format!("a query without end: {} rows in {PAGE_COUNT_MAX} pages", rows.len())))
     }
 
+    /// Asks for one page, and gives it with what it cost.
+    pub fn query_page(
+        &self,
+        query: &Query,
+        way: &Way,
+        limits: Limits,
+        resume: Option<Resume>,
+    ) -> Result<QueryPage, Error> {
+        runtime().block_on(self.account.query_documents(&way.container, query, &way.scope, resume, limits))
+    }
+
     /// Asks for one page; gives its rows and where to go on.
     pub fn page(
         &self,
@@ -213,8 +214,7 @@ impl Stage {
         limits: Limits,
         resume: Option<Resume>,
     ) -> Result<(Vec<Json>, Option<Resume>), Error> {
-        let asked = self.account.query_documents(&way.container, query, &way.scope, resume, limits);
-        let page = runtime().block_on(asked)?;
+        let page = self.query_page(query, way, limits, resume)?;
         let (count, count_max) = (page.rows.len(), limits.row_count_max);
         assert!(count <= count_max, "a page of {count} rows instead of {count_max}");
         let read = |row: &Vec<u8>| {
@@ -228,24 +228,6 @@ impl Stage {
             next.clone()
         });
         Ok((rows, resume))
-    }
-
-    /// Writes a document into a container that is furnished.
-    pub fn put(&self, container: &Arc<Container>, document: &str) -> Result<(), String> {
-        runtime().block_on(self.write(container, document))
-    }
-
-    /// Removes a document.
-    pub fn remove(&self, container: &Arc<Container>, key: &str, id: &str) -> Result<(), String> {
-        let key = PartitionKey::parse_header(key).map_err(|error| error.to_string())?;
-        let conditions = Conditions::default();
-        let removed = self.account.delete_document(container, Link::Name(id), Some(&key), &conditions);
-        runtime().block_on(removed).map(drop).map_err(|error| error.to_string())
-    }
-
-    /// The clock, which stands until it is moved.
-    pub fn clock(&self) -> &ManualClock {
-        &self.clock
     }
 
     /// One partition, or those whose keys begin so.

@@ -1,10 +1,12 @@
 //! Documents of a case: a few ids and partitions, so that writes meet, and trees at the case's paths.
 
 use crate::words::Words;
+use astrarium_database::IndexDirective;
 use astrarium_testkit::json::Json;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
+use proptest::sample::select;
 
 /// Values of the partition key; the last is none at all.
 pub(crate) const KEYS: [Option<&str>; 6] =
@@ -22,6 +24,8 @@ pub(crate) struct Document {
     number: Option<i8>,
     /// Seconds to live.
     ttl: Option<i8>,
+    /// What its writer says about indexing it.
+    pub(crate) directive: IndexDirective,
     /// What stands at some paths.
     parts: Vec<(usize, Content)>,
 }
@@ -104,7 +108,19 @@ pub(crate) fn document() -> BoxedStrategy<Document> {
     let key =
         (prop_oneof![2 => Just(0_usize), 2 => 0_usize..6], prop_oneof![2 => Just(0_usize), 1 => 0_usize..4]);
     let ttl = option::weighted(0.1, prop_oneof![Just(-1_i8), 1_i8..20]);
-    (0_usize..24, key, option::weighted(0.9, -3_i8..9), ttl, vec((0_usize..8, content()), 0..6))
-        .prop_map(|(id, key, number, ttl, parts)| Document { id, key, number, ttl, parts })
+    let directive = prop_oneof![
+        20 => Just(IndexDirective::Default),
+        1 => select(vec![IndexDirective::Include, IndexDirective::Exclude]),
+    ];
+    let parts = vec((0_usize..8, content()), 1..7);
+    (0_usize..40, key, option::weighted(0.9, -3_i8..9), ttl, directive, parts)
+        .prop_map(|(id, key, number, ttl, directive, parts)| Document {
+            id,
+            key,
+            number,
+            ttl,
+            directive,
+            parts,
+        })
         .boxed()
 }

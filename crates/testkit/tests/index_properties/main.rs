@@ -15,7 +15,7 @@ mod world;
 use astrarium_testkit::EngineKind;
 use astrarium_testkit::sql::stage::Stage;
 use documents::Document;
-use policies::Definition;
+use policies::{Definition, Policy};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use queries::Query;
@@ -28,7 +28,14 @@ use world::World;
 enum Step {
     Put(Document),
     Remove(Document),
+    /// Removes a partition.
+    Clear((usize, usize)),
     Wait(u64),
+    Redefine(Policy),
+    /// A step of building an index.
+    Build,
+    /// An order by a path, or by a property that everything has.
+    Order(usize),
     /// A query, and the number of the scopes it is asked over.
     Ask(Query, usize),
 }
@@ -45,10 +52,14 @@ fn case() -> BoxedStrategy<Case> {
     let step = prop_oneof![
         3 => documents::document().prop_map(Step::Put),
         2 => documents::document().prop_map(Step::Remove),
+        1 => (0_usize..6, 0_usize..4).prop_map(Step::Clear),
         1 => (1_u64..15).prop_map(Step::Wait),
-        6 => (queries::query(), 0_usize..240).prop_map(|(query, scope)| Step::Ask(query, scope)),
+        1 => policies::policy().prop_map(Step::Redefine),
+        2 => Just(Step::Build),
+        2 => (0_usize..8).prop_map(Step::Order),
+        8 => (queries::query(), 0_usize..240).prop_map(|(query, scope)| Step::Ask(query, scope)),
     ];
-    (words::words(), policies::definition(), vec(documents::document(), 0..20), vec(step, 1..9))
+    (words::words(), policies::definition(), vec(documents::document(), 0..40), vec(step, 1..12))
         .prop_map(|(words, definition, documents, steps)| Case { words, definition, documents, steps })
         .boxed()
 }
@@ -71,28 +82,60 @@ thread_local! {
 }
 
 fn run(stage: &mut Stage, case: &Case) -> Result<(), TestCaseError> {
-    let Case { words, definition, documents, steps } = case;
-    let world = World::new(stage, definition, words)?;
+    let words = &case.words;
     let told = |error: TestCaseError| {
-        let definition = definition.json(words);
-        let documents: Vec<String> = documents.iter().map(|document| document.text(words)).collect();
-        let steps: Vec<String> = steps.iter().map(|step| format!("{step:?}")).collect();
+        let definition = case.definition.json(words);
+        let documents: Vec<String> = case.documents.iter().map(|document| document.text(words)).collect();
+        let steps: Vec<String> = case.steps.iter().map(|step| format!("{step:?}")).collect();
         world::fail(format!("{error}\n{definition}\n{}\n{}", documents.join("\n"), steps.join("\n")))
     };
-    for document in documents {
-        world.put(&document.text(words)).map_err(told)?;
+    let mut world = World::new(stage, &case.definition, words)?;
+    let mut definition = case.definition.clone();
+    for document in &case.documents {
+        world.put(document, words).map_err(told)?;
     }
-    for step in steps {
-        match step {
-            Step::Put(document) => world.put(&document.text(words)).map_err(told)?,
-            Step::Remove(document) => world.remove(document),
-            Step::Wait(seconds) => world.wait(*seconds),
-            Step::Ask(query, scope) => {
-                world.compare(&query.text(words, definition), words, *scope).map_err(told)?;
+    for step in &case.steps {
+        step.take(&mut world, &mut definition, words).map_err(told)?;
+    }
+    world.end().map_err(told)
+}
+
+impl Step {
+    fn take(
+        &self,
+        world: &mut World<'_>,
+        definition: &mut Definition,
+        words: &Words,
+    ) -> Result<(), TestCaseError> {
+        match self {
+            Step::Put(document) => world.put(document, words),
+            Step::Remove(document) => {
+                world.remove(document);
+                Ok(())
             }
+            Step::Clear(key) => world.clear(*key),
+            Step::Wait(seconds) => {
+                world.wait(*seconds);
+                Ok(())
+            }
+            Step::Redefine(policy) => {
+                *definition = definition.with(policy);
+                world.redefine(definition, words)
+            }
+            Step::Build => world.build(),
+            Step::Order(number) => {
+                // Until the index is built, the policy before decides.
+                world.settle()?;
+                let path = match number {
+                    0 if std::env::var("IX_ID").is_ok() => vec!["id"],
+                    1 if std::env::var("IX_ID").is_ok() => vec!["_ts"],
+                    _ => words.path(*number),
+                };
+                world.order(&path, definition.has_order(words, &path))
+            }
+            Step::Ask(query, scope) => world.compare(&query.text(words, definition), words, *scope),
         }
     }
-    Ok(())
 }
 
 proptest! {

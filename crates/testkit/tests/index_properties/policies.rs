@@ -15,8 +15,15 @@ pub(crate) struct Definition {
     /// Whether it has several ranges.
     pub(crate) wide: bool,
     default_ttl: Option<i32>,
+    /// The path that the computed property [`COMPUTED`] is made of, and how.
+    computed: Option<(usize, &'static str)>,
     policy: Policy,
 }
+
+/// The name of the computed property.
+const COMPUTED: &str = "cp";
+/// Expressions of computed properties.
+const EXPRESSIONS: [&str; 4] = ["LOWER({})", "{}", "({} ?? c.n)", "IS_STRING({})"];
 
 /// An indexing policy.
 #[derive(Debug, Clone)]
@@ -41,7 +48,8 @@ enum Mode {
 
 #[derive(Debug, Clone)]
 struct Pattern {
-    path: usize,
+    /// A path of the case's, or the computed property.
+    path: Option<usize>,
     /// Whether the elements of an array there are meant, and a property of them.
     elements: bool,
     below: Option<usize>,
@@ -54,6 +62,11 @@ impl Definition {
     pub(crate) fn json(&self, words: &Words) -> Value {
         let key = if self.hierarchical { json!(["/pk", "/sub"]) } else { json!("/pk") };
         let mut body = json!({"partitionKey": key, "indexingPolicy": self.policy.json(words)});
+        if let Some((path, expression)) = self.computed {
+            let query =
+                format!("SELECT VALUE {} FROM c", expression.replace("{}", &words.reference("c", path)));
+            body["computedProperties"] = json!([{"name": COMPUTED, "query": query}]);
+        }
         if let Some(seconds) = self.default_ttl {
             body["defaultTtl"] = seconds.into();
         }
@@ -63,6 +76,16 @@ impl Definition {
     /// The same container with another policy.
     pub(crate) fn with(&self, policy: &Policy) -> Definition {
         Definition { policy: policy.clone(), ..self.clone() }
+    }
+
+    /// Whether items can be put in the order of a path: whether the policy includes scalars there. A second opinion.
+    pub(crate) fn has_order(&self, words: &Words, path: &[&str]) -> bool {
+        match path {
+            _ if self.policy.mode == Mode::None => false,
+            // Always indexed, whatever the policy says.
+            ["id" | "_ts"] => true,
+            _ => self.policy.includes(words, path),
+        }
     }
 
     /// Paths to order by that a composite index serves.
@@ -105,6 +128,24 @@ impl Policy {
             "excludedPaths": excluded, "compositeIndexes": composites})
     }
 
+    /// What the most specific of the paths says that match a place.
+    fn includes(&self, words: &Words, place: &[&str]) -> bool {
+        let mut seen = BTreeSet::new();
+        let mut best = (0, false, self.mode != Mode::Excluded);
+        for (pattern, is_included) in &self.paths {
+            if !seen.insert(pattern.text(words)) || pattern.elements {
+                continue;
+            }
+            let mut names = pattern.names(words);
+            names.extend(pattern.below.map(|name| words.name(name)));
+            let matches = if pattern.subtree { place.starts_with(&names) } else { place == names };
+            if matches && (names.len(), !pattern.subtree) > (best.0, best.1) {
+                best = (names.len(), !pattern.subtree, *is_included);
+            }
+        }
+        best.2
+    }
+
     /// The composite indexes that may stand in one policy: of distinct paths, and none twice.
     fn kept_composites(&self, words: &Words) -> Vec<Vec<(usize, bool)>> {
         if self.mode == Mode::None {
@@ -127,8 +168,12 @@ impl Policy {
 }
 
 impl Pattern {
+    fn names<'w>(&self, words: &'w Words) -> Vec<&'w str> {
+        self.path.map_or(vec![COMPUTED], |path| words.path(path))
+    }
+
     fn text(&self, words: &Words) -> String {
-        let mut text = steps(&words.path(self.path));
+        let mut text = steps(&self.names(words));
         if self.elements {
             text += "/[]";
         }
@@ -147,9 +192,13 @@ fn steps(names: &[&str]) -> String {
 /// Any policy.
 pub(crate) fn policy() -> BoxedStrategy<Policy> {
     let mode = prop_oneof![6 => Just(Mode::Included), 4 => Just(Mode::Excluded), 1 => Just(Mode::NotAutomatic), 1 => Just(Mode::None)];
-    let pattern =
-        (0_usize..8, proptest::bool::weighted(0.3), option::weighted(0.3, 0_usize..8), any::<bool>())
-            .prop_map(|(path, elements, below, subtree)| Pattern { path, elements, below, subtree });
+    let pattern = (
+        option::weighted(0.9, 0_usize..8),
+        proptest::bool::weighted(0.3),
+        option::weighted(0.3, 0_usize..8),
+        any::<bool>(),
+    )
+        .prop_map(|(path, elements, below, subtree)| Pattern { path, elements, below, subtree });
     let composite = vec((0_usize..8, any::<bool>()), 2..4);
     (mode, vec((pattern, any::<bool>()), 0..5), vec(composite, 0..4))
         .prop_map(|(mode, paths, composites)| Policy { mode, paths, composites })
@@ -159,11 +208,13 @@ pub(crate) fn policy() -> BoxedStrategy<Policy> {
 /// Any container.
 pub(crate) fn definition() -> BoxedStrategy<Definition> {
     let default_ttl = option::weighted(0.15, select(vec![-1, 10]));
-    (proptest::bool::weighted(0.3), proptest::bool::weighted(0.3), default_ttl, policy())
-        .prop_map(|(hierarchical, wide, default_ttl, policy)| Definition {
+    let computed = option::weighted(0.2, (0_usize..8, select(EXPRESSIONS.to_vec())));
+    (proptest::bool::weighted(0.3), proptest::bool::weighted(0.3), default_ttl, computed, policy())
+        .prop_map(|(hierarchical, wide, default_ttl, computed, policy)| Definition {
             hierarchical,
             wide,
             default_ttl,
+            computed,
             policy,
         })
         .boxed()

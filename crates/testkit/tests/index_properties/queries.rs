@@ -97,7 +97,7 @@ fn any_of(list: &'static [&'static str]) -> Text {
 
 /// A place of the item.
 fn place() -> Text {
-    let own = any_of(&["c.n", "c.id", "c.pk", "c.sub", "c._ts"]);
+    let own = any_of(&["c.n", "c.id", "c.pk", "c.sub", "c._ts", "c.cp", "c.cp"]);
     let indexed = numbered('p').prop_map(|path| format!("{path}[0]"));
     prop_oneof![12 => numbered('p'), 1 => own, 1 => indexed].boxed()
 }
@@ -224,7 +224,7 @@ fn rows() -> Text {
         2 => (place(), place()).prop_map(|(one, two)| format!("c.id, {one} AS one, {two} AS two")),
     ];
     let one = (place(), any_of(&["", " ASC", " DESC"])).prop_map(|(place, direction)| place + &direction);
-    let order = prop_oneof![4 => one, 0 => numbered('o')].prop_map(|order| format!(" ORDER BY {order}"));
+    let order = prop_oneof![4 => one, 3 => numbered('o')].prop_map(|order| format!(" ORDER BY {order}"));
     let order = option::weighted(0.5, order).prop_map(Option::unwrap_or_default);
     let limited = prop_oneof![
         3 => Just((String::new(), String::new())),

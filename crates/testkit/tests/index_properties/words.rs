@@ -98,7 +98,8 @@ const NAMES: [&str; 26] = [
 ];
 
 /// Names that mean something to the database.
-const TAKEN: [&str; 10] = ["id", "pk", "sub", "n", "ttl", "_ts", "_rid", "_self", "_etag", "_attachments"];
+const TAKEN: [&str; 11] =
+    ["cp", "id", "pk", "sub", "n", "ttl", "_ts", "_rid", "_self", "_etag", "_attachments"];
 
 /// What documents, policies and queries of a case are made of.
 #[derive(Debug, Clone)]
@@ -161,7 +162,7 @@ pub(crate) fn member(name: &str) -> String {
 /// Any words.
 pub(crate) fn words() -> BoxedStrategy<Words> {
     let path = prop_oneof![6 => vec(0_usize..8, 1), 3 => vec(0_usize..8, 2), 1 => vec(0_usize..8, 3)];
-    (vec(scalar(), 3..9), vec(name(), 2..5), vec(path, 2..5))
+    (vec(scalar(), 2..8), vec(name(), 2..4), vec(path, 2..4))
         .prop_map(|(values, names, paths)| Words { values, names, paths })
         .boxed()
 }

@@ -1,0 +1,397 @@
+//! Batches: many operations on documents, all or nothing, or one by one.
+//!
+//! In: [`BatchOperation`]s. Out: what each of them did, or why not.
+//! Invariants
+//! - A transaction commits once, so its documents share an LSN and a time; an operation sees those before it.
+//! - The documents to answer with are counted before the commit: what was done is never reported as failed.
+//! - Memory is bounded by [`STAGED_BYTES_MAX`], however large the documents are that an operation names.
+//!
+//! Not here: the form of requests and responses, statuses (`wire`, `gateway`).
+
+use crate::documents::{Failure, checked_key, other_id, required, stage_write};
+use crate::{ATTEMPTS_MAX, Account, Conditions, Error, Kind, Link, Patch, WriteMode, WriteOptions};
+use crate::{read_charge, write_charge};
+use astrarium_catalog::container::{Container, Range};
+use astrarium_keys::body::{Body, IndexDirective};
+use astrarium_partition::PartitionKey;
+use astrarium_store::{Incoming, Location, Transaction};
+use std::sync::Arc;
+
+/// Most bytes of documents that one transaction may read and write together.
+const STAGED_BYTES_MAX: usize = 64 << 20;
+/// Microseconds that one transaction may take.
+const BATCH_MICROS_MAX: u64 = 5_000_000;
+/// Bytes that showing a document adds to its text, at most.
+const SHOWN_BYTES: usize = 320;
+
+/// One operation of a batch.
+#[derive(Debug, Clone)]
+pub struct BatchOperation<'a> {
+    /// What to do, or why it cannot be read: the operation then fails in its turn.
+    pub action: Result<BatchAction<'a>, Error>,
+    /// The partition key that the operation names itself.
+    pub partition_key: Option<PartitionKey>,
+    /// What must hold of the present version.
+    pub conditions: Conditions,
+    /// What the client says about indexing the document.
+    pub index_directive: IndexDirective,
+    /// Whether the answer shall show the document; one that is read is always shown.
+    pub is_shown: bool,
+}
+
+/// What an operation of a batch does.
+#[derive(Debug, Clone)]
+pub enum BatchAction<'a> {
+    /// Writes a document of this text.
+    Write(WriteMode<'a>, &'a [u8]),
+    /// Reads the document of this id.
+    Read(&'a str),
+    /// Removes the document of this id.
+    Delete(&'a str),
+    /// Changes parts of the document of this id.
+    Patch(&'a str, Patch),
+}
+
+/// What an operation has done.
+#[derive(Debug, Clone)]
+pub struct Done {
+    /// In a word.
+    pub effect: Effect,
+    /// The document: as read, as written; for a delete what it was.
+    pub body: Body,
+    /// Whether to show the document.
+    pub is_shown: bool,
+    /// Request units.
+    pub charge: f64,
+}
+
+/// What has happened to a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// It is new.
+    Created,
+    /// It has a new version.
+    Changed,
+    /// It is gone.
+    Deleted,
+    /// It was read.
+    Read,
+    /// The reader has this version already.
+    NotModified,
+}
+
+/// How a transaction ended.
+#[derive(Debug, Clone)]
+pub struct BatchOutcome {
+    /// The container, as of the commit.
+    pub container: Arc<Container>,
+    /// The id of the range that served.
+    pub range_id: u32,
+    /// The range's LSN then.
+    pub lsn: u64,
+    /// What each operation did; or which one failed and why, and nothing has happened.
+    pub result: Result<Vec<Done>, (usize, Error)>,
+}
+
+/// How operations ended that do not depend on each other.
+#[derive(Debug, Clone)]
+pub struct BulkOutcome {
+    /// The container, as of the last commit.
+    pub container: Arc<Container>,
+    /// The id of the range that served last.
+    pub range_id: u32,
+    /// That range's LSN then.
+    pub lsn: u64,
+    /// What each operation did; fewer than there are operations if one failed and the rest was not to be tried.
+    pub results: Vec<Result<Done, Error>>,
+}
+
+/// An operation with the partition key that it is meant for.
+type Keyed<'a> = (PartitionKey, &'a BatchOperation<'a>);
+
+impl Account {
+    /// Does all operations in one logical partition, or none. The documents to show may have so many bytes together.
+    pub async fn run_batch(
+        &self,
+        container: &Arc<Container>,
+        partition_key: Option<&PartitionKey>,
+        operations: &[BatchOperation<'_>],
+        shown_bytes_max: usize,
+    ) -> Result<BatchOutcome, Error> {
+        let key = checked_key(&container.definition.partition_key, required(partition_key)?)?;
+        let keyed: Vec<Keyed<'_>> = operations.iter().map(|operation| (key.clone(), operation)).collect();
+        self.transact(container, &keyed, shown_bytes_max).await
+    }
+
+    /// Does operations that may each fail alone. Each needs a partition key, its own or the request's, and it must be in
+    /// the range that the request names.
+    pub async fn run_bulk(
+        &self,
+        container: &Arc<Container>,
+        scope: (Option<&PartitionKey>, Option<u32>),
+        operations: &[BatchOperation<'_>],
+        continues: bool,
+        shown_bytes_max: usize,
+    ) -> Result<BulkOutcome, Error> {
+        let keyed = bulk_keys(container, scope, operations)?;
+        if let Some(outcome) = self.bulk_at_once(container, &keyed, shown_bytes_max).await? {
+            return Ok(outcome);
+        }
+        let (range_id, lsn) = self.position(container, scope.0).await?;
+        let mut outcome = BulkOutcome { container: container.clone(), range_id, lsn, results: Vec::new() };
+        let mut room = shown_bytes_max;
+        for keyed in &keyed {
+            let result = match keyed {
+                Err(error) => Err(error.clone()),
+                Ok(keyed) => self.bulk_one(&mut outcome, keyed, room).await?,
+            };
+            let (failed, shown) = (result.is_err(), result.as_ref().map_or(0, shown_bytes));
+            room = room.saturating_sub(shown);
+            outcome.results.push(result);
+            if failed && !continues {
+                break;
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// Does one operation of many in a transaction of its own.
+    async fn bulk_one(
+        &self,
+        outcome: &mut BulkOutcome,
+        keyed: &Keyed<'_>,
+        room: usize,
+    ) -> Result<Result<Done, Error>, Error> {
+        let single = match self.transact(&outcome.container, std::slice::from_ref(keyed), room).await {
+            Ok(single) => single,
+            // What is done already has to be told, so these end the operation and not the request.
+            Err(error @ (Error::RetryWith | Error::Busy | Error::Timeout(_))) => return Ok(Err(error)),
+            Err(error) => return Err(error),
+        };
+        (outcome.container, outcome.range_id, outcome.lsn) = (single.container, single.range_id, single.lsn);
+        let done = single.result.map_err(|(_, error)| error);
+        Ok(done.and_then(|mut all| all.pop().ok_or_else(|| Error::Bug("an operation without a result".to_owned()))))
+    }
+
+    /// Tries operations of one range as one transaction, which costs one commit instead of many. Nothing comes of it,
+    /// and nothing has happened, if one of them fails.
+    async fn bulk_at_once(
+        &self,
+        container: &Arc<Container>,
+        keyed: &[Result<Keyed<'_>, Error>],
+        shown_bytes_max: usize,
+    ) -> Result<Option<BulkOutcome>, Error> {
+        let all: Option<Vec<Keyed<'_>>> = keyed.iter().map(|keyed| keyed.as_ref().ok().cloned()).collect();
+        let Some(all) = all else { return Ok(None) };
+        let ids: Vec<u32> = all.iter().map(|(key, _)| range_of(container, key).id).collect();
+        if ids.windows(2).any(|pair| pair[0] != pair[1]) {
+            return Ok(None);
+        }
+        match self.transact(container, &all, shown_bytes_max).await {
+            Ok(BatchOutcome { container, range_id, lsn, result: Ok(done) }) => {
+                let results = done.into_iter().map(Ok).collect();
+                Ok(Some(BulkOutcome { container, range_id, lsn, results }))
+            }
+            Ok(_) | Err(Error::RetryWith | Error::Timeout(_) | Error::KeyRangeGone) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Does operations in one transaction, again if somebody else was faster.
+    async fn transact(
+        &self,
+        container: &Arc<Container>,
+        operations: &[Keyed<'_>],
+        shown_bytes_max: usize,
+    ) -> Result<BatchOutcome, Error> {
+        let deadline = self.env().now_micros().saturating_add(BATCH_MICROS_MAX);
+        let mut container = container.clone();
+        for _ in 0..ATTEMPTS_MAX {
+            match self.transact_once(&container, operations, shown_bytes_max, deadline).await {
+                Ok(outcome) => return Ok(outcome),
+                Err(Failure::Lost) => {}
+                Err(Failure::Fenced) => container = self.reload(&container).await?,
+                Err(Failure::Refused(error)) => return Err(error),
+            }
+        }
+        Err(Error::RetryWith)
+    }
+
+    async fn transact_once(
+        &self,
+        container: &Arc<Container>,
+        operations: &[Keyed<'_>],
+        shown_bytes_max: usize,
+        deadline: u64,
+    ) -> Result<BatchOutcome, Failure> {
+        let (first, _) = operations.first().ok_or_else(|| Error::invalid("There are no operations."))?;
+        let range = range_of(container, first);
+        let mut transaction = self.begin(container, range, self.engine().snapshot()).await?;
+        let (mut all, mut shown, mut staged) = (Vec::with_capacity(operations.len()), 0, 0);
+        let mut failed = None;
+        for (index, keyed) in operations.iter().enumerate() {
+            if self.env().now_micros() > deadline {
+                let message = "The batch takes longer than a batch may take.";
+                return Err(Error::Timeout(message.to_owned()).into());
+            }
+            match self.stage(&mut transaction, container, range, keyed).await {
+                Ok(done) => {
+                    shown += shown_bytes(&done);
+                    staged += done.body.text().len();
+                    all.push(done);
+                }
+                Err(Failure::Refused(error)) if is_of_operation(&error) => failed = Some((index, error)),
+                Err(failure) => return Err(failure),
+            }
+            if failed.is_none() && staged > STAGED_BYTES_MAX {
+                failed = Some((index, Error::TooLarge));
+            } else if failed.is_none() && shown > shown_bytes_max {
+                // The service blames the last operation, whichever it was.
+                failed = Some((operations.len() - 1, Error::ResponseTooLarge));
+            }
+            if failed.is_some() {
+                break;
+            }
+        }
+        let (lsn, result) = match failed {
+            Some(failed) => (self.range_lsn(range).await?, Err(failed)),
+            None => (self.commit_if_changed(transaction, range).await?, Ok(all)),
+        };
+        Ok(BatchOutcome { container: container.clone(), range_id: range.id, lsn, result })
+    }
+
+    async fn commit_if_changed(&self, transaction: Transaction<'_>, range: &Range) -> Result<u64, Failure> {
+        match transaction.into_batch() {
+            Some(batch) => Ok(self.engine().commit(batch).await?.0),
+            None => Ok(self.range_lsn(range).await?),
+        }
+    }
+
+    /// Adds one operation to a transaction.
+    async fn stage(
+        &self,
+        transaction: &mut Transaction<'_>,
+        container: &Container,
+        range: &Range,
+        (key, operation): &Keyed<'_>,
+    ) -> Result<Done, Failure> {
+        check_own_key(container, key, operation)?;
+        if range_of(container, key).id != range.id {
+            return Err(Error::KeyRangeGone.into());
+        }
+        let place = |id: &str| Location::of(container, key, id).key;
+        let options = WriteOptions {
+            partition_key: Some(key),
+            conditions: &operation.conditions,
+            index_directive: operation.index_directive,
+        };
+        let staged = match operation.action.as_ref().map_err(Error::clone)? {
+            BatchAction::Read(id) => {
+                let body = transaction.read(&place(id)).await?.ok_or(Error::NotFound)?.clone();
+                return Ok(read_done(&operation.conditions, body)?);
+            }
+            BatchAction::Delete(id) => {
+                let key = place(id);
+                let header = transaction.read(&key).await?.ok_or(Error::NotFound)?.header;
+                operation.conditions.check_write(header.etag, header.timestamp)?;
+                let body = transaction.remove(&key).await?.ok_or(Error::NotFound)?;
+                let charge = write_charge(body.text().len());
+                return Ok(Done { effect: Effect::Deleted, body, is_shown: false, charge });
+            }
+            BatchAction::Patch(id, patch) => {
+                self.stage_patch(transaction, container, &place(id), patch, options).await?
+            }
+            BatchAction::Write(mode, text) => {
+                let incoming = checked_document(container, key, *mode, text)?;
+                let place = place(&incoming.id);
+                stage_write(transaction, &place, *mode, incoming, options).await?
+            }
+        };
+        let effect = if staged.created { Effect::Created } else { Effect::Changed };
+        Ok(Done { effect, body: staged.body, is_shown: operation.is_shown, charge: staged.charge })
+    }
+}
+
+/// The partition key of each operation; refuses the whole if one is outside of the range that the request names.
+fn bulk_keys<'a>(
+    container: &Container,
+    (request_key, range_id): (Option<&PartitionKey>, Option<u32>),
+    operations: &'a [BatchOperation<'a>],
+) -> Result<Vec<Result<Keyed<'a>, Error>>, Error> {
+    if range_id.is_some_and(|id| container.ranges.iter().all(|range| range.id != id)) {
+        return Err(Error::KeyRangeGone);
+    }
+    let definition = &container.definition.partition_key;
+    let keyed = |operation: &'a BatchOperation<'a>| {
+        let key = required(operation.partition_key.as_ref().or(request_key));
+        let key = key.and_then(|key| checked_key(definition, key));
+        match (&key, range_id) {
+            (Ok(key), Some(id)) if range_of(container, key).id != id => Err(Error::KeyRangeGone),
+            _ => Ok(key.map(|key| (key, operation))),
+        }
+    };
+    operations.iter().map(keyed).collect()
+}
+
+fn range_of<'a>(container: &'a Container, key: &PartitionKey) -> &'a Range {
+    container.range_of(&container.definition.partition_key.effective(key))
+}
+
+/// An operation's own key must be the one of the request.
+fn check_own_key(
+    container: &Container,
+    key: &PartitionKey,
+    operation: &BatchOperation<'_>,
+) -> Result<(), Error> {
+    let Some(own) = &operation.partition_key else { return Ok(()) };
+    if checked_key(&container.definition.partition_key, own)? == *key {
+        return Ok(());
+    }
+    let message =
+        "One or more operations within the batch request have a different partition key value than the request.";
+    Err(Error::invalid(message))
+}
+
+/// A document of a batch: of the right partition, and the one that a replace names.
+fn checked_document(
+    container: &Container,
+    key: &PartitionKey,
+    mode: WriteMode<'_>,
+    text: &[u8],
+) -> Result<Incoming, Error> {
+    let incoming = Incoming::parse(&container.definition, text)?;
+    if checked_key(&container.definition.partition_key, &incoming.partition)? != *key {
+        return Err(Error::PartitionKeyMismatch);
+    }
+    match mode {
+        WriteMode::Replace(Link::Name(id)) if id != incoming.id => Err(other_id()),
+        _ => Ok(incoming),
+    }
+}
+
+/// A read under conditions. In a batch the service takes an etag that matches for "not modified", whichever condition
+/// names it.
+fn read_done(conditions: &Conditions, body: Body) -> Result<Done, Error> {
+    let (stamp, timestamp) = (body.header.etag, body.header.timestamp);
+    let if_match = conditions.if_match.as_ref().map(|condition| condition.matches(stamp, timestamp));
+    if if_match == Some(false) {
+        return Err(Error::PreconditionFailed);
+    }
+    let is_known = if_match == Some(true) || conditions.is_not_modified(stamp, timestamp);
+    let effect = if is_known { Effect::NotModified } else { Effect::Read };
+    let charge = read_charge(body.text().len());
+    Ok(Done { effect, body, is_shown: !is_known, charge })
+}
+
+fn shown_bytes(done: &Done) -> usize {
+    if done.is_shown { done.body.text().len() + SHOWN_BYTES } else { 0 }
+}
+
+/// Whether an error says something about one operation, and not about the request or the server.
+fn is_of_operation(error: &Error) -> bool {
+    let is_of_request = matches!(
+        error,
+        Error::ContainerRecreated | Error::OwnerNotFound | Error::KeyRangeGone | Error::RetryWith
+    );
+    matches!(error.kind(), Kind::Request | Kind::Conflict) && !is_of_request
+}

@@ -1,0 +1,129 @@
+//! Patch: small changes of one document, computed and written in one transaction.
+//!
+//! In: a [`Patch`] and the document's name. Out: the document as it is then.
+//! The checks come in the service's order: targets, existence, etag, condition, operations, and then those of every
+//! document that is written. The outcome is computed anew on each new snapshot, so no concurrent change is lost.
+//! Not here: how operations change a text (`value::patch`), the form of the request (`wire`).
+
+use crate::documents::{Failure, Staged, checked_key, stage_write};
+use crate::{ATTEMPTS_MAX, Account, DocumentLink, Error, Limits, Link, Outcome, Query, WriteMode, WriteOptions};
+use astrarium_catalog::container::Container;
+use astrarium_keys::body::Body;
+use astrarium_store::incoming::SYSTEM_PROPERTIES;
+use astrarium_store::{Incoming, Location, Transaction, push_document};
+use astrarium_value::json::seek;
+use astrarium_value::patch::{self, Operation};
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// The price of one operation of a patch, beside that of the write.
+const OPERATION_CHARGE: f64 = 0.4;
+/// Microseconds that a condition may take.
+const CONDITION_MICROS_MAX: u64 = 5_000_000;
+
+/// Changes of one document, and what must be true of it before.
+#[derive(Debug, Clone)]
+pub struct Patch {
+    condition: Option<Query>,
+    operations: Vec<Operation>,
+}
+
+impl Patch {
+    /// Takes a condition such as `from c where c.a = 1`, and the operations.
+    pub fn new(condition: Option<&str>, operations: Vec<Operation>) -> Result<Patch, Error> {
+        let condition = condition.map(parse_condition).transpose()?;
+        Ok(Patch { condition, operations })
+    }
+}
+
+/// A condition is the end of a query, with or without the name of its source.
+fn parse_condition(text: &str) -> Result<Query, Error> {
+    let text = text.trim();
+    let is_filter = text.get(..5).is_some_and(|word| word.eq_ignore_ascii_case("where"));
+    let source = if is_filter { "FROM c " } else { "" };
+    Query::parse(&format!("SELECT VALUE 1 {source}{text}"), Vec::new())
+}
+
+impl Account {
+    /// Changes parts of a document.
+    pub async fn patch_document(
+        &self,
+        container: &Arc<Container>,
+        link: DocumentLink<'_>,
+        patch: &Patch,
+        options: WriteOptions<'_>,
+    ) -> Result<Outcome, Error> {
+        let mut container = container.clone();
+        for _ in 0..ATTEMPTS_MAX {
+            match self.patch_once(&container, link, patch, options).await {
+                Ok(outcome) => return Ok(outcome),
+                Err(Failure::Lost) => {}
+                Err(Failure::Fenced) => container = self.reload(&container).await?,
+                Err(Failure::Refused(error)) => return Err(error),
+            }
+        }
+        Err(Error::RetryWith)
+    }
+
+    async fn patch_once(
+        &self,
+        container: &Arc<Container>,
+        link: DocumentLink<'_>,
+        patch: &Patch,
+        options: WriteOptions<'_>,
+    ) -> Result<Outcome, Failure> {
+        let snapshot = self.engine().snapshot();
+        let location = self.locate(&*snapshot, container, link, options.partition_key).await?;
+        let mut transaction = self.begin(container, location.range, snapshot).await?;
+        let staged = self.stage_patch(&mut transaction, container, &location.key, patch, options).await?;
+        let lsn = self.commit(transaction).await?;
+        Ok(Outcome {
+            container: container.clone(),
+            range_id: location.range.id,
+            lsn,
+            body: staged.body.committed_at(lsn),
+            created: false,
+            charge: staged.charge,
+        })
+    }
+
+    /// Adds the outcome of a patch to a transaction.
+    pub(crate) async fn stage_patch(
+        &self,
+        transaction: &mut Transaction<'_>,
+        container: &Container,
+        key: &Bytes,
+        patch: &Patch,
+        options: WriteOptions<'_>,
+    ) -> Result<Staged, Failure> {
+        let definition = &container.definition;
+        patch::check_targets(&patch.operations, &SYSTEM_PROPERTIES, &definition.partition_key.paths)
+            .map_err(Error::from)?;
+        let old = transaction.read(key).await?.ok_or(Error::NotFound)?.clone();
+        options.conditions.check_write(old.header.etag, old.header.timestamp)?;
+        self.check_condition(container, &old, patch).await?;
+        let text = patch::apply(old.text(), &patch.operations).map_err(Error::from)?;
+        let incoming = Incoming::parse(definition, &text).map_err(Error::from)?;
+        let partition = checked_key(&definition.partition_key, &incoming.partition)?;
+        if Location::of(container, &partition, &incoming.id).key != *key {
+            let message = "Invalid patch request: the patch would change the document's id or partition key.";
+            return Err(Error::invalid(message).into());
+        }
+        let id = incoming.id.clone();
+        let mode = WriteMode::Replace(Link::Name(&id));
+        let staged = stage_write(transaction, key, mode, incoming, options).await?;
+        let charge = staged.charge + OPERATION_CHARGE * patch.operations.len() as f64;
+        Ok(Staged { charge, ..staged })
+    }
+
+    /// Refuses a document that a patch's condition does not select. The condition sees the system properties too.
+    async fn check_condition(&self, container: &Container, old: &Body, patch: &Patch) -> Result<(), Error> {
+        let Some(condition) = &patch.condition else { return Ok(()) };
+        let mut shown = Vec::new();
+        push_document(container.rid(), old, &mut shown);
+        let limits =
+            Limits { row_count_max: 1, query_micros_max: CONDITION_MICROS_MAX, ..Limits::default() };
+        let is_met = self.selects(container, condition, seek::value(&shown), limits).await?;
+        if is_met { Ok(()) } else { Err(Error::PreconditionFailed) }
+    }
+}

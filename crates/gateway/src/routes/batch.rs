@@ -1,0 +1,194 @@
+//! `POST …/docs` with many operations: transactional batches and bulk requests.
+//!
+//! In: a body as JSON or as binary rows. Out: a result for each operation, in the same form.
+//! Invariant: a response has as many results as the request has operations; what concerns the request as a whole is
+//! refused as any other request is.
+//! Not here: the two forms (`wire`), the transaction (`database`).
+
+use super::documents::{document_text, index_directive, refuse_triggers, returns_minimal};
+use super::patch;
+use crate::answer::Answer;
+use crate::database::partition::PartitionKey;
+use crate::database::{
+    BatchAction, BatchOperation, Conditions, Container, Done, Effect, Error, Link, WriteMode, etag_text,
+    push_document,
+};
+use crate::error::Failure;
+use crate::place::Place;
+use crate::request::{Request, etag_condition};
+use crate::service::Shared;
+use crate::wire::batch::{
+    self, Action, Encoding, FAILED_DEPENDENCY, Operation, OperationResult, RESPONSE_BYTES_MAX,
+};
+use crate::wire::headers;
+use http::StatusCode;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// The least that a failed operation costs.
+const FAILURE_CHARGE: f64 = 1.0;
+
+pub(super) async fn serve(
+    shared: &Shared,
+    request: &Request<'_>,
+    container: &Arc<Container>,
+    partition_key: Option<&PartitionKey>,
+) -> Result<Answer, Failure> {
+    refuse_triggers(request)?;
+    let parsed = batch::parse(&request.body).map_err(|error| Failure::new(error.status(), error.to_string()))?;
+    let minimal = returns_minimal(request);
+    let texts: Vec<Result<Cow<'_, [u8]>, Error>> = parsed.operations.iter().map(text).collect();
+    let operations: Vec<BatchOperation<'_>> = parsed
+        .operations
+        .iter()
+        .zip(&texts)
+        .map(|(sent, text)| operation(sent, text, !(minimal || sent.prefers_minimal)))
+        .collect();
+    let (place, results) = if request.flag(headers::BATCH_ATOMIC) {
+        transaction(shared, container, partition_key, &operations, parsed.encoding).await?
+    } else {
+        bulk(shared, request, container, partition_key, &operations, parsed.encoding).await?
+    };
+    Ok(answer(parsed.encoding, &place, &results))
+}
+
+async fn transaction(
+    shared: &Shared,
+    container: &Arc<Container>,
+    partition_key: Option<&PartitionKey>,
+    operations: &[BatchOperation<'_>],
+    encoding: Encoding,
+) -> Result<(Place, Vec<OperationResult>), Failure> {
+    let outcome =
+        shared.account.run_batch(container, partition_key, operations, RESPONSE_BYTES_MAX).await?;
+    let place = Place { container: outcome.container, range_id: outcome.range_id, lsn: outcome.lsn };
+    let results = match outcome.result {
+        Ok(all) => all.iter().map(|done| success(&place.container, done)).collect(),
+        Err((index, error)) => {
+            batch::failed_transaction(operations.len(), index, &failure(error, encoding))
+        }
+    };
+    Ok((place, results))
+}
+
+async fn bulk(
+    shared: &Shared,
+    request: &Request<'_>,
+    container: &Arc<Container>,
+    partition_key: Option<&PartitionKey>,
+    operations: &[BatchOperation<'_>],
+    encoding: Encoding,
+) -> Result<(Place, Vec<OperationResult>), Failure> {
+    let range_id = request.range_id()?;
+    if range_id.is_none() && partition_key.is_none() {
+        return Err(Failure::bad_request(
+            "A batch that is no transaction needs the header x-ms-documentdb-partitionkeyrangeid or \
+             x-ms-documentdb-partitionkey.",
+        ));
+    }
+    let continues = request.flag(headers::BATCH_CONTINUE_ON_ERROR);
+    let scope = (partition_key, range_id);
+    let outcome =
+        shared.account.run_bulk(container, scope, operations, continues, RESPONSE_BYTES_MAX).await?;
+    let place = Place { container: outcome.container, range_id: outcome.range_id, lsn: outcome.lsn };
+    let mut results: Vec<OperationResult> = outcome
+        .results
+        .into_iter()
+        .map(|result| match result {
+            Ok(done) => success(&place.container, &done),
+            Err(error) => failure(error, encoding),
+        })
+        .collect();
+    results.resize(operations.len(), OperationResult::new(FAILED_DEPENDENCY, 0, 0.0));
+    Ok((place, results))
+}
+
+/// The body of an operation as text; empty where it has none.
+fn text(operation: &Operation) -> Result<Cow<'_, [u8]>, Error> {
+    match &operation.action {
+        Action::Create { body }
+        | Action::Upsert { body }
+        | Action::Replace { body, .. }
+        | Action::Patch { body, .. } => document_text(body).map_err(|failure| Error::Invalid(failure.message)),
+        Action::Read { .. } | Action::Delete { .. } => Ok(Cow::Borrowed(&[])),
+    }
+}
+
+fn operation<'a>(
+    sent: &'a Operation,
+    text: &'a Result<Cow<'_, [u8]>, Error>,
+    is_shown: bool,
+) -> BatchOperation<'a> {
+    let action = text.as_ref().map_err(Error::clone).and_then(|text| {
+        Ok(match &sent.action {
+            Action::Create { .. } => BatchAction::Write(WriteMode::Create, text),
+            Action::Upsert { .. } => BatchAction::Write(WriteMode::Upsert, text),
+            Action::Replace { id, .. } => BatchAction::Write(WriteMode::Replace(Link::Name(id)), text),
+            Action::Read { id } => BatchAction::Read(id),
+            Action::Delete { id } => BatchAction::Delete(id),
+            Action::Patch { id, .. } => BatchAction::Patch(id, patch::parse(text)?),
+        })
+    });
+    let own_key = sent.partition_key.as_deref().map(PartitionKey::parse_header).transpose();
+    let (action, partition_key) = match own_key {
+        Ok(key) => (action, key),
+        Err(error) => (Err(Error::Invalid(format!("The partition key is invalid: {error}."))), None),
+    };
+    BatchOperation {
+        action,
+        partition_key,
+        conditions: Conditions {
+            if_match: sent.if_match.as_deref().and_then(etag_condition),
+            if_none_match: sent.if_none_match.as_deref().and_then(etag_condition),
+        },
+        index_directive: index_directive(sent.indexing_directive.as_deref()),
+        is_shown,
+    }
+}
+
+fn success(container: &Container, done: &Done) -> OperationResult {
+    let status = match done.effect {
+        Effect::Created => 201,
+        Effect::Changed | Effect::Read => 200,
+        Effect::Deleted => 204,
+        Effect::NotModified => 304,
+    };
+    let header = &done.body.header;
+    let etag = (done.effect != Effect::Deleted).then(|| etag_text(header.etag, header.timestamp));
+    let body = done.is_shown.then(|| {
+        let mut json = Vec::new();
+        push_document(container.rid(), &done.body, &mut json);
+        json
+    });
+    OperationResult { etag, body, ..OperationResult::new(status, 0, done.charge) }
+}
+
+/// The result of an operation that failed. Only the binary form has room for the reason: clients of the other one would
+/// take it for the item.
+fn failure(error: Error, encoding: Encoding) -> OperationResult {
+    let failure = Failure::from(error);
+    let body = match encoding {
+        Encoding::Json => None,
+        Encoding::HybridRow => Some(failure.answer("").body.to_vec()),
+    };
+    let wait = failure.retry_after_ms.and_then(|milliseconds| u32::try_from(milliseconds).ok());
+    OperationResult {
+        body,
+        retry_after_milliseconds: wait,
+        ..OperationResult::new(failure.status, failure.substatus, FAILURE_CHARGE)
+    }
+}
+
+fn answer(encoding: Encoding, place: &Place, results: &[OperationResult]) -> Answer {
+    let mut answer = Answer::content(encoding.content_type(), encoding.write(results));
+    let status = StatusCode::from_u16(batch::response_status(results));
+    answer.status = status.unwrap_or(StatusCode::MULTI_STATUS);
+    answer.set_charge(batch::total_charge(results));
+    place.set_headers(&mut answer);
+    if results.iter().any(OperationResult::is_failure) {
+        // One client tells by these whether all went well.
+        answer.headers.remove(headers::CONTENT_PATH);
+        answer.headers.remove(headers::ALT_CONTENT_PATH);
+    }
+    answer
+}
