@@ -26,7 +26,7 @@ fn main() {
     let step: usize = std::env::args().nth(1).and_then(|s| s.parse().ok()).unwrap_or(9973);
     let top: usize = std::env::args().nth(2).and_then(|s| s.parse().ok()).unwrap_or(8_000_000);
     let mut n = 0u64;
-    for (index, lines) in sources.iter().enumerate() {
+    for (index, lines) in sources.iter().enumerate().skip(std::env::args().nth(3).and_then(|s| s.parse().ok()).unwrap_or(0)) {
         let body: String = lines.iter().map(|l| format!("try {{ {l}; }} catch (e) {{ caught = e; }} ")).collect();
         let source: Arc<str> = format!("var keep=[],m,st,w,o,s,f64,b,ps,syms,caught; function f() {{ {body} {body} }}").into();
         let (mut ok, mut bad) = (0, 0);
