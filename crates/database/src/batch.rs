@@ -49,7 +49,7 @@ pub enum BatchAction<'a> {
     /// Removes the document of this id.
     Delete(&'a str),
     /// Changes parts of the document of this id.
-    Patch(&'a str, Patch),
+    Patch(&'a str, Box<Patch>),
 }
 
 /// What an operation has done.
@@ -143,7 +143,7 @@ impl Account {
         for keyed in &keyed {
             let result = match keyed {
                 Err(error) => Err(error.clone()),
-                Ok(keyed) => self.bulk_one(&mut outcome, keyed, room).await?,
+                Ok(keyed) => self.bulk_one(&mut outcome, keyed, room).await,
             };
             let (failed, shown) = (result.is_err(), result.as_ref().map_or(0, shown_bytes));
             room = room.saturating_sub(shown);
@@ -155,22 +155,18 @@ impl Account {
         Ok(outcome)
     }
 
-    /// Does one operation of many in a transaction of its own.
+    /// Does one operation of many in a transaction of its own. Whatever fails ends the operation and not the request,
+    /// since what is done already has to be told.
     async fn bulk_one(
         &self,
         outcome: &mut BulkOutcome,
         keyed: &Keyed<'_>,
         room: usize,
-    ) -> Result<Result<Done, Error>, Error> {
-        let single = match self.transact(&outcome.container, std::slice::from_ref(keyed), room).await {
-            Ok(single) => single,
-            // What is done already has to be told, so these end the operation and not the request.
-            Err(error @ (Error::RetryWith | Error::Busy | Error::Timeout(_))) => return Ok(Err(error)),
-            Err(error) => return Err(error),
-        };
+    ) -> Result<Done, Error> {
+        let single = self.transact(&outcome.container, std::slice::from_ref(keyed), room).await?;
         (outcome.container, outcome.range_id, outcome.lsn) = (single.container, single.range_id, single.lsn);
-        let done = single.result.map_err(|(_, error)| error);
-        Ok(done.and_then(|mut all| all.pop().ok_or_else(|| Error::Bug("an operation without a result".to_owned()))))
+        let mut all = single.result.map_err(|(_, error)| error)?;
+        all.pop().ok_or_else(|| Error::Bug("an operation without a result".to_owned()))
     }
 
     /// Tries operations of one range as one transaction, which costs one commit instead of many. Nothing comes of it,
@@ -347,8 +343,7 @@ fn check_own_key(
     if checked_key(&container.definition.partition_key, own)? == *key {
         return Ok(());
     }
-    let message =
-        "One or more operations within the batch request have a different partition key value than the request.";
+    let message = "One or more operations within the batch request have a different partition key value than the request.";
     Err(Error::invalid(message))
 }
 

@@ -139,7 +139,8 @@ impl Account {
             self.check_same_document(&*snapshot, write, link, &incoming, &location).await?;
         }
         let mut transaction = self.begin(write.container, location.range, snapshot).await?;
-        let staged = stage_write(&mut transaction, &location.key, write.mode, incoming, write.options).await?;
+        let staged =
+            stage_write(&mut transaction, &location.key, write.mode, incoming, write.options).await?;
         let lsn = self.commit(transaction).await?;
         Ok(Outcome {
             container: write.container.clone(),

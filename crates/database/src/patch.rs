@@ -6,7 +6,9 @@
 //! Not here: how operations change a text (`value::patch`), the form of the request (`wire`).
 
 use crate::documents::{Failure, Staged, checked_key, stage_write};
-use crate::{ATTEMPTS_MAX, Account, DocumentLink, Error, Limits, Link, Outcome, Query, WriteMode, WriteOptions};
+use crate::{
+    ATTEMPTS_MAX, Account, DocumentLink, Error, Limits, Link, Outcome, Query, WriteMode, WriteOptions,
+};
 use astrarium_catalog::container::Container;
 use astrarium_keys::body::Body;
 use astrarium_store::incoming::SYSTEM_PROPERTIES;
@@ -121,9 +123,8 @@ impl Account {
         let Some(condition) = &patch.condition else { return Ok(()) };
         let mut shown = Vec::new();
         push_document(container.rid(), old, &mut shown);
-        let limits =
-            Limits { row_count_max: 1, query_micros_max: CONDITION_MICROS_MAX, ..Limits::default() };
-        let is_met = self.selects(container, condition, seek::value(&shown), limits).await?;
-        if is_met { Ok(()) } else { Err(Error::PreconditionFailed) }
+        let limits = Limits { row_count_max: 1, query_micros_max: CONDITION_MICROS_MAX, ..Limits::default() };
+        let page = self.query_values(vec![seek::value(&shown)], condition, None, limits).await?;
+        if page.rows.is_empty() { Err(Error::PreconditionFailed) } else { Ok(()) }
     }
 }

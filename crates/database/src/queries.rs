@@ -152,7 +152,11 @@ impl Account {
         check_mergeable(&container, query, &plan, scope)?;
         let range = serving_range(&container, &input)?;
         let lsn = self.range_lsn(range).await?;
-        let runtime = self.runtime(spatial_mode(&container));
+        let spatial_mode = match container.definition.geospatial {
+            Geospatial::Geography => SpatialMode::Geography,
+            Geospatial::Geometry => SpatialMode::Geometry,
+        };
+        let runtime = self.runtime(spatial_mode);
         let page = run(&runtime, &plan, input, resume, limits).await?;
         let output = page.rows.iter().map(Vec::len).sum();
         let charge = query_charge(first, page.index_entries, page.documents, page.document_bytes, output);
@@ -205,22 +209,6 @@ impl Account {
         Ok(QueryPage { rows: page.rows, resume: page.resume, charge: 1.0, ..QueryPage::default() })
     }
 
-    /// Whether a query gives a row for one document of a container, at hand as a value.
-    pub(crate) async fn selects(
-        &self,
-        container: &Container,
-        query: &Query,
-        document: Value,
-        limits: Limits,
-    ) -> Result<bool, Error> {
-        let plan = query.plan(Catalog { container: Some(&container.definition) })?;
-        let input =
-            if innermost(&plan).reads_documents() { Input::Values(vec![document]) } else { Input::Nothing };
-        let runtime = self.runtime(spatial_mode(container));
-        let page = run(&runtime, &plan, input, None, limits).await?;
-        Ok(!page.rows.is_empty())
-    }
-
     /// Whether a container is as it was loaded.
     async fn is_current(&self, container: &Container) -> Result<bool, Error> {
         for range in &container.ranges {
@@ -266,13 +254,6 @@ impl Account {
         };
         let index = self.index_plan(container, plan)?.map(Box::new);
         Ok(Input::Container(self.reader(container), scope, index))
-    }
-}
-
-fn spatial_mode(container: &Container) -> SpatialMode {
-    match container.definition.geospatial {
-        Geospatial::Geography => SpatialMode::Geography,
-        Geospatial::Geometry => SpatialMode::Geometry,
     }
 }
 

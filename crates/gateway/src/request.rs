@@ -82,7 +82,10 @@ impl Request<'_> {
     }
 
     fn condition(&self, name: &str) -> Option<EtagCondition> {
-        etag_condition(self.header(name)?)
+        Some(match Condition::parse(self.header(name)?)? {
+            Condition::Any => EtagCondition::Any,
+            Condition::Etags(etags) => EtagCondition::OneOf(etags.iter().map(str::to_owned).collect()),
+        })
     }
 
     pub(crate) fn partition_key(&self) -> Result<Option<PartitionKey>, Failure> {
@@ -137,14 +140,6 @@ impl Request<'_> {
         };
         Ok(PageLimit { count_max, bytes_max: PAGE_BYTES_MAX })
     }
-}
-
-/// What an etag must be, from the text of a header or of an operation in a batch.
-pub(crate) fn etag_condition(text: &str) -> Option<EtagCondition> {
-    Some(match Condition::parse(text)? {
-        Condition::Any => EtagCondition::Any,
-        Condition::Etags(etags) => EtagCondition::OneOf(etags.iter().map(str::to_owned).collect()),
-    })
 }
 
 /// A piece of client text that is safe and short enough to repeat in a message.

@@ -301,7 +301,8 @@ impl Run<'_> {
         if self.state.is_late() {
             return self.timeout();
         }
-        if self.state.quota.is_exceeded() {
+        // Asked this way garbage does not count.
+        if self.state.must_stop() && self.state.quota.is_exceeded() {
             return Error::Exception(Thrown::out_of_memory().into_exception());
         }
         if let Some(aborted) = self.state.take_aborted() {

@@ -161,7 +161,7 @@ impl SessionWork {
             return Err(timeout(&script.name, &self.limits));
         }
         let thrown = match result {
-            _ if sandbox.state.quota.is_exceeded() => Thrown::out_of_memory(),
+            _ if sandbox.state.must_stop() => Thrown::out_of_memory(),
             Ok(value) => return Ok(value),
             Err(Failed::Known(error)) => return Err(error),
             Err(Failed::Engine(error)) => caught(ctx, sandbox, &error),

@@ -88,6 +88,8 @@ impl Sandbox {
         let state = Rc::new(State::new(stop.clone(), Rc::clone(&quota)));
         let runtime = Runtime::new_with_alloc(LimitedAllocator::new(stop, Rc::clone(&quota)))?;
         runtime.set_max_stack_size(limits.stack_bytes_max);
+        // Never by itself: `memory` says why.
+        runtime.set_gc_threshold(usize::MAX);
         let own = Rc::clone(&state);
         runtime.set_interrupt_handler(Some(Box::new(move || own.must_stop())));
         let own = Rc::clone(&state);
@@ -96,6 +98,7 @@ impl Sandbox {
         })));
         let context = Context::custom::<Language>(&runtime)?;
         let hooks = context.with(|ctx| load_api(&ctx, &state, purpose))?;
+        state.collect_with(collector(&context));
         quota.limit_growth(limits.memory_bytes_max);
         Ok(Sandbox { hooks, context, state, _runtime: runtime })
     }
@@ -129,6 +132,19 @@ impl Drop for Sandbox {
         drop(self.state.complete());
         self.state.clear();
     }
+}
+
+/// Collects garbage while the engine is at work, between two steps of it.
+fn collector(context: &Context) -> Box<dyn Fn()> {
+    let runtime = context.get_runtime_ptr();
+    Box::new(move || {
+        #[expect(unsafe_code, reason = "the safe call needs the engine's lock, which whoever runs a script holds")]
+        // SAFETY: `State` calls this on the engine's thread while it is alive, from the engine's callbacks or between two
+        // calls of it: there all reference counts are right, and a collection is allowed.
+        unsafe {
+            rquickjs::qjs::JS_RunGC(runtime);
+        }
+    })
 }
 
 fn load_api(ctx: &Ctx<'_>, state: &Rc<State>, purpose: Purpose) -> rquickjs::Result<SavedHooks> {

@@ -10,16 +10,17 @@ use super::patch;
 use crate::answer::Answer;
 use crate::database::partition::PartitionKey;
 use crate::database::{
-    BatchAction, BatchOperation, Conditions, Container, Done, Effect, Error, Link, WriteMode, etag_text,
-    push_document,
+    BatchAction, BatchOperation, Conditions, Container, Done, Effect, Error, EtagCondition, Link, WriteMode,
+    etag_text, push_document,
 };
 use crate::error::Failure;
 use crate::place::Place;
-use crate::request::{Request, etag_condition};
+use crate::request::Request;
 use crate::service::Shared;
 use crate::wire::batch::{
     self, Action, Encoding, FAILED_DEPENDENCY, Operation, OperationResult, RESPONSE_BYTES_MAX,
 };
+use crate::wire::condition::Condition;
 use crate::wire::headers;
 use http::StatusCode;
 use std::borrow::Cow;
@@ -35,7 +36,8 @@ pub(super) async fn serve(
     partition_key: Option<&PartitionKey>,
 ) -> Result<Answer, Failure> {
     refuse_triggers(request)?;
-    let parsed = batch::parse(&request.body).map_err(|error| Failure::new(error.status(), error.to_string()))?;
+    let parsed =
+        batch::parse(&request.body).map_err(|error| Failure::new(error.status(), error.to_string()))?;
     let minimal = returns_minimal(request);
     let texts: Vec<Result<Cow<'_, [u8]>, Error>> = parsed.operations.iter().map(text).collect();
     let operations: Vec<BatchOperation<'_>> = parsed
@@ -59,14 +61,11 @@ async fn transaction(
     operations: &[BatchOperation<'_>],
     encoding: Encoding,
 ) -> Result<(Place, Vec<OperationResult>), Failure> {
-    let outcome =
-        shared.account.run_batch(container, partition_key, operations, RESPONSE_BYTES_MAX).await?;
+    let outcome = shared.account.run_batch(container, partition_key, operations, RESPONSE_BYTES_MAX).await?;
     let place = Place { container: outcome.container, range_id: outcome.range_id, lsn: outcome.lsn };
     let results = match outcome.result {
         Ok(all) => all.iter().map(|done| success(&place.container, done)).collect(),
-        Err((index, error)) => {
-            batch::failed_transaction(operations.len(), index, &failure(error, encoding))
-        }
+        Err((index, error)) => batch::failed_transaction(operations.len(), index, &failure(error, encoding)),
     };
     Ok((place, results))
 }
@@ -109,7 +108,9 @@ fn text(operation: &Operation) -> Result<Cow<'_, [u8]>, Error> {
         Action::Create { body }
         | Action::Upsert { body }
         | Action::Replace { body, .. }
-        | Action::Patch { body, .. } => document_text(body).map_err(|failure| Error::Invalid(failure.message)),
+        | Action::Patch { body, .. } => {
+            document_text(body).map_err(|failure| Error::Invalid(failure.message))
+        }
         Action::Read { .. } | Action::Delete { .. } => Ok(Cow::Borrowed(&[])),
     }
 }
@@ -126,7 +127,7 @@ fn operation<'a>(
             Action::Replace { id, .. } => BatchAction::Write(WriteMode::Replace(Link::Name(id)), text),
             Action::Read { id } => BatchAction::Read(id),
             Action::Delete { id } => BatchAction::Delete(id),
-            Action::Patch { id, .. } => BatchAction::Patch(id, patch::parse(text)?),
+            Action::Patch { id, .. } => BatchAction::Patch(id, Box::new(patch::parse(text)?)),
         })
     });
     let own_key = sent.partition_key.as_deref().map(PartitionKey::parse_header).transpose();
@@ -144,6 +145,14 @@ fn operation<'a>(
         index_directive: index_directive(sent.indexing_directive.as_deref()),
         is_shown,
     }
+}
+
+/// A condition of one operation, read as the header of that name is.
+fn etag_condition(text: &str) -> Option<EtagCondition> {
+    Some(match Condition::parse(text)? {
+        Condition::Any => EtagCondition::Any,
+        Condition::Etags(etags) => EtagCondition::OneOf(etags.iter().map(str::to_owned).collect()),
+    })
 }
 
 fn success(container: &Container, done: &Done) -> OperationResult {
@@ -191,4 +200,29 @@ fn answer(encoding: Encoding, place: &Place, results: &[OperationResult]) -> Ans
         answer.headers.remove(headers::ALT_CONTENT_PATH);
     }
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::hybrid_row::read_results;
+
+    #[track_caller]
+    fn check(error: Error, status: i32, substatus: i32, fragment: &str) {
+        assert_eq!(failure(error.clone(), Encoding::Json).body, None, "an item's place");
+        let bytes = Encoding::HybridRow.write(&[failure(error, Encoding::HybridRow)]);
+        let rows: Vec<_> = read_results(&bytes).collect::<Result<_, _>>().expect("rows of our own");
+        let [row] = rows.as_slice() else { panic!("{} rows", rows.len()) };
+        assert_eq!((row.status_code, row.sub_status_code), (status, substatus));
+        let body = String::from_utf8_lossy(row.resource_body.unwrap_or_default());
+        assert!(body.contains(fragment), "{fragment} in {body}");
+    }
+
+    #[test]
+    fn failures_tell_the_reason_in_rows_only() {
+        check(Error::Exists, 409, 0, "already exists");
+        check(Error::PartitionKeyMismatch, 400, 1001, "Partition key provided");
+        check(Error::ResponseTooLarge, 413, 3402, "RequestEntityTooLarge");
+        check(Error::Busy, 429, 3200, "TooManyRequests");
+    }
 }

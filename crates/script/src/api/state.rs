@@ -22,6 +22,8 @@ type Rejection = (Persistent<Value<'static>>, Persistent<Value<'static>>);
 pub(crate) struct State {
     pub(crate) stop: Stop,
     pub(crate) quota: Rc<Quota>,
+    /// Collects garbage; called only where the engine has called out, or is at rest.
+    collect: RefCell<Option<Box<dyn Fn()>>>,
     deadline: RefCell<Option<Deadline>>,
     env: RefCell<Option<Env>>,
     host: RefCell<Option<Box<dyn Host>>>,
@@ -56,6 +58,7 @@ impl State {
         State {
             stop,
             quota,
+            collect: RefCell::new(None),
             deadline: RefCell::new(None),
             env: RefCell::new(None),
             host: RefCell::new(None),
@@ -76,8 +79,18 @@ impl State {
         self.log.replace(Log { enabled, bytes_max: start.log_bytes_max.unwrap_or(0), text: String::new() });
     }
 
-    /// Whether the interpreter has to give up at once.
+    pub(crate) fn collect_with(&self, collect: Box<dyn Fn()>) {
+        self.collect.replace(Some(collect));
+    }
+
+    /// Whether the interpreter has to give up at once. Asked by the engine as it goes, and by all that it calls.
     pub(crate) fn must_stop(&self) -> bool {
+        if self.quota.wants_collection()
+            && let Some(collect) = &*self.collect.borrow()
+        {
+            collect();
+            self.quota.note_collection();
+        }
         self.ending.get() || self.quota.is_exceeded() || self.is_late()
     }
 
@@ -191,6 +204,7 @@ impl State {
 
     /// Lets go of every value of the engine, which must not outlive it.
     pub(crate) fn clear(&self) {
+        self.collect.take();
         self.rejections.take();
         self.aborted.take();
     }

@@ -4,6 +4,9 @@
 //! are given beyond it, because refusing those could hit the engine at any point of its work, and not every point is
 //! prepared for that: a sandbox over its limit is ended instead, at the next question whether to go on. Only far beyond
 //! the limit, where that question was not asked for long, is everything refused.
+//! Garbage, which is circles of objects only, is not collected where the engine would do it, inside an allocation: an
+//! allocation that fails makes an error object, and collecting in the middle of what failed ends in a crash. It is
+//! collected where the engine asks whether to go on.
 //! The switch: the engine asks whether it should stop only while it interprets. A loop that sorts or joins long arrays
 //! spends its time in native code, between such questions; that code needs large pieces of memory, so refusing them ends
 //! such loops soon after the deadline.
@@ -18,6 +21,9 @@ use std::rc::Rc;
 /// 4 KiB.
 const LARGE_BYTES: usize = 16 << 10;
 
+/// How much memory is let grow before it is worth looking for garbage.
+const COLLECT_BYTES_MIN: usize = 512 << 10;
+
 /// The program's allocator with a limit and a switch.
 pub(super) struct LimitedAllocator {
     stop: Stop,
@@ -31,6 +37,8 @@ pub(crate) struct Quota {
     bytes: Cell<usize>,
     bytes_max: Cell<usize>,
     last_bytes_max: Cell<usize>,
+    /// From how much on it is worth looking for garbage.
+    collect_at: Cell<usize>,
     exceeded: Cell<bool>,
     refused: Cell<bool>,
 }
@@ -42,6 +50,7 @@ impl Quota {
             bytes: Cell::new(0),
             bytes_max: Cell::new(usize::MAX),
             last_bytes_max: Cell::new(usize::MAX),
+            collect_at: Cell::new(usize::MAX),
             exceeded: Cell::new(false),
             refused: Cell::new(false),
         }
@@ -52,9 +61,22 @@ impl Quota {
         let bytes = self.bytes.get();
         self.bytes_max.set(bytes.saturating_add(bytes_max));
         self.last_bytes_max.set(bytes.saturating_add(bytes_max.saturating_mul(2)).saturating_add(8 << 20));
+        self.collect_at.set(bytes.saturating_add(COLLECT_BYTES_MIN));
     }
 
-    /// Whether there ever was more than allowed, so that the sandbox has to end.
+    /// Whether there may be enough garbage to look for it.
+    pub(crate) fn wants_collection(&self) -> bool {
+        self.exceeded.get() || self.bytes.get() > self.collect_at.get()
+    }
+
+    /// What is left after garbage was collected is what counts.
+    pub(crate) fn note_collection(&self) {
+        let bytes = self.bytes.get();
+        self.exceeded.set(bytes > self.bytes_max.get());
+        self.collect_at.set(bytes.saturating_add((bytes / 2).max(COLLECT_BYTES_MIN)));
+    }
+
+    /// Whether there is more than allowed, so that the sandbox has to end.
     pub(crate) fn is_exceeded(&self) -> bool {
         self.exceeded.get()
     }
