@@ -13,6 +13,9 @@ use std::sync::Arc;
 /// Properties that the database gives and no index has.
 const NOT_INDEXED: [&str; 4] = ["_rid", "_self", "_attachments", "_lsn"];
 
+/// Properties that are indexed whatever a policy with an index says.
+const ALWAYS_INDEXED: [&str; 2] = ["id", "_ts"];
+
 /// The included and excluded paths of a container.
 #[derive(Debug)]
 pub(crate) struct Policy {
@@ -63,6 +66,14 @@ impl Policy {
             for path in paths {
                 own.add(path, included);
             }
+        }
+        for name in ALWAYS_INDEXED {
+            let fresh = own.nodes.len();
+            let node = *own.nodes[0].names.entry(Arc::from(name)).or_insert(fresh);
+            if node == fresh {
+                own.nodes.push(PolicyNode::default());
+            }
+            own.nodes[node].value = Some(true);
         }
         own
     }

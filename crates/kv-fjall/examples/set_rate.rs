@@ -137,9 +137,10 @@ fn queries(when: &str, engine: &FjallEngine, documents: u64) -> Outcome<()> {
         Ok(block_on(snapshot.scan_keys(&range, direction, first(limit)))?.keys.len() as u64)
     };
     let family = |term: u64| KeyRange::prefix(&family(term));
-    let cases: [Case<'_>; 8] = [
+    let cases: [Case<'_>; 9] = [
         ("one of a unique text", 1, &|step| walk(prefix(0, any(step)), Direction::Forward, 10)),
         ("one of a unique number", 1, &|step| walk(prefix(3, any(step)), Direction::Forward, 10)),
+        ("none of a unique number", 1, &|step| walk(prefix(3, documents + step), Direction::Forward, 10)),
         ("ten of a common value", 1, &|step| walk(prefix(15, any(step)), Direction::Forward, 10)),
         ("the first ten", 1, &|_| walk(family(3), Direction::Forward, 10)),
         ("the last ten", 1, &|_| walk(family(3), Direction::Backward, 10)),

@@ -21,6 +21,7 @@ mod cache;
 mod control;
 mod cursor;
 mod families;
+mod filter;
 mod group_block;
 mod index;
 mod manifest;

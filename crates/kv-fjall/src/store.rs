@@ -1,4 +1,5 @@
-//! fjall, opened the way we use it: one keyspace for each space, one for our own state, tuned by their shape.
+//! fjall, opened the way we use it: one keyspace for each space, one for what groups change of the set until it is merged
+//! into runs, one for our own state, tuned by their shape.
 //!
 //! In: the engine's folder. Out: a [`Store`] to read from and to write groups to.
 //! Invariants
@@ -8,7 +9,7 @@
 //!   spends no time on it.
 //! - Memtables are small, so that what a kill leaves to replay is small too.
 //!
-//! Not here: what a group holds (`group`), repairing a journal (`recovery`).
+//! Not here: what a group holds (`group`), the runs of the set (`set`), repairing a journal (`recovery`).
 
 use crate::Options;
 use crate::error::reading;

@@ -1,10 +1,11 @@
-//! Turns sorted keys into the blocks, the index and the family sums of a part.
+//! Turns sorted keys into the blocks of a part and what is known of them.
 //!
-//! In: keys, rising strictly, each there or removed. Out: blocks into a [`Sink`], then an [`Index`] and [`Families`].
-//! Memory is bounded by a block and the index.
+//! In: keys, rising strictly, each there or removed. Out: blocks into a [`Sink`], then a [`Summary`].
+//! Memory is bounded by a block, the index and the filter.
 
 use super::block::{BLOCK_BYTES_MAX, BlockBuilder};
 use super::families::{Families, family_of};
+use super::filter::{Filter, FilterBuilder};
 use super::index::{Content, Index};
 use astrarium_kv::Error;
 
@@ -21,6 +22,13 @@ impl Sink for Vec<u8> {
     }
 }
 
+/// What is known of the blocks of a part.
+pub(super) struct Summary {
+    pub(super) index: Index,
+    pub(super) families: Families,
+    pub(super) filter: Filter,
+}
+
 /// A part on its way.
 pub(super) struct PartBuilder<S> {
     pub(super) sink: S,
@@ -30,6 +38,7 @@ pub(super) struct PartBuilder<S> {
     removed_count: u64,
     index: Index,
     families: Families,
+    filter: Option<FilterBuilder>,
     first: Vec<u8>,
     /// The last key of the block before.
     before: Vec<u8>,
@@ -45,9 +54,16 @@ impl<S: Sink> PartBuilder<S> {
             removed_count: 0,
             index: Index::starting_at(start),
             families: Families::default(),
+            filter: None,
             first: Vec::new(),
             before: Vec::new(),
         }
+    }
+
+    /// The same with a filter.
+    pub(super) fn filtered(mut self) -> PartBuilder<S> {
+        self.filter = Some(FilterBuilder::default());
+        self
     }
 
     /// Appends a key, which must be above the last one.
@@ -62,6 +78,9 @@ impl<S: Sink> PartBuilder<S> {
             self.first.extend_from_slice(key);
         }
         self.block.push(key, is_removed);
+        if let Some(filter) = &mut self.filter {
+            filter.push(key);
+        }
         self.families.add(family_of(key)?, if is_removed { -1 } else { 1 });
         self.removed_count += u64::from(is_removed);
         Ok(())
@@ -79,11 +98,12 @@ impl<S: Sink> PartBuilder<S> {
     }
 
     /// The sink with all blocks, and what is known of them. The families are as counted from the keys.
-    pub(super) fn finish(mut self) -> Result<(S, Index, Families), Error> {
+    pub(super) fn finish(mut self) -> Result<(S, Summary), Error> {
         if self.block.entry_count() > 0 {
             self.end_block()?;
         }
         self.index.finish(&self.before);
-        Ok((self.sink, self.index, self.families))
+        let filter = self.filter.map(FilterBuilder::finish).unwrap_or_default();
+        Ok((self.sink, Summary { index: self.index, families: self.families, filter }))
     }
 }

@@ -9,11 +9,13 @@
 //! In: the changes of all batches of a group, in their order. Out: the value, and the part that shares its bytes.
 //! Invariants
 //! - A key named by several batches has the last one's word.
+//! - It has no filter: groups are small, soon merged, and the committer has better things to do.
 //! - The value goes into the group's batch, so the group's checksum in the journal covers it.
 
 use super::block::BlockCursor;
-use super::builder::PartBuilder;
+use super::builder::{PartBuilder, Summary};
 use super::families::{Families, family_of};
+use super::filter::Filter;
 use super::index::{Content, Index};
 use super::part::Part;
 use super::parts::Parts;
@@ -52,7 +54,8 @@ impl GroupBlock {
                 builder.push(next.key, next.is_removed)?;
             }
         }
-        let (blocks, index, counted) = builder.finish()?;
+        let (blocks, summary) = builder.finish()?;
+        let Summary { index, families: counted, filter } = summary;
         let corrections = if index.entry_count() == named.len() as u64 {
             Families::default()
         } else {
@@ -61,7 +64,8 @@ impl GroupBlock {
         let value = encode(&blocks, &index, &corrections);
         let start = value.len() - CHECKSUM_BYTES - blocks.len();
         let image = value.slice(start..start + blocks.len());
-        Ok(Some(GroupBlock { part: Part::in_memory(image, index, families, (group, group)), value }))
+        let summary = Summary { index, families, filter };
+        Ok(Some(GroupBlock { part: Part::in_memory(image, summary, (group, group)), value }))
     }
 
     /// The parts of the set with this one over them.
@@ -104,7 +108,7 @@ fn decode(group: u64, value: &Bytes) -> Option<Result<Part, Error>> {
     let image = value.slice(at..body.len());
     Some(index_blocks(&image, &blocks).map(|(index, counted)| {
         let families = Families::total([&counted, &corrections].into_iter());
-        Part::in_memory(image, index, families, (group, group))
+        Part::in_memory(image, Summary { index, families, filter: Filter::default() }, (group, group))
     }))
 }
 

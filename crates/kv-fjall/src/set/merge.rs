@@ -7,10 +7,9 @@
 //! - The family sums of a merged part are those of its inputs added; at the bottom of the set they are counted anew,
 //!   so that a miscount by a caller does not stay for ever.
 
-use super::builder::{PartBuilder, Sink};
+use super::builder::{PartBuilder, Sink, Summary};
 use super::cursor::{Upwards, Walk};
 use super::families::Families;
-use super::index::Index;
 use super::part::{Part, Reading};
 use super::start::{Start, start_of};
 use astrarium_kv::Error;
@@ -104,7 +103,7 @@ impl<'a, S: Sink> PartMerge<'a, S> {
     ) -> Result<PartMerge<'a, S>, Error> {
         let walks: Result<Vec<_>, _> =
             parts.iter().map(|part| Upwards::seek(part, &[], Reading::Once)).collect();
-        Ok(PartMerge { parts, merge: Merge::new(walks?), builder, is_bottom })
+        Ok(PartMerge { parts, merge: Merge::new(walks?), builder: builder.filtered(), is_bottom })
     }
 
     /// Takes in so many keys; false when all are in.
@@ -119,14 +118,12 @@ impl<'a, S: Sink> PartMerge<'a, S> {
         Ok(true)
     }
 
-    /// The merged part's blocks, index and family sums.
-    pub(super) fn finish(self) -> Result<(S, Index, Families), Error> {
-        let (sink, index, counted) = self.builder.finish()?;
-        let families = if self.is_bottom {
-            counted
-        } else {
-            Families::total(self.parts.iter().map(|part| &part.families))
-        };
-        Ok((sink, index, families))
+    /// The merged part's blocks, and what is known of them.
+    pub(super) fn finish(self) -> Result<(S, Summary), Error> {
+        let (sink, mut summary) = self.builder.finish()?;
+        if !self.is_bottom {
+            summary.families = Families::total(self.parts.iter().map(|part| &part.families));
+        }
+        Ok((sink, summary))
     }
 }

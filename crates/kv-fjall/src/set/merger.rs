@@ -265,11 +265,11 @@ impl Merger {
         while merge.work(KEYS_AT_ONCE)? {
             self.attend(scope)?;
         }
-        let (writer, index, families) = merge.finish()?;
-        if index.block_count() == 0 {
+        let (writer, summary) = merge.finish()?;
+        if summary.index.block_count() == 0 {
             return Ok(None);
         }
-        Ok(Some(writer.finish(index, families, &self.cache)?))
+        Ok(Some(writer.finish(summary, &self.cache)?))
     }
 }
 
@@ -280,8 +280,8 @@ pub(super) fn merge_in_memory(old: &[Arc<Part>], block_bytes: usize) -> Result<P
     let image = Vec::with_capacity(old.iter().map(|part| part.byte_count()).sum::<u64>() as usize);
     let mut merge = PartMerge::new(old, PartBuilder::new(image, 0, block_bytes), false)?;
     merge.work(usize::MAX)?;
-    let (mut image, index, families) = merge.finish()?;
+    let (mut image, summary) = merge.finish()?;
     image.shrink_to_fit();
     let groups = (oldest.unwrap_or_default().0, newest.unwrap_or_default().1);
-    Ok(Part::in_memory(image.into(), index, families, groups))
+    Ok(Part::in_memory(image.into(), summary, groups))
 }

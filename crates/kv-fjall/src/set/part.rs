@@ -7,7 +7,9 @@
 //! Not here: walking the keys (`cursor`), the list (`parts`).
 
 use super::block::BlockCursor;
+use super::builder::Summary;
 use super::families::Families;
+use super::filter::Filter;
 use super::index::Index;
 use super::run_file::RunFile;
 use astrarium_kv::Error;
@@ -17,6 +19,7 @@ use std::ops::Range;
 pub(super) struct Part {
     pub(super) index: Index,
     pub(super) families: Families,
+    pub(super) filter: Filter,
     /// The share of the removals that hide a key of an older part. The others are left of keys that came and went within
     /// the part.
     pub(super) hiding_share: f64,
@@ -43,22 +46,23 @@ pub(super) enum Reading {
 }
 
 impl Part {
-    pub(super) fn in_memory(image: Bytes, index: Index, families: Families, groups: (u64, u64)) -> Part {
-        Part::new(index, families, Source::Memory { image, groups })
+    pub(super) fn in_memory(image: Bytes, summary: Summary, groups: (u64, u64)) -> Part {
+        Part::new(summary, Source::Memory { image, groups })
     }
 
-    pub(super) fn in_file(file: RunFile, index: Index, families: Families) -> Part {
-        Part::new(index, families, Source::File(file))
+    pub(super) fn in_file(file: RunFile, summary: Summary) -> Part {
+        Part::new(summary, Source::File(file))
     }
 
-    fn new(index: Index, families: Families, source: Source) -> Part {
+    fn new(summary: Summary, source: Source) -> Part {
+        let Summary { index, families, filter } = summary;
         let removed = index.removed_count();
         let added = (index.entry_count() - removed) as f64;
         let hiding_share = match removed {
             0 => 0.0,
             removed => ((added - families.sum() as f64) / removed as f64).clamp(0.0, 1.0),
         };
-        Part { index, families, hiding_share, source }
+        Part { index, families, filter, hiding_share, source }
     }
 
     /// First and last commit group, of a part in memory.
@@ -80,7 +84,8 @@ impl Part {
     pub(super) fn byte_count(&self) -> u64 {
         match &self.source {
             Source::Memory { image, .. } => {
-                (image.len() + self.index.byte_count() + self.families.byte_count()) as u64
+                let known = self.index.byte_count() + self.families.byte_count() + self.filter.byte_count();
+                (image.len() + known) as u64
             }
             Source::File(file) => file.byte_count(),
         }

@@ -5,6 +5,7 @@
 //! Invariant: a key is in the set when the newest part that names it does not name it as removed.
 
 use super::cursor::{Downwards, Upwards, Walk};
+use super::filter::beginning_of;
 use super::merge::Merge;
 use super::part::{Part, Reading};
 use astrarium_kv::{Direction, Error, FAMILY_BYTES, KeyBatch, KeyRange, ScanLimit};
@@ -52,8 +53,11 @@ impl Parts {
         self.memory.iter().chain(&self.runs).map(Arc::as_ref)
     }
 
+    /// The parts that may have keys of the range.
     fn within<'a>(&'a self, range: &'a KeyRange) -> impl Iterator<Item = &'a Part> {
-        self.iter().filter(|part| !part.index.misses(&range.start, &range.end))
+        let beginning = beginning_of(range);
+        let may_have = move |part: &&Part| part.filter.may_have(beginning);
+        self.iter().filter(may_have).filter(|part| !part.index.misses(&range.start, &range.end))
     }
 
     /// With the changes of one more group.

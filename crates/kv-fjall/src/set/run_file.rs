@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! run       "ASTRSET1", (block, CRC-32 u32){count}, footer, trailer
-//! footer    index, family sums                                  (`index`, `families`)
+//! footer    index, family sums, filter                          (`index`, `families`, `filter`)
 //! trailer   number u64, footer bytes u64, CRC-32 of both and of the footer u32, "1TESRTSA"
 //! ```
 //! (little-endian.) The list of runs names a file by its number, length and trailer checksum (`manifest`), so another
@@ -12,9 +12,10 @@
 //! - A block is given out only when its checksum is right; otherwise the answer is [`Error::Corruption`].
 //! - A file is complete and synced before anything names it.
 
-use super::builder::Sink;
+use super::builder::{Sink, Summary};
 use super::cache::BlockCache;
 use super::families::Families;
+use super::filter::Filter;
 use super::index::Index;
 use super::part::{Part, Reading};
 use super::{damaged, failed};
@@ -97,10 +98,11 @@ impl RunFile {
         let mut at = 0;
         let index = Index::decode(&footer, &mut at, FIRST_BLOCK).ok_or_else(not_ours)?;
         let families = Families::decode(&footer, &mut at).ok_or_else(not_ours)?;
+        let filter = Filter::decode(&footer, &mut at).ok_or_else(not_ours)?;
         if at != footer.len() || index.end() != footer_at {
             return Err(not_ours());
         }
-        Ok(Part::in_file(run, index, families))
+        Ok(Part::in_file(run, Summary { index, families, filter }))
     }
 
     pub(super) fn record(&self) -> RunRecord {
@@ -205,15 +207,11 @@ impl RunWriter {
     }
 
     /// Writes what is known of the blocks and waits until all is on stable storage. The folder is not synced yet.
-    pub(super) fn finish(
-        mut self,
-        index: Index,
-        families: Families,
-        cache: &Arc<BlockCache>,
-    ) -> Result<Part, Error> {
+    pub(super) fn finish(mut self, summary: Summary, cache: &Arc<BlockCache>) -> Result<Part, Error> {
         let mut footer = Vec::new();
-        index.encode(&mut footer);
-        families.encode(&mut footer);
+        summary.index.encode(&mut footer);
+        summary.families.encode(&mut footer);
+        summary.filter.encode(&mut footer);
         let checksum = trailer_checksum(&footer, self.number);
         self.write(&footer)?;
         self.write(&self.number.to_le_bytes())?;
@@ -227,11 +225,11 @@ impl RunWriter {
         }
         let file = File::open(&self.path).map_err(failed)?;
         self.file = None;
-        let byte_count = index.end() + (footer.len() + TRAILER_BYTES) as u64;
+        let byte_count = summary.index.end() + (footer.len() + TRAILER_BYTES) as u64;
         let record = RunRecord { number: self.number, byte_count, checksum };
         let path = self.path.clone();
         let run = RunFile { file, path, record, cache: Arc::clone(cache), is_replaced: false.into() };
-        Ok(Part::in_file(run, index, families))
+        Ok(Part::in_file(run, summary))
     }
 }
 

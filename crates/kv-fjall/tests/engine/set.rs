@@ -23,6 +23,9 @@ fn key(index: u16) -> Vec<u8> {
     let family = b'a' + (index % 3) as u8;
     let mut key = vec![family; FAMILY_BYTES];
     match index % 4 {
+        0 if index.is_multiple_of(8) => {
+            key.extend(format!("a rather long text, of which {} more are alike", index % 16).bytes());
+        }
         0 => key.extend(format!("value{}", index % 8).bytes()),
         1 => key.extend((u64::from(index) << 40).to_be_bytes()),
         2 => key.extend([index as u8 % 16; 3]),
@@ -96,6 +99,12 @@ fn ranges() -> Vec<KeyRange> {
     let everything = KeyRange { start: Bytes::new(), end: Bytes::from_static(&[0xFF]) };
     let mut ranges = vec![everything];
     ranges.extend([b'a', b'b', b'c', b'd'].map(|family| KeyRange::prefix(&[family; FAMILY_BYTES])));
+    for index in [0, 1, 2, 3, 40, 41, 57, 104, 201, 250, 333, 399] {
+        let key = key(index);
+        ranges.push(KeyRange::prefix(&key[..key.len() - 8]));
+        ranges.push(KeyRange { start: key.clone().into(), end: [&key[..], &[0]].concat().into() });
+        ranges.push(KeyRange { start: key.clone().into(), end: KeyRange::prefix(&key[..20]).end });
+    }
     for (start, end) in [(0, 4), (8, 16), (5, 200), (130, 131), (44, 398), (3, 399)] {
         let (start, end) = (key(start).min(key(end)), key(start).max(key(end)));
         let mut beyond = end.clone();

@@ -1,0 +1,238 @@
+//! Tells which parts surely have no key with a certain beginning, so that a search for one value need not look into each.
+//!
+//! A filter holds the beginnings of all keys of a part, cut after [`LENGTHS`] bytes: a family and the start of a value.
+//! Where all keys of a range begin alike, a part whose filter does not know that beginning has none of them.
+//! In: sorted keys while a part is made; the beginning that a range's keys share. Out: "perhaps", or "surely not".
+//! Invariants
+//! - A beginning that a key has is always known. One that none has is known once in some thirty times.
+//! - What lies on disk does not depend on the machine or the process: hashes are our own.
+//! - Memory is bounded: a part with too many beginnings has no filter, and may have anything.
+
+use super::start::{Start, start_of};
+use super::varint;
+use astrarium_kv::KeyRange;
+
+/// Where keys are cut: a number or a few letters, a word, a long text. Rising.
+const LENGTHS: [usize; 3] = [24, 32, 48];
+
+/// Beginnings that share a line of the filter, on average: eight bits for each.
+const LINE_BEGINNINGS: usize = 64;
+/// Bits that are set for a beginning, all in one line.
+const BITS: u32 = 4;
+const LINE_WORDS: usize = 8;
+
+/// Beginnings of a part in a filter at most; each is a byte.
+const BEGINNINGS_MAX: usize = 2 << 20;
+
+/// Beginnings of the keys of a part; without lines, any.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Filter {
+    lines: Vec<[u64; LINE_WORDS]>,
+}
+
+impl Filter {
+    /// Whether a key of the part may begin like this.
+    pub(super) fn may_have(&self, beginning: &[u8]) -> bool {
+        let Some(length) = LENGTHS.into_iter().rev().find(|length| *length <= beginning.len()) else {
+            return true;
+        };
+        if self.lines.is_empty() {
+            return true;
+        }
+        let hash = hash(&beginning[..length]);
+        let line = &self.lines[self.line_of(hash)];
+        bits(hash).all(|(word, mask)| line[word] & mask != 0)
+    }
+
+    fn of(hashes: &[u64]) -> Filter {
+        let mut filter = Filter { lines: vec![[0; LINE_WORDS]; hashes.len().div_ceil(LINE_BEGINNINGS)] };
+        for hash in hashes {
+            let line = filter.line_of(*hash);
+            for (word, mask) in bits(*hash) {
+                filter.lines[line][word] |= mask;
+            }
+        }
+        filter
+    }
+
+    fn line_of(&self, hash: u64) -> usize {
+        ((u128::from(hash) * self.lines.len() as u128) >> 64) as usize
+    }
+
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        varint::put(out, self.lines.len() as u64);
+        for word in self.lines.as_flattened() {
+            out.extend_from_slice(&word.to_le_bytes());
+        }
+    }
+
+    /// Nothing when the bytes are not what [`Filter::encode`] writes.
+    pub(super) fn decode(bytes: &[u8], at: &mut usize) -> Option<Filter> {
+        let count = usize::try_from(varint::get(bytes, at)?).ok()?;
+        let length = count.checked_mul(LINE_WORDS * size_of::<u64>())?;
+        let words = bytes.get(*at..at.checked_add(length)?)?.as_chunks::<8>().0;
+        *at += length;
+        let line = |line: &[[u8; 8]; LINE_WORDS]| line.map(u64::from_le_bytes);
+        Some(Filter { lines: words.as_chunks().0.iter().map(line).collect() })
+    }
+
+    /// Bytes in memory.
+    pub(super) fn byte_count(&self) -> usize {
+        size_of_val(&self.lines[..])
+    }
+}
+
+/// The places of a hash in its line. The lowest bits have no say in the choice of the line.
+fn bits(hash: u64) -> impl Iterator<Item = (usize, u64)> {
+    (0..BITS).map(move |number| {
+        let bit = hash >> (number * 9) & 511;
+        ((bit >> 6) as usize, 1 << (bit & 63))
+    })
+}
+
+/// Of a beginning of one of the [`LENGTHS`].
+fn hash(beginning: &[u8]) -> u64 {
+    let mut hash = beginning.len() as u64;
+    for word in beginning.as_chunks::<8>().0 {
+        let product = u128::from(hash ^ u64::from_le_bytes(*word) ^ 0x9E37_79B9_7F4A_7C15)
+            * u128::from(0xD6E8_FEB8_6659_FD93_u64);
+        hash = product as u64 ^ (product >> 64) as u64;
+    }
+    hash
+}
+
+/// The beginning that all keys of a range have: what both ends share, and one byte more where the end is just that byte
+/// higher, as it is for a range of all keys that begin alike.
+pub(super) fn beginning_of(range: &KeyRange) -> &[u8] {
+    let shared = super::block::shared_bytes(&range.start, &range.end);
+    let is_next = match (range.start.get(shared), &range.end[shared..]) {
+        (Some(start), [end]) => u16::from(*start) + 1 == u16::from(*end),
+        _ => false,
+    };
+    &range.start[..shared + usize::from(is_next)]
+}
+
+/// Gathers beginnings while a part is made.
+#[derive(Default)]
+pub(super) struct FilterBuilder {
+    hashes: Vec<u64>,
+    /// Of the last key that was long enough for the second length.
+    last: Option<Start>,
+    /// What followed in it, up to the third length.
+    last_rest: Option<[u8; LENGTHS[2] - LENGTHS[1]]>,
+    is_full: bool,
+}
+
+impl FilterBuilder {
+    /// Takes a key; of keys in order, each beginning once.
+    #[inline]
+    pub(super) fn push(&mut self, key: &[u8]) {
+        if self.is_full || key.len() < LENGTHS[0] {
+            return;
+        }
+        if key.len() < LENGTHS[1] {
+            self.add(&key[..LENGTHS[0]]);
+            return;
+        }
+        let start = start_of(key);
+        if self.last != Some(start) {
+            let is_same = |last: Start| last[0] == start[0] && last[1] >> 64 == start[1] >> 64;
+            if !self.last.is_some_and(is_same) {
+                self.add(&key[..LENGTHS[0]]);
+            }
+            self.add(&key[..LENGTHS[1]]);
+            self.last = Some(start);
+            self.last_rest = None;
+        }
+        if let Some(rest) = key[LENGTHS[1]..].first_chunk()
+            && self.last_rest != Some(*rest)
+        {
+            self.add(&key[..LENGTHS[2]]);
+            self.last_rest = Some(*rest);
+        }
+    }
+
+    fn add(&mut self, beginning: &[u8]) {
+        self.hashes.push(hash(beginning));
+        if self.hashes.len() > BEGINNINGS_MAX {
+            self.hashes = Vec::new();
+            self.is_full = true;
+        }
+    }
+
+    pub(super) fn finish(self) -> Filter {
+        Filter::of(&self.hashes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::{btree_set, vec};
+    use proptest::prelude::*;
+
+    fn range(start: &str, end: &str) -> KeyRange {
+        KeyRange { start: start.to_owned().into(), end: end.to_owned().into() }
+    }
+
+    #[test]
+    fn ranges_tell_their_beginning() {
+        let check = |range: &KeyRange, expected: &str| {
+            assert_eq!(beginning_of(range), expected.as_bytes(), "{range:?}");
+        };
+        check(&KeyRange::prefix(b"value"), "value");
+        check(&range("value123", "valuf"), "value");
+        check(&range("value123", "value129"), "value12");
+        check(&range("value123", "valuex"), "value");
+        check(&range("value", "value1"), "value");
+        check(&range("value", "valug"), "valu");
+        check(&range("", "b"), "");
+    }
+
+    #[test]
+    fn few_others_are_let_through() {
+        let key =
+            |number: u64| [&[7; 16][..], &number.wrapping_mul(0x9E37_79B9).to_be_bytes(), &[0; 8]].concat();
+        let mut builder = FilterBuilder::default();
+        (0..10_000).for_each(|number| builder.push(&key(number)));
+        let filter = builder.finish();
+        assert!((0..10_000).all(|number| filter.may_have(&key(number)[..24])));
+        let wrong = (10_000..20_000).filter(|number| filter.may_have(&key(*number)[..24])).count();
+        assert!(wrong < 600, "{wrong} of 10,000");
+        let mut bytes = Vec::new();
+        filter.encode(&mut bytes);
+        assert_eq!(Filter::decode(&bytes, &mut 0), Some(filter));
+        assert_eq!(Filter::decode(&bytes[..bytes.len() - 1], &mut 0), None);
+    }
+
+    #[test]
+    fn too_many_beginnings_make_no_filter() {
+        let mut builder = FilterBuilder::default();
+        for number in 0..=BEGINNINGS_MAX as u64 {
+            builder.push(&[&[7; 16][..], &number.to_be_bytes()].concat());
+        }
+        let filter = builder.finish();
+        assert_eq!((filter.byte_count(), filter.may_have(&[1; 40])), (0, true));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_there_is_never_denied(keys in btree_set(key(), 1..200)) {
+            let mut builder = FilterBuilder::default();
+            for key in &keys {
+                builder.push(key);
+            }
+            let filter = builder.finish();
+            for key in &keys {
+                for length in 0..=key.len() {
+                    prop_assert!(filter.may_have(&key[..length]), "{} of {:?}", length, key);
+                }
+            }
+        }
+    }
+
+    fn key() -> impl Strategy<Value = Vec<u8>> {
+        (0..2u8, vec(0..2u8, 0..10), 0..30usize)
+            .prop_map(|(family, rest, zeros)| [&[family; 16][..], &vec![0; zeros], &rest].concat())
+    }
+}
