@@ -151,7 +151,9 @@ mod tests {
 
     fn list(keys: &[&str]) -> KeyList {
         let mut list = KeyList::new();
-        keys.iter().for_each(|key| list.push(key.as_bytes()));
+        for key in keys {
+            list.push(key.as_bytes());
+        }
         list
     }
 

@@ -58,6 +58,9 @@ impl World {
     }
 }
 
+/// Whether two numbers compare as an operator says.
+type Meets = fn(f64, f64) -> bool;
+
 #[test]
 fn documents_of_fifteen_hundred_properties() {
     let document = |id: usize, last: usize| {
@@ -375,7 +378,7 @@ fn numbers_at_the_edges() {
     let documents: Vec<String> = numbers.iter().enumerate().map(document).collect();
     let world = World::new(EngineKind::Memory, PLAIN, &documents);
     let values: Vec<f64> = numbers.iter().map(|number| number.parse().expect("a number")).collect();
-    let meets: [(&str, fn(f64, f64) -> bool); 5] = [
+    let meets: [(&str, Meets); 5] = [
         ("=", |own, other| own.total_cmp(&other).is_eq() || (own == 0.0 && other == 0.0)),
         ("<", |own, other| own < other),
         ("<=", |own, other| own <= other),

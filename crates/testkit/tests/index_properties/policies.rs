@@ -186,7 +186,9 @@ impl Pattern {
 
 /// Names as policies write them.
 fn steps(names: &[&str]) -> String {
-    names.iter().map(|name| format!("/\"{}\"", name.replace('"', "\\\""))).collect()
+    let quoted: Vec<String> =
+        names.iter().map(|name| format!("/\"{}\"", name.replace('"', "\\\""))).collect();
+    quoted.concat()
 }
 
 /// Any policy.

@@ -113,9 +113,8 @@ fn test(place: &Text) -> Text {
     let not = any_of(&["", "", "NOT "]);
     let case = any_of(&["", "", ", false", ", true"]);
     let compare = (place.clone(), any_of(&COMPARISONS), value.clone(), any::<bool>()).prop_map(
-        |(place, operator, value, turned)| match turned {
-            true => format!("{value} {operator} {place}"),
-            false => format!("{place} {operator} {value}"),
+        |(place, operator, value, turned)| {
+            if turned { format!("{value} {operator} {place}") } else { format!("{place} {operator} {value}") }
         },
     );
     let between = (place.clone(), not.clone(), value.clone(), value.clone())
