@@ -37,6 +37,8 @@ pub(crate) struct Reader<'a> {
     input: &'a Input,
     /// Rows that a page has at most.
     row_count: usize,
+    /// Documents of the next step: as many as a page has rows, then more, for a filter may leave few.
+    step: usize,
     index_use: IndexUse,
     /// Where the next step starts; the beginning if there is none.
     position: Option<FeedPosition>,
@@ -67,9 +69,11 @@ impl<'a> Reader<'a> {
     /// Starts after a position.
     pub(crate) fn new(input: &'a Input, limits: &Limits, position: Option<FeedPosition>) -> Reader<'a> {
         let (row_count, index_use) = (limits.row_count_max, limits.index_use);
+        let step = row_count.saturating_add(1).min(STEP.count_max);
         Reader {
             input,
             row_count,
+            step,
             index_use,
             position,
             at_end: false,
@@ -99,7 +103,9 @@ impl<'a> Reader<'a> {
                 {
                     return Ok(Some(documents));
                 }
-                let page = reader.page(scope, position, STEP).await?;
+                let limit = PageLimit { count_max: self.step, ..STEP };
+                self.step = (self.step * 4).min(STEP.count_max);
+                let page = reader.page(scope, position, limit).await?;
                 self.at_end = page.resume.is_none();
                 self.position = page.resume;
                 Ok(Some(self.incoming(reader, page.documents)))

@@ -14,6 +14,9 @@ pub(crate) const KEYS: [Option<&str>; 6] =
 /// Values of the second level of hierarchical keys.
 pub(crate) const SECOND_KEYS: [Option<&str>; 4] = [Some("\"x\""), Some("\"y\""), Some("0"), None];
 
+/// Ids that documents have.
+const IDS: usize = 40;
+
 /// A document, with words by number.
 #[derive(Debug, Clone)]
 pub(crate) struct Document {
@@ -39,6 +42,11 @@ enum Content {
 }
 
 impl Document {
+    /// The same document with another id, unless it is the first of its copies.
+    pub(crate) fn copied(&self, copy: usize) -> Document {
+        Document { id: self.id + copy * IDS, ..self.clone() }
+    }
+
     /// The document's text.
     pub(crate) fn text(&self, words: &Words) -> String {
         let mut root = vec![("id".to_owned(), Json::Text(self.id.to_string()))];
@@ -113,7 +121,7 @@ pub(crate) fn document() -> BoxedStrategy<Document> {
         1 => select(vec![IndexDirective::Include, IndexDirective::Exclude]),
     ];
     let parts = vec((0_usize..8, content()), 1..7);
-    (0_usize..40, key, option::weighted(0.9, -3_i8..9), ttl, directive, parts)
+    (0..IDS, key, option::weighted(0.9, -3_i8..9), ttl, directive, parts)
         .prop_map(|(id, key, number, ttl, directive, parts)| Document {
             id,
             key,

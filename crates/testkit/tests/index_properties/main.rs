@@ -45,6 +45,8 @@ struct Case {
     words: Words,
     definition: Definition,
     documents: Vec<Document>,
+    /// How often each of the documents is there, with another id each time: enough of them make indexes worth their cost.
+    copies: usize,
     steps: Vec<Step>,
 }
 
@@ -59,8 +61,15 @@ fn case() -> BoxedStrategy<Case> {
         2 => (0_usize..8).prop_map(Step::Order),
         8 => (queries::query(), 0_usize..240).prop_map(|(query, scope)| Step::Ask(query, scope)),
     ];
-    (words::words(), policies::definition(), vec(documents::document(), 0..40), vec(step, 1..12))
-        .prop_map(|(words, definition, documents, steps)| Case { words, definition, documents, steps })
+    let copies = prop_oneof![9 => Just(1_usize), 1 => 2_usize..8];
+    (words::words(), policies::definition(), vec(documents::document(), 0..40), copies, vec(step, 1..12))
+        .prop_map(|(words, definition, documents, copies, steps)| Case {
+            words,
+            definition,
+            documents,
+            copies,
+            steps,
+        })
         .boxed()
 }
 
@@ -87,12 +96,19 @@ fn run(stage: &mut Stage, case: &Case) -> Result<(), TestCaseError> {
         let definition = case.definition.json(words);
         let documents: Vec<String> = case.documents.iter().map(|document| document.text(words)).collect();
         let steps: Vec<String> = case.steps.iter().map(|step| format!("{step:?}")).collect();
-        world::fail(format!("{error}\n{definition}\n{}\n{}", documents.join("\n"), steps.join("\n")))
+        world::fail(format!(
+            "{error}\n{definition}, {} copies\n{}\n{}",
+            case.copies,
+            documents.join("\n"),
+            steps.join("\n")
+        ))
     };
     let mut world = World::new(stage, &case.definition, words)?;
     let mut definition = case.definition.clone();
-    for document in &case.documents {
-        world.put(document, words).map_err(told)?;
+    for copy in 0..case.copies {
+        for document in &case.documents {
+            world.put(&document.copied(copy), words).map_err(told)?;
+        }
     }
     for step in &case.steps {
         step.take(&mut world, &mut definition, words).map_err(told)?;
@@ -131,7 +147,10 @@ impl Step {
                     1 if std::env::var("IX_ID").is_ok() => vec!["_ts"],
                     _ => words.path(*number),
                 };
-                world.order(&path, definition.has_order(words, &path))
+                match definition.has_order(words, &path) {
+                    Some(is_indexed) => world.order(&path, is_indexed),
+                    None => Ok(()),
+                }
             }
             Step::Ask(query, scope) => world.compare(&query.text(words, definition), words, *scope),
         }

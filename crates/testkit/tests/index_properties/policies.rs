@@ -78,13 +78,15 @@ impl Definition {
         Definition { policy: policy.clone(), ..self.clone() }
     }
 
-    /// Whether items can be put in the order of a path: whether the policy includes scalars there. A second opinion.
-    pub(crate) fn has_order(&self, words: &Words, path: &[&str]) -> bool {
+    /// Whether items can be put in the order of a path: whether the policy includes scalars there. A second opinion; none
+    /// on what the database alone knows.
+    pub(crate) fn has_order(&self, words: &Words, path: &[&str]) -> Option<bool> {
         match path {
-            _ if self.policy.mode == Mode::None => false,
+            _ if self.policy.mode == Mode::None => Some(false),
             // Always indexed, whatever the policy says.
-            ["id" | "_ts"] => true,
-            _ => self.policy.includes(words, path),
+            ["id" | "_ts"] => Some(true),
+            ["_etag" | "_rid" | "_self" | "_attachments" | "_lsn" | "_ts", ..] => None,
+            _ => Some(self.policy.includes(words, path)),
         }
     }
 

@@ -67,8 +67,8 @@ const PIECES: [&str; 16] = [
 /// How often the beginning of a text is repeated: on both sides of where index entries cut.
 const REPEATS: [usize; 9] = [0, 0, 0, 0, 31, 47, 48, 95, 600];
 
-/// Names of properties besides random ones.
-const NAMES: [&str; 26] = [
+/// Names of properties besides random ones; the last are those that the database gives values of its own.
+const NAMES: [&str; 32] = [
     "a",
     "b",
     "c",
@@ -95,9 +95,15 @@ const NAMES: [&str; 26] = [
     "\u{1}",
     "$v",
     "_x",
+    "_ts",
+    "_etag",
+    "_rid",
+    "_self",
+    "_attachments",
+    "_lsn",
 ];
 
-/// Names that mean something to the database.
+/// Names that documents of a case have anyway.
 const TAKEN: [&str; 11] =
     ["cp", "id", "pk", "sub", "n", "ttl", "_ts", "_rid", "_self", "_etag", "_attachments"];
 

@@ -15,7 +15,7 @@ const WIDE: u32 = 24_000;
 /// How an order by a path is refused that the policy leaves out.
 const EXCLUDED: &str = "The index path corresponding to the specified order-by item is excluded.";
 /// Pages that a query may take at most.
-const PAGE_COUNT_MAX: usize = 400;
+const PAGE_COUNT_MAX: usize = 3_000;
 
 /// How a query is asked: each page uses indexes as the next of the list says, over and over.
 struct Manner {
