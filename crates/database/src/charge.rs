@@ -29,19 +29,20 @@ pub fn write_charge(bytes: usize) -> f64 {
     price(bytes, |row| row.2)
 }
 
-/// The price of a page of a query: a seek for the first page, then what is looked at and what is given. Only the first
-/// page of a query pays for finding its rows, so that pages add up to the whole.
+/// The price of a page of a query: a seek for the first page, then what is looked at (index entries, documents, their
+/// bytes) and what is given. Where every page looks at everything, only the first pays for that, so that pages add up to
+/// the whole.
 pub(crate) fn query_charge(
     first: bool,
-    index_entries: u64,
-    documents: u64,
-    document_bytes: u64,
+    incremental: bool,
+    (index_entries, documents, document_bytes): (u64, u64, u64),
     output_bytes: usize,
 ) -> f64 {
     let kilobytes = |bytes: f64| bytes / 1024.0;
     let looked_at =
         0.000_5 * index_entries as f64 + 0.02 * documents as f64 + 0.01 * kilobytes(document_bytes as f64);
-    let found = if first { 2.25 + looked_at } else { 0.0 };
+    let seek = if first { 2.25 } else { 0.0 };
+    let found = seek + if first || incremental { looked_at } else { 0.0 };
     let exact = found + 0.05 * kilobytes(output_bytes as f64);
     ((exact * 100.0).round() / 100.0).max(0.01)
 }

@@ -64,6 +64,8 @@ pub struct QueryPage {
     pub reverse_ties: bool,
     /// Whether the rows came in the order of an index, without sorting.
     pub in_index_order: bool,
+    /// Whether every page of the query looks at documents of its own; otherwise each looks at all of them.
+    pub incremental: bool,
     /// Microseconds that the page took.
     pub micros: u64,
 }
@@ -159,7 +161,12 @@ impl Account {
         let runtime = self.runtime(spatial_mode);
         let page = run(&runtime, &plan, input, resume, limits).await?;
         let output = page.rows.iter().map(Vec::len).sum();
-        let charge = query_charge(first, page.index_entries, page.documents, page.document_bytes, output);
+        let charge = query_charge(
+            first,
+            page.incremental,
+            (page.index_entries, page.documents, page.document_bytes),
+            output,
+        );
         Ok(QueryPage {
             rows: page.rows,
             resume: page.resume,
@@ -171,6 +178,7 @@ impl Account {
             index_entries: page.index_entries,
             reverse_ties: page.reverse_ties,
             in_index_order: page.in_index_order,
+            incremental: page.incremental,
             micros: self.env().now_micros().saturating_sub(began),
         })
     }

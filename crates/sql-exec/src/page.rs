@@ -56,6 +56,8 @@ pub struct Page {
     pub reverse_ties: bool,
     /// Whether the rows came in the order of an index, without sorting.
     pub in_index_order: bool,
+    /// Whether every page of the query looks at documents of its own; otherwise each looks at all of them.
+    pub incremental: bool,
 }
 
 /// Why a page could not be made.
@@ -180,6 +182,7 @@ impl Execution<'_> {
             Some(_) => return Err(ExecuteError::ForeignPosition),
         };
         let mut reader = Reader::new(input, self.budget.limits(), before.clone());
+        self.page.incremental = true;
         let mut examined_when_full = None;
         let mut pace = Pace::default();
         loop {
@@ -291,6 +294,7 @@ impl Execution<'_> {
             let walk = Walk { reader, scope, plan, ordered, index_use: self.budget.limits().index_use };
             if let Some(range) = walk.choose(self.wanted()).await? {
                 self.page.in_index_order = true;
+                self.page.incremental = true;
                 self.page.reverse_ties = ordered.backward;
                 return self.in_index_order(&walk, range, after).await;
             }

@@ -25,7 +25,9 @@ func TestKillAndRestart(t *testing.T) {
 			container := succeed(f.database.NewContainer(properties.ID))(t)
 			created := succeed(f.database.CreateContainer(background, properties, options))(t)
 			key := azcosmos.NewPartitionKeyString("Berlin")
-			place := func(id string) document { return document{"id": id, "address": document{"city": "Berlin"}} }
+			place := func(id string) document {
+				return document{"id": id, "email": id, "name": document{"first": id, "last": id}, "address": document{"city": "Berlin"}}
+			}
 			kept := succeed(container.CreateItem(background, key, encode(t, place("kept")), withContent))(t)
 			succeed(container.CreateItem(background, key, encode(t, place("deleted")), nil))(t)
 			succeed(container.DeleteItem(background, key, "deleted", nil))(t)

@@ -248,12 +248,18 @@ fn advice_text(advice: &[Advice]) -> String {
 fn metrics(page: &QueryPage) -> String {
     let milliseconds = page.micros as f64 / 1000.0;
     let output: usize = page.rows.iter().map(Vec::len).sum();
+    // Documents that passed of those that were loaded; not known where rows are not documents.
+    let utilization = match page.documents {
+        0 => 1.0,
+        documents if page.incremental => (page.rows.len() as f64 / documents as f64).min(1.0),
+        _ => 0.0,
+    };
     format!(
         "totalExecutionTimeInMs={milliseconds:.2};queryCompileTimeInMs=0.00;queryLogicalPlanBuildTimeInMs=0.00;\
          queryPhysicalPlanBuildTimeInMs=0.00;queryOptimizationTimeInMs=0.00;VMExecutionTimeInMs={milliseconds:.2};\
          indexLookupTimeInMs=0.00;instructionCount=0;documentLoadTimeInMs=0.00;systemFunctionExecuteTimeInMs=0.00;\
          userFunctionExecuteTimeInMs=0.00;retrievedDocumentCount={};retrievedDocumentSize={};outputDocumentCount={};\
-         outputDocumentSize={output};writeOutputTimeInMs=0.00;indexUtilizationRatio=0.00",
+         outputDocumentSize={output};writeOutputTimeInMs=0.00;indexUtilizationRatio={utilization:.2}",
         page.documents,
         page.document_bytes,
         page.rows.len(),

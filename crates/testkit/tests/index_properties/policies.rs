@@ -82,11 +82,10 @@ impl Definition {
     /// on what the database alone knows.
     pub(crate) fn has_order(&self, words: &Words, path: &[&str]) -> Option<bool> {
         match path {
-            _ if self.policy.mode == Mode::None => Some(false),
-            // Always indexed, whatever the policy says.
-            ["id" | "_ts"] => Some(true),
+            // Indexed whatever the paths say.
+            ["id" | "_ts"] => Some(self.policy.mode != Mode::None),
             ["_etag" | "_rid" | "_self" | "_attachments" | "_lsn" | "_ts", ..] => None,
-            _ => Some(self.policy.includes(words, path)),
+            _ => Some(self.policy.mode != Mode::None && self.policy.includes(words, path)),
         }
     }
 

@@ -104,8 +104,7 @@ const NAMES: [&str; 32] = [
 ];
 
 /// Names that documents of a case have anyway.
-const TAKEN: [&str; 11] =
-    ["cp", "id", "pk", "sub", "n", "ttl", "_ts", "_rid", "_self", "_etag", "_attachments"];
+const TAKEN: [&str; 6] = ["cp", "id", "pk", "sub", "n", "ttl"];
 
 /// What documents, policies and queries of a case are made of.
 #[derive(Debug, Clone)]
