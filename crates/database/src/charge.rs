@@ -39,10 +39,10 @@ pub(crate) fn query_charge(
     output_bytes: usize,
 ) -> f64 {
     let kilobytes = |bytes: f64| bytes / 1024.0;
-    let looked_at =
-        0.000_5 * index_entries as f64 + 0.02 * documents as f64 + 0.01 * kilobytes(document_bytes as f64);
-    let seek = if first { 2.25 } else { 0.0 };
-    let found = seek + if first || incremental { looked_at } else { 0.0 };
+    let loaded = 0.02 * documents as f64 + 0.01 * kilobytes(document_bytes as f64);
+    // Entries that have to be sorted are read again by every page; the first pays for them.
+    let seek = if first { 2.25 + 0.000_5 * index_entries as f64 } else { 0.0 };
+    let found = seek + if first || incremental { loaded } else { 0.0 };
     let exact = found + 0.05 * kilobytes(output_bytes as f64);
     ((exact * 100.0).round() / 100.0).max(0.01)
 }

@@ -161,12 +161,12 @@ impl Account {
         let runtime = self.runtime(spatial_mode);
         let page = run(&runtime, &plan, input, resume, limits).await?;
         let output = page.rows.iter().map(Vec::len).sum();
-        let charge = query_charge(
-            first,
-            page.incremental,
-            (page.index_entries, page.documents, page.document_bytes),
-            output,
-        );
+        // The document that did not fit into the page is the next one's to pay.
+        let ahead = u64::from(page.incremental && page.resume.is_some()).min(page.documents);
+        let documents = page.documents - ahead;
+        let document_bytes = page.document_bytes * documents / page.documents.max(1);
+        let charge =
+            query_charge(first, page.incremental, (page.index_entries, documents, document_bytes), output);
         Ok(QueryPage {
             rows: page.rows,
             resume: page.resume,
