@@ -300,7 +300,8 @@ impl Execution<'_> {
             }
         }
         let first_descends = keys.first().is_some_and(|key| key.descending);
-        let reverse_ties = ordered.map_or(first_descends, |ordered| ordered.backward);
+        // A value that comes once comes from its first document, whatever reads it: a position names that document.
+        let reverse_ties = !self.plan.distinct && ordered.map_or(first_descends, |ordered| ordered.backward);
         self.page.reverse_ties = reverse_ties;
         let mut collector = self.collector(keys, after, reverse_ties);
         if self.plan.distinct && self.distinct_of_index(input, keys, &mut collector).await? {

@@ -183,8 +183,10 @@ impl Context<'_> {
             keyed.push((keys.collect::<Result<Vec<_>, _>>()?, row));
         }
         // Documents of equal keys come in the direction of the first key, as an index that is walked has them; the rows of
-        // one document stay as they are.
-        if items.first().is_some_and(|item| item.direction == Some(Direction::Descending)) {
+        // one document stay as they are. DISTINCT keeps the first document of a value in both directions.
+        if !query.select.distinct
+            && items.first().is_some_and(|item| item.direction == Some(Direction::Descending))
+        {
             let document = |row: &Row| row.names.first().map_or(Data::Undefined, |(_, value)| value.clone());
             let mut groups: Vec<Vec<(Vec<Data>, Row)>> = Vec::new();
             for (keys, row) in keyed {
