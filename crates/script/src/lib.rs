@@ -1,0 +1,41 @@
+//! Runs the JavaScript that clients store: stored procedures, triggers and user-defined functions.
+//!
+//! In: a [`Script`] (source, name, version), a [`Call`] (what is asked, with which texts), and a [`Host`], through which
+//! the script reads and writes documents. Out: an [`Answer`] with the response and the host, or a [`Failure`].
+//! - `source`: which function of a source is the script; `compile`: source to bytecode; `cache`: bytecode by version;
+//! - `sandbox`: one fresh, limited JavaScript world; `api`: what scripts find in it;
+//! - `execution`: one run of a procedure or trigger; `functions`: user-defined functions for one query;
+//! - `pool`: the threads, their deadlines, and those that could not be stopped; `scripts`: all of it behind one handle.
+//!
+//! Invariants
+//! - Every execution has its own JavaScript runtime, so nothing is shared with another one, of the same client or not.
+//! - A script has an effect only through its host, and the host comes back to the caller only when the script completed
+//!   in time: whatever a script does after its deadline, or before it throws, is dropped with the host.
+//! - Nothing a script does blocks its caller for longer than the time limit and a short grace.
+//!
+//! Not here: documents, partition keys, SQL, commits and retries after conflicts (`database`), HTTP (`gateway`).
+
+mod api;
+mod cache;
+mod compile;
+mod deadline;
+mod error;
+mod exception;
+mod execution;
+mod functions;
+mod host;
+mod limits;
+mod pool;
+mod sandbox;
+mod script;
+mod scripts;
+mod source;
+mod values;
+
+pub use error::{Error, Exception, Kind};
+pub use execution::{Answer, Call, Container, Failure, Work};
+pub use functions::UdfSession;
+pub use host::{DocumentLink, Feed, Host, HostError, IndexAction, Paging, Query, Read, Spatial, Written};
+pub use limits::{Limits, Settings};
+pub use script::{Operation, Script, ScriptKey};
+pub use scripts::{Scripts, Statistics};

@@ -1,0 +1,282 @@
+//! Time limits, waiting, cancelling, and threads that cannot be stopped.
+
+use crate::support::{MemoryHost, block_on, check_body, procedure, script, scripts, short, with_prologue};
+use astrarium_script::{Error, Host, Scripts, Settings};
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// A search that takes quadratic time inside one native function: nothing in the process can interrupt it.
+const RUNAWAY: &str = "const text = 'a'.repeat(1e5); const part = 'a'.repeat(5e4) + 'b'; text.indexOf(part);";
+
+fn timed_out(scripts: &Scripts, source: &str) -> Duration {
+    let start = Instant::now();
+    let result =
+        block_on(scripts.execute(script("slow", source), procedure(&json!([])), MemoryHost::default()));
+    let error = result.expect_err(source).error;
+    assert!(matches!(&error, Error::Timeout { name, .. } if &**name == "slow"), "{source}: {error}");
+    start.elapsed()
+}
+
+/// Waits for something that other threads bring about.
+fn eventually(what: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !what() {
+        assert!(start.elapsed() < Duration::from_mins(1));
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn loops_of_all_kinds_end_with_the_time() {
+    let scripts = scripts(short());
+    for body in [
+        "for (;;) {}",
+        "try { for (;;) {} } catch { answer('caught'); } finally { answer('finally'); }",
+        "for (;;) { try { for (;;) {} } catch {} }",
+        "const again = () => { Promise.resolve().then(again); }; again();",
+        "const again = async () => { for (;;) await null; }; again();",
+        "const again = () => queueMicrotask(again); again();",
+        "const again = () => { collection.readDocuments(link, again); while (true) {} }; again();",
+        "/(a+)+$/.test('a'.repeat(40) + 'b');",
+        "const a = Array.from({ length: 1e5 }, (_, i) => i); for (;;) a.sort();",
+        "const a = Array.from({ length: 1e5 }, (_, i) => i); for (;;) a.join();",
+        "const a = 'x'.repeat(1e5); for (;;) a.split('');",
+        "const a = Array.from({ length: 1e5 }, (_, i) => i); for (;;) JSON.stringify(a);",
+        "for (;;) Promise.reject(1);",
+        "answer({ toJSON() { for (;;) {} } });",
+        "throw { get stack() { for (;;) {} }, toString() { for (;;) {} } };",
+        "for (const x of (function* () { for (;;) yield 1; })()) {}",
+        "new Proxy({}, { get() { for (;;) {} } }).x;",
+        "collection.readDocuments(link, () => { for (;;) {} });",
+        "2n ** (2n ** 19n); let x = 3n; for (;;) x = x * x % (1n << 4096n);",
+    ] {
+        let took = timed_out(&scripts, &with_prologue(body));
+        assert!(took < Duration::from_secs(10), "{body}: {took:?}");
+    }
+    timed_out(&scripts, "function f() {} for (;;) {}");
+    eventually(|| scripts.statistics().runaways == 0);
+}
+
+#[test]
+fn a_script_may_be_given_less_time_but_not_more() {
+    let scripts = scripts(short());
+    for (time, least, most) in [(100, 90, 5_000), (60_000, 390, 5_000)] {
+        let mut call = procedure(&json!([]));
+        call.time = Some(Duration::from_millis(time));
+        let start = Instant::now();
+        let script = script("slow", "function f() { for (;;) {} }");
+        assert!(block_on(scripts.execute(script, call, MemoryHost::default())).is_err());
+        let took = start.elapsed().as_millis();
+        assert!((least..most).contains(&took), "{time}: {took}");
+    }
+}
+
+#[test]
+fn calls_are_not_accepted_near_the_end_of_the_time() {
+    let scripts = scripts(short());
+    let source = with_prologue(
+        "let count = 0;
+         const next = () => {
+            if (collection.upsertDocument(link, { id: String(count % 10) }, () => { count++; next(); })) return;
+            answer([count > 0, __.filter(() => true).isAccepted, __.chain().isAccepted]);
+         };
+         next();",
+    );
+    let start = Instant::now();
+    let run = scripts.execute(script("patient", &source), procedure(&json!([])), MemoryHost::default());
+    let answer = block_on(run).expect("an answer");
+    assert_eq!(answer.body.as_deref(), Some("[true,false,false]"));
+    assert!(start.elapsed() >= short().accept_time);
+    assert!(!answer.host.documents.is_empty());
+}
+
+#[test]
+fn a_thread_that_cannot_be_stopped_is_left_behind_and_replaced() {
+    let settings = Settings {
+        limits: short(),
+        procedure_threads_max: 1,
+        runaway_threads_max: 1,
+        waiting_time: Duration::from_millis(300),
+        ..Settings::default()
+    };
+    let scripts = Scripts::new(settings);
+    let host = MemoryHost::default();
+    let calls = Arc::clone(&host.calls);
+    let source = with_prologue(&format!("{RUNAWAY} collection.createDocument(link, {{ id: '1' }});"));
+    let start = Instant::now();
+    let failure = block_on(scripts.execute(script("runaway", &source), procedure(&json!([])), host));
+    let failure = failure.expect_err("a timeout");
+    assert!(matches!(failure.error, Error::Timeout { .. }), "{}", failure.error);
+    assert!(failure.host.is_none(), "the host is with the thread, and nobody can commit it");
+    assert!(start.elapsed() < Duration::from_secs(5));
+    assert_eq!((scripts.statistics().runaways, scripts.statistics().runaways_ever), (1, 1));
+
+    // There is one more thread, but not two.
+    let fine = script("fine", "function f() { __.response.setBody(1); }");
+    let answer = block_on(scripts.execute(fine.clone(), procedure(&json!([])), MemoryHost::default()));
+    assert_eq!(answer.expect("an answer").body.as_deref(), Some("1"));
+    assert!(
+        block_on(scripts.execute(script("runaway", &source), procedure(&json!([])), MemoryHost::default()))
+            .is_err()
+    );
+    let refused = block_on(scripts.execute(fine.clone(), procedure(&json!([])), MemoryHost::default()));
+    assert_eq!(refused.expect_err("no thread").error, Error::Busy);
+
+    // What they still do has no effect, and their places come back.
+    eventually(|| scripts.statistics().runaways == 0);
+    assert_eq!(calls.load(Ordering::Relaxed), 0);
+    let answer = block_on(scripts.execute(fine, procedure(&json!([])), MemoryHost::default()));
+    assert_eq!(answer.expect("an answer").body.as_deref(), Some("1"));
+    assert_eq!(scripts.statistics().runaways_ever, 2);
+}
+
+#[test]
+fn a_function_that_cannot_be_stopped_fails_its_query_alone() {
+    let scripts = scripts(short());
+    let function = script("runaway", &format!("function f() {{ {RUNAWAY} }}"));
+    let session = scripts.open_functions(vec![function], &crate::support::env(), None);
+    let start = Instant::now();
+    assert!(matches!(session.call("runaway", &[]), Err(Error::Timeout { .. })));
+    assert!(start.elapsed() < Duration::from_secs(5));
+    assert_eq!(scripts.statistics().runaways, 1);
+    drop(session);
+    eventually(|| scripts.statistics().runaways == 0);
+}
+
+#[test]
+fn too_many_waiting_are_turned_away() {
+    let settings = Settings {
+        limits: short(),
+        procedure_threads_max: 1,
+        waiting_max: 2,
+        waiting_time: Duration::from_millis(100),
+        ..Settings::default()
+    };
+    let scripts = Scripts::new(settings);
+    let slow = script("slow", "function f() { for (;;) {} }");
+    let results: Vec<Error> = std::thread::scope(|scope| {
+        let runs: Vec<_> = (0..8)
+            .map(|_| {
+                let (scripts, slow) = (scripts.clone(), slow.clone());
+                scope.spawn(move || {
+                    let run = scripts.execute(slow, procedure(&json!([])), MemoryHost::default());
+                    block_on(run).expect_err("a failure").error
+                })
+            })
+            .collect();
+        runs.into_iter().map(|run| run.join().expect("a result")).collect()
+    });
+    assert!(results.contains(&Error::Busy));
+    assert!(results.iter().any(|error| matches!(error, Error::Timeout { .. })));
+}
+
+#[test]
+fn dropping_the_future_ends_the_script() {
+    let scripts = scripts(astrarium_script::Limits::default());
+    let slow = script("slow", "function f() { for (;;) {} }");
+    block_on(async {
+        let run = scripts.execute(slow, procedure(&json!([])), MemoryHost::default());
+        let mut run = Box::pin(run);
+        // Started, and not waited for.
+        std::future::poll_fn(|context| {
+            assert!(run.as_mut().poll(context).is_pending());
+            std::task::Poll::Ready(())
+        })
+        .await;
+    });
+    let start = Instant::now();
+    eventually(|| scripts.statistics().running == 0 && scripts.statistics().waiting == 0);
+    assert!(start.elapsed() < Duration::from_secs(4), "long before the time limit");
+}
+
+#[test]
+fn nothing_is_left_when_the_handle_is_dropped() {
+    for _ in 0..20 {
+        let scripts = scripts(short());
+        check_body("__.response.setBody(1);", &json!(1));
+        let fine = script("fine", "function f() {}");
+        assert!(block_on(scripts.execute(fine, procedure(&json!([])), MemoryHost::default())).is_ok());
+    }
+}
+
+/// A host that takes its time.
+struct SlowHost(MemoryHost);
+
+impl Host for SlowHost {
+    fn create(
+        &mut self,
+        document: &str,
+        index: astrarium_script::IndexAction,
+    ) -> Result<astrarium_script::Written, astrarium_script::HostError> {
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(4) {
+            std::thread::yield_now();
+        }
+        self.0.create(document, index)
+    }
+
+    fn upsert(
+        &mut self,
+        document: &str,
+        etag: Option<&str>,
+        index: astrarium_script::IndexAction,
+    ) -> Result<astrarium_script::Written, astrarium_script::HostError> {
+        self.0.upsert(document, etag, index)
+    }
+
+    fn replace(
+        &mut self,
+        link: astrarium_script::DocumentLink<'_>,
+        document: &str,
+        etag: Option<&str>,
+        index: astrarium_script::IndexAction,
+    ) -> Result<astrarium_script::Written, astrarium_script::HostError> {
+        self.0.replace(link, document, etag, index)
+    }
+
+    fn delete(
+        &mut self,
+        link: astrarium_script::DocumentLink<'_>,
+        etag: Option<&str>,
+    ) -> Result<(), astrarium_script::HostError> {
+        self.0.delete(link, etag)
+    }
+
+    fn read(
+        &mut self,
+        link: astrarium_script::DocumentLink<'_>,
+        etag: Option<&str>,
+    ) -> Result<astrarium_script::Read, astrarium_script::HostError> {
+        self.0.read(link, etag)
+    }
+
+    fn read_feed(
+        &mut self,
+        paging: astrarium_script::Paging<'_>,
+    ) -> Result<astrarium_script::Feed, astrarium_script::HostError> {
+        self.0.read_feed(paging)
+    }
+
+    fn query(
+        &mut self,
+        query: astrarium_script::Query<'_>,
+        paging: astrarium_script::Paging<'_>,
+    ) -> Result<astrarium_script::Feed, astrarium_script::HostError> {
+        self.0.query(query, paging)
+    }
+}
+
+#[test]
+fn a_host_that_takes_too_long_does_not_hold_its_caller() {
+    let scripts = scripts(short());
+    let source = with_prologue("collection.createDocument(link, { id: '1' }, () => answer('created'));");
+    let start = Instant::now();
+    let run =
+        scripts.execute(script("slow", &source), procedure(&json!([])), SlowHost(MemoryHost::default()));
+    let failure = block_on(run).err().expect("a timeout");
+    assert!(matches!(failure.error, Error::Timeout { .. }));
+    assert!(start.elapsed() < Duration::from_millis(3_900), "before the host was done");
+    eventually(|| scripts.statistics().runaways == 0);
+}
