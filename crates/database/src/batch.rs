@@ -256,7 +256,7 @@ impl Account {
         Ok(BatchOutcome { container: container.clone(), range_id: range.id, lsn, result })
     }
 
-    async fn commit_if_changed(&self, transaction: Transaction<'_>, range: &Range) -> Result<u64, Failure> {
+    async fn commit_if_changed(&self, transaction: Transaction, range: &Range) -> Result<u64, Failure> {
         match transaction.into_batch() {
             Some(batch) => Ok(self.engine().commit(batch).await?.0),
             None => Ok(self.range_lsn(range).await?),
@@ -266,7 +266,7 @@ impl Account {
     /// Adds one operation to a transaction.
     async fn stage(
         &self,
-        transaction: &mut Transaction<'_>,
+        transaction: &mut Transaction,
         container: &Container,
         range: &Range,
         (key, operation): &Keyed<'_>,

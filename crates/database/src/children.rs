@@ -4,6 +4,7 @@
 //! parent, and in what goes with them when they are removed.
 
 use crate::databases::{find, find_database};
+use crate::scripts::script_count_max;
 use crate::{ATTEMPTS_MAX, Account, Conditions, Error, Link};
 use astrarium_catalog::records::{self, Listing, Resource};
 use astrarium_keys::Rid;
@@ -68,6 +69,10 @@ impl Account {
         let snapshot = self.engine().snapshot();
         let parent = kind.parent(&*snapshot).await?;
         let resource = self.new_resource(kind.record_kind(), parent.rid, id, definition.to_owned());
+        if is_script(resource.kind) {
+            self.check_script_count(&*snapshot, &resource).await?;
+            self.check_script(&resource).await?;
+        }
         let mut batch = records::batch();
         records::stage_create(&mut batch, &resource);
         records::expect_present(&mut batch, &parent);
@@ -110,6 +115,9 @@ impl Account {
             let old = find(&*snapshot, kind.record_kind(), parent.rid, link).await?.ok_or(Error::NotFound)?;
             conditions.check_write(old.record.etag, old.record.timestamp)?;
             let record = self.new_record(id, definition.to_owned());
+            if is_script(old.kind) {
+                self.check_script(&Resource { record: record.clone(), ..old.clone() }).await?;
+            }
             let mut batch = records::batch();
             records::stage_replace(&mut batch, &old, &record);
             match self.engine().commit(batch).await {
@@ -174,4 +182,8 @@ impl Account {
         }
         Err(Error::RetryWith)
     }
+}
+
+fn is_script(kind: RecordKind) -> bool {
+    script_count_max(kind).is_some()
 }

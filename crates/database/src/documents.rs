@@ -278,16 +278,16 @@ impl Account {
         Expiry { default_ttl: container.definition.default_ttl, now: self.env().now_seconds() }
     }
 
-    pub(crate) async fn begin<'a>(
-        &'a self,
-        container: &'a Arc<Container>,
-        range: &'a Range,
+    pub(crate) async fn begin(
+        &self,
+        container: &Arc<Container>,
+        range: &Range,
         snapshot: Arc<dyn Snapshot>,
-    ) -> Result<Transaction<'a>, astrarium_store::Error> {
+    ) -> Result<Transaction, astrarium_store::Error> {
         Transaction::begin(self.env(), container, range, self.indexes(container), snapshot).await
     }
 
-    pub(crate) async fn commit(&self, transaction: Transaction<'_>) -> Result<u64, Failure> {
+    pub(crate) async fn commit(&self, transaction: Transaction) -> Result<u64, Failure> {
         let batch =
             transaction.into_batch().ok_or_else(|| Error::Bug("a write that changes nothing".to_owned()))?;
         Ok(self.engine().commit(batch).await?.0)
@@ -402,7 +402,7 @@ impl FailureSource for Error {
 
 /// Adds a write to a transaction, if the document that is there allows it.
 pub(crate) async fn stage_write(
-    transaction: &mut Transaction<'_>,
+    transaction: &mut Transaction,
     key: &Bytes,
     mode: WriteMode<'_>,
     incoming: Incoming,
@@ -418,6 +418,7 @@ pub(crate) async fn stage_write(
     let charge = write_charge(incoming.text_length()) + old.map_or(0.0, |(_, length)| write_charge(length));
     let body = transaction.write(key, incoming, options.index_directive).await?.clone();
     if transaction.breaks_unique_key().await? {
+        transaction.undo_write(key);
         return Err(Error::UniqueKey.into());
     }
     Ok(Staged { body, created: old.is_none(), charge })

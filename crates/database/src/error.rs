@@ -1,8 +1,10 @@
 //! What an operation can answer instead of a result: one variant for each thing a caller can act on.
 
+use crate::scripts::ScriptFault;
 use astrarium_catalog as catalog;
 use astrarium_catalog::definition::Invalid;
 use astrarium_kv as kv;
+use astrarium_script as script;
 use astrarium_store as store;
 use astrarium_value::patch::PatchError;
 
@@ -26,6 +28,9 @@ pub enum Error {
     /// The query needs more time than there is. The client's to narrow.
     #[error("{0}")]
     Timeout(String),
+    /// A script failed, and nothing of it has happened. Who has to act its own error says.
+    #[error(transparent)]
+    Script(Box<ScriptFault>),
     /// The partition key given is not the one of the container's definition or of the document.
     #[error(
         "Partition key provided either doesn't correspond to definition in the collection or doesn't match partition \
@@ -124,6 +129,11 @@ impl Error {
             | Error::ResponseTooLarge
             | Error::KeyRangeGone => Kind::Request,
             Error::Exists | Error::UniqueKey | Error::PreconditionFailed | Error::RetryWith => Kind::Conflict,
+            Error::Script(fault) => match fault.error.kind() {
+                script::Kind::Request | script::Kind::Host => Kind::Request,
+                script::Kind::Throttled => Kind::Throttled,
+                script::Kind::Bug => Kind::Bug,
+            },
             Error::Busy => Kind::Throttled,
             Error::Unavailable(_) => Kind::Unavailable,
             Error::Damaged(_) => Kind::Corruption,

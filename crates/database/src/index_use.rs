@@ -3,7 +3,7 @@
 use crate::queries::{Query, innermost};
 use crate::{Account, Error, Limits, QueryScope};
 use astrarium_catalog::container::Container;
-use astrarium_index::Access;
+use astrarium_index::{Access, Need, OrderPath};
 use astrarium_sql_exec::IndexPlan;
 use astrarium_sql_plan::needs::{
     Computed, composite_spec, index_only, needs, order_need, single_spec, used_paths,
@@ -36,8 +36,9 @@ impl Account {
         let indexes = self.indexes(container);
         let set = &indexes.active;
         let computed = Computed::of(container.indexed_by());
+        let need = needs(plan, &computed).need;
         let order_paths = order_need(plan, &computed);
-        let order = order_paths.as_ref().and_then(|order| set.order(order));
+        let order = order_paths.as_ref().and_then(|order| set.order(order, &need));
         if let (Some([path]), Order::Keys(_), None) = (order_paths.as_deref(), &plan.order, &order)
             && !path.path.is_repeated()
         {
@@ -48,7 +49,6 @@ impl Account {
         if !set.is_used() {
             return Ok(None);
         }
-        let need = needs(plan, &computed).need;
         let access = set.access(&need);
         let only = index_only(plan, &computed).filter(|_| set.serves(&need));
         Ok(Some(IndexPlan { access, order, only, indexes }))
@@ -89,13 +89,28 @@ impl Account {
             };
             list.push(single_spec(&path.path));
         }
-        for paths in used.composite {
-            let list = if set.order(&paths).is_some() {
+        let serving = if set.is_used() { set.combinations(&used.need) } else { Vec::new() };
+        let specs = |paths: &[OrderPath]| paths.iter().map(composite_spec).collect::<Vec<String>>();
+        utilization.utilized_composite = serving.iter().map(|(paths, _)| specs(paths)).collect();
+        for wanted in used.filter_composite {
+            let is_had = |(paths, count): &(Vec<OrderPath>, usize)| {
+                wanted.len() <= *count
+                    && wanted.iter().all(|own| paths[..*count].iter().any(|path| path.path == own.path))
+            };
+            if !serving.iter().any(is_had) {
+                utilization.potential_composite.push(specs(&wanted));
+            }
+        }
+        if let Some(paths) = used.order_composite {
+            let list = if set.order(&paths, &Need::Anything).is_some() {
                 &mut utilization.utilized_composite
             } else {
                 &mut utilization.potential_composite
             };
-            list.push(paths.iter().map(composite_spec).collect());
+            let own = specs(&paths);
+            if !list.contains(&own) {
+                list.push(own);
+            }
         }
         Ok(utilization)
     }
@@ -163,5 +178,10 @@ fn shown(access: &Access) -> String {
         }
         Access::All(parts) => list(parts, " and "),
         Access::Any(parts) => list(parts, " or "),
+        Access::Combined { apart, together } => {
+            let entries: Vec<Access> =
+                together.iter().map(|together| Access::Entries(together.served.clone())).collect();
+            format!("{}, at once by {}", list(apart, " and "), list(&entries, " or "))
+        }
     }
 }

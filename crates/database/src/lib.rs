@@ -26,6 +26,7 @@ mod maintenance;
 mod offers;
 mod patch;
 mod queries;
+mod scripts;
 
 pub use astrarium_catalog::container::{Container, Range};
 pub use astrarium_catalog::definition;
@@ -35,6 +36,7 @@ pub use astrarium_keys::body::{Body, IndexDirective};
 pub use astrarium_keys::record::RecordKind;
 pub use astrarium_keys::rid::{ChildType, Rid};
 pub use astrarium_partition as partition;
+pub use astrarium_script::Error as ScriptError;
 pub use astrarium_sql_exec::{IndexUse, Limits, Resume};
 pub use astrarium_sql_plan::advice::Advice;
 pub use astrarium_store::verify::Report;
@@ -53,12 +55,17 @@ pub use maintenance::Health;
 pub use offers::OfferChange;
 pub use patch::Patch;
 pub use queries::{Query, QueryPage, QueryScope};
+pub use scripts::{
+    ProcedureOutcome, ScriptFault, ScriptRequest, ScriptStatistics, TriggeredOutcome, Triggers,
+};
 
 use astrarium_index::Indexes;
 use astrarium_kv::Engine;
+use astrarium_script::{self as script, Scripts};
 use container_cache::ContainerCache;
 use index_cache::IndexCache;
 use parking_lot::Mutex;
+use scripts::gate::Gates;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -89,6 +96,8 @@ struct Shared {
     catalog_number: AtomicU64,
     /// The container whose index was built last.
     last_built: Mutex<Option<Rid>>,
+    scripts: Scripts,
+    gates: Gates,
 }
 
 impl Account {
@@ -102,6 +111,8 @@ impl Account {
             indexes: IndexCache::default(),
             catalog_number: AtomicU64::new(state.high_water),
             last_built: Mutex::new(None),
+            scripts: Scripts::new(script::Settings::default()),
+            gates: Gates::default(),
         };
         Ok(Account { shared: Arc::new(shared) })
     }

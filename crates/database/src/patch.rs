@@ -92,7 +92,7 @@ impl Account {
     /// Adds the outcome of a patch to a transaction.
     pub(crate) async fn stage_patch(
         &self,
-        transaction: &mut Transaction<'_>,
+        transaction: &mut Transaction,
         container: &Container,
         key: &Bytes,
         patch: &Patch,

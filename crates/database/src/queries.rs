@@ -2,11 +2,12 @@
 
 use crate::charge::query_charge;
 use crate::error::QueryFault;
+use crate::scripts::functions::{self, NoFunctions};
 use crate::{Account, Error};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_catalog::definition::container::Geospatial;
 use astrarium_partition::EffectiveRange;
-use astrarium_sql_exec::{ExecuteError, Input, Limits, Page, Resume, Runtime, UserFunctions};
+use astrarium_sql_exec::{ExecuteError, Input, Limits, Page, Resume, Runtime};
 use astrarium_sql_functions::SpatialMode;
 use astrarium_sql_plan::advice::{Advice, advise};
 use astrarium_sql_plan::client_plan::client_plan;
@@ -14,10 +15,11 @@ use astrarium_sql_plan::evaluate::EvaluateError;
 use astrarium_sql_plan::routing::{Route, route};
 use astrarium_sql_plan::{Catalog, NOT_JSON, Parameters, PlanError, QueryPlan};
 use astrarium_sql_syntax::{Position, SyntaxError, ast};
-use astrarium_store::FeedScope;
+use astrarium_store::{FeedReader, FeedScope};
 use astrarium_value::Value;
 use astrarium_value::json::seek;
 use std::sync::Arc;
+use tokio::runtime::Handle;
 
 /// A query as a client sends it.
 #[derive(Debug, Clone)]
@@ -25,6 +27,8 @@ pub struct Query {
     text: String,
     parameters: Parameters,
     tree: ast::Query,
+    /// The user-defined functions it calls.
+    functions: Vec<String>,
 }
 
 /// Where a query looks.
@@ -78,7 +82,8 @@ impl Query {
         if !broken.is_empty() {
             return Err(syntax(text, &broken));
         }
-        Ok(Query { text: text.to_owned(), parameters: Parameters::new(parameters), tree })
+        let functions = functions::names(&tree);
+        Ok(Query { text: text.to_owned(), parameters: Parameters::new(parameters), tree, functions })
     }
 
     /// The text as the client sent it.
@@ -143,23 +148,58 @@ impl Account {
         let (mut plan, mut input);
         loop {
             plan = query.plan(Catalog { container: Some(&container.definition) })?;
-            input = self.input(&container, innermost(&plan), scope)?;
+            input = self.input(self.reader(&container), innermost(&plan), scope)?;
             // A change of the policy that came before the snapshot may have swept the index that this container names.
             if self.is_current(&container).await? {
                 break;
             }
             container = self.reload(&container).await?;
         }
-        let first = resume.is_none();
         check_mergeable(&container, query, &plan, scope)?;
-        let range = serving_range(&container, &input)?;
+        self.run_page(&container, query, &plan, input, resume, limits, began).await
+    }
+
+    /// Runs a page of a query over one scope as a snapshot has it, whatever becomes of the container meanwhile.
+    pub(crate) async fn query_snapshot(
+        &self,
+        reader: FeedReader,
+        query: &Query,
+        scope: FeedScope,
+        resume: Option<Resume>,
+        limits: Limits,
+    ) -> Result<QueryPage, Error> {
+        let began = self.env().now_micros();
+        let container = Arc::clone(&reader.container);
+        let plan = query.plan(Catalog { container: Some(&container.definition) })?;
+        let input = self.input(reader, innermost(&plan), &QueryScope::Given(scope))?;
+        self.run_page(&container, query, &plan, input, resume, limits, began).await
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one page, private to this file")]
+    async fn run_page(
+        &self,
+        container: &Arc<Container>,
+        query: &Query,
+        plan: &Arc<QueryPlan>,
+        input: Input,
+        resume: Option<Resume>,
+        limits: Limits,
+        began: u64,
+    ) -> Result<QueryPage, Error> {
+        let first = resume.is_none();
+        let range = serving_range(container, &input)?;
         let lsn = self.range_lsn(range).await?;
         let spatial_mode = match container.definition.geospatial {
             Geospatial::Geography => SpatialMode::Geography,
             Geospatial::Geometry => SpatialMode::Geometry,
         };
-        let runtime = self.runtime(spatial_mode);
-        let page = run(&runtime, &plan, input, resume, limits).await?;
+        let page = if query.functions.is_empty() {
+            run(&self.runtime(spatial_mode), plan, input, resume, limits).await?
+        } else {
+            let user_functions = Arc::new(self.functions(container, &query.functions).await?);
+            let runtime = Runtime { user_functions, ..self.runtime(spatial_mode) };
+            run_with_functions(runtime, Arc::clone(plan), input, resume, limits).await?
+        };
         let output = page.rows.iter().map(Vec::len).sum();
         // The document that did not fit into the page is the next one's to pay.
         let ahead = u64::from(page.incremental && page.resume.is_some()).min(page.documents);
@@ -218,7 +258,7 @@ impl Account {
     }
 
     /// Whether a container is as it was loaded.
-    async fn is_current(&self, container: &Container) -> Result<bool, Error> {
+    pub(crate) async fn is_current(&self, container: &Container) -> Result<bool, Error> {
         for range in &container.ranges {
             if self.engine().shard(range.shard).await?.epoch != range.epoch {
                 return Ok(false);
@@ -228,19 +268,15 @@ impl Account {
     }
 
     fn runtime(&self, spatial_mode: SpatialMode) -> Runtime {
-        Runtime { env: self.env().clone(), user_functions: Arc::new(NoScripts), spatial_mode }
+        Runtime { env: self.env().clone(), user_functions: Arc::new(NoFunctions), spatial_mode }
     }
 
     /// What a query reads: the scope that was given, narrowed to one partition where the filter names it.
-    fn input(
-        &self,
-        container: &Arc<Container>,
-        plan: &QueryPlan,
-        scope: &QueryScope,
-    ) -> Result<Input, Error> {
+    fn input(&self, reader: FeedReader, plan: &QueryPlan, scope: &QueryScope) -> Result<Input, Error> {
         if !plan.reads_documents() {
             return Ok(Input::Nothing);
         }
+        let container = &reader.container;
         let definition = &container.definition.partition_key;
         let scope = match scope {
             QueryScope::Given(scope) => scope.clone(),
@@ -261,7 +297,7 @@ impl Account {
             },
         };
         let index = self.index_plan(container, plan)?.map(Box::new);
-        Ok(Input::Container(self.reader(container), scope, index))
+        Ok(Input::Container(reader, scope, index))
     }
 }
 
@@ -361,15 +397,20 @@ const ALL_FEATURES: &str = "Aggregate,CompositeAggregate,Distinct,GroupBy,Multip
     OffsetAndLimit,OrderBy,Top,NonValueAggregate,DCount,NonStreamingOrderBy,ListAndSetAggregate,CountIf,HybridSearch,\
     WeightedRankFusion,HybridSearchSkipOrderByRewrite";
 
-/// Scripts do not run yet.
-struct NoScripts;
-
-impl UserFunctions for NoScripts {
-    fn call(&self, name: &str, _: &[Value]) -> Result<Value, String> {
-        Err(format!(
-            "The user-defined function '{name}' cannot be called: this version of the server runs no scripts yet."
-        ))
-    }
+/// Runs a page that calls user-defined functions: on a thread where waiting for them holds up nobody else, and on that
+/// one alone, since they run one after the other anyway.
+async fn run_with_functions(
+    runtime: Runtime,
+    plan: Arc<QueryPlan>,
+    input: Input,
+    resume: Option<Resume>,
+    limits: Limits,
+) -> Result<Page, Error> {
+    let limits = Limits { alone_documents_max: u64::MAX, ..limits };
+    let handle = Handle::current();
+    let page = move || handle.block_on(run(&runtime, &plan, input, resume, limits));
+    let page = tokio::task::spawn_blocking(page).await;
+    page.map_err(|error| Error::Bug(format!("a query with user-defined functions ended: {error}")))?
 }
 
 impl From<ExecuteError> for Error {

@@ -6,6 +6,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 /// Headers of a usual answer; more only costs one growth.
 const HEADER_COUNT: usize = 40;
+/// Bytes of a script's log in its header. Clients limit all headers together, some of them to 16 KiB.
+const SCRIPT_LOG_BYTES_MAX: usize = 8 << 10;
 
 /// A header name that is checked by the compiler instead of with every answer.
 macro_rules! fixed_name {
@@ -61,6 +63,21 @@ impl Answer {
 
     pub(crate) fn set_number(&mut self, name: &'static str, value: u64) {
         self.headers.insert(HeaderName::from_static(name), HeaderValue::from(value));
+    }
+
+    /// Adds what scripts logged, as much of it as clients take in a header.
+    pub(crate) fn set_script_log(&mut self, log: &str) {
+        if log.is_empty() {
+            return;
+        }
+        let mut end = log.floor_char_boundary(SCRIPT_LOG_BYTES_MAX);
+        let mut encoded = percent::encode_component(&log[..end]);
+        while encoded.len() > SCRIPT_LOG_BYTES_MAX {
+            end = log.floor_char_boundary(end / 2);
+            encoded = percent::encode_component(&log[..end]);
+        }
+        let encoded = encoded.into_owned();
+        self.set_text(headers::SCRIPT_LOG_RESULTS, encoded);
     }
 
     /// Sets a header; text that a header cannot hold is percent-encoded.

@@ -1,7 +1,7 @@
 //! What a request can end with instead of a result: the one table from errors to status, substatus and body.
 
 use crate::answer::Answer;
-use crate::database;
+use crate::database::{self, ScriptError};
 use crate::place::Place;
 use crate::wire::authorization::AuthorizationError;
 use crate::wire::headers;
@@ -23,6 +23,8 @@ pub(crate) struct Failure {
     pub(crate) additional: Option<String>,
     /// Where the failure happened, for the session headers of answers about items.
     pub(crate) place: Option<Place>,
+    /// What a script logged before it failed.
+    pub(crate) script_log: Option<Box<String>>,
 }
 
 /// What an error's message is.
@@ -47,6 +49,7 @@ impl Failure {
             remark: None,
             additional: None,
             place: None,
+            script_log: None,
         }
     }
 
@@ -104,6 +107,9 @@ impl Failure {
         if let Some(place) = &self.place {
             place.set_headers(&mut answer);
         }
+        if let Some(log) = &self.script_log {
+            answer.set_script_log(log);
+        }
         answer
     }
 }
@@ -120,6 +126,9 @@ impl From<database::Error> for Failure {
                 Failure { form: Form::QueryFaults, remark, ..Failure::new(400, faults_json(&faults)) }
             }
             Error::Timeout(_) => Failure::new(408, message),
+            Error::Script(fault) => {
+                Failure { script_log: Some(Box::new(fault.log)), ..of_script(&fault.error, message) }
+            }
             Error::NeedsClientPlan(plan) => {
                 Failure { additional: Some(plan), ..Failure::new(400, message).with_substatus(1004) }
             }
@@ -141,6 +150,25 @@ impl From<database::Error> for Failure {
             Error::Damaged(_) | Error::Bug(_) => Failure::new(500, message),
             Error::Unavailable(_) => Failure::new(503, message),
         }
+    }
+}
+
+fn of_script(error: &ScriptError, message: String) -> Failure {
+    match error {
+        ScriptError::Compile { .. } => {
+            Failure::new(400, message).with_substatus(status::substatus::SCRIPT_COMPILE_ERROR)
+        }
+        ScriptError::Exception(exception) => {
+            Failure::new(400, message).with_substatus(exception.number.unwrap_or(0))
+        }
+        ScriptError::Timeout { .. } => Failure::new(408, message),
+        ScriptError::TooLarge { .. } => Failure::new(413, message),
+        ScriptError::Host(error) => Failure::new(error.number, message),
+        ScriptError::Busy => Failure {
+            retry_after_ms: Some(100),
+            ..Failure::new(429, message).with_substatus(status::substatus::SCRIPT_CONCURRENCY_EXCEEDED)
+        },
+        ScriptError::Bug { .. } => Failure::new(500, message),
     }
 }
 

@@ -10,6 +10,7 @@ mod offers;
 mod patch;
 mod query;
 mod ranges;
+mod scripts;
 
 use crate::answer::Answer;
 use crate::error::Failure;

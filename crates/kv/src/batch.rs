@@ -1,6 +1,6 @@
 //! One transaction, ready to commit: what must hold, and what changes.
 
-use crate::{SetChanges, ShardId, Space, TALLY_COUNT};
+use crate::{CommitVersion, SetChanges, ShardId, Space, TALLY_COUNT, contract};
 use bytes::Bytes;
 
 /// A transaction of one shard, prepared by the request and only checked and applied by the engine.
@@ -66,6 +66,20 @@ pub struct Stamp {
     /// Whether the first eight bytes of the value are the version; only such values can meet
     /// [`Expectation::Version`].
     pub value: bool,
+}
+
+impl Mutation {
+    /// What the change leaves when it commits as this version: where, the key, and the value unless it is removed. The
+    /// batch must have passed [`contract::validate`].
+    pub(crate) fn stamped(self, version: CommitVersion) -> (Space, Bytes, Option<Bytes>) {
+        match self {
+            Mutation::Put { space, key, value, stamp } => {
+                let (key, value) = contract::stamp_put(key, value, stamp, version);
+                (space, key, Some(value))
+            }
+            Mutation::Delete { space, key } => (space, key, None),
+        }
+    }
 }
 
 impl Stamp {

@@ -133,9 +133,7 @@ pub fn raise_fences(batch: &WriteBatch, mut raise: impl FnMut(crate::ShardId)) {
 pub fn gather_keys<'a>(keys: impl Iterator<Item = &'a [u8]>, limit: ScanLimit) -> KeyBatch {
     let mut batch = KeyBatch::default();
     for key in keys {
-        let count = batch.keys.len();
-        let full = count >= limit.entry_count_max || batch.keys.byte_count() >= limit.byte_count_max;
-        if count > 0 && full {
+        if limit.is_reached(batch.keys.len(), batch.keys.byte_count()) {
             batch.more = true;
             break;
         }
@@ -160,8 +158,7 @@ impl ScanCollector {
 
     /// Whether the limit is reached: one more entry in the range now means `more`.
     pub fn is_full(&self) -> bool {
-        let count = self.entries.len();
-        count > 0 && (count >= self.limit.entry_count_max || self.byte_count >= self.limit.byte_count_max)
+        self.limit.is_reached(self.entries.len(), self.byte_count)
     }
 
     /// Takes an entry; only called while not full.

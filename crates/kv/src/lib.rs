@@ -1,6 +1,6 @@
 //! The ordered, transactional key-value contract that everything above is written against.
 //!
-//! Five ideas carry it:
+//! Six ideas carry it:
 //! - A [`Snapshot`] gives consistent reads, in batches.
 //! - A [`WriteBatch`] is a whole transaction: mutations plus the expectations they rely on. [`Engine::commit`] applies
 //!   it all or nothing and answers only when it is on stable storage.
@@ -9,9 +9,10 @@
 //!   logs are in commit order without a counter that writers fight over.
 //! - A shard has an *epoch*. A batch names the epoch it was prepared under; a [`WriteBatch::fence`] raises it and so
 //!   refuses everything that was prepared from an older view of the catalog.
-//!
 //! - Beside the spaces there is one *set* of keys without values ([`SetChanges`]): many and small, walked in order, which an
 //!   engine can keep far denser than entries of a space.
+//! - An [`Overlay`] is a snapshot with a batch applied that is not committed yet: what a transaction sees of its own
+//!   writes, over any engine.
 //!
 //! Reads answer through [`Reply`], which is ready at once for an embedded engine and a real future for a remote one.
 //! Not here: what keys mean (`keys`), retrying conflicts (`store`), any engine but the in-memory specification.
@@ -20,12 +21,14 @@ mod batch;
 pub mod contract;
 mod error;
 pub mod memory;
+mod overlay;
 mod reply;
 mod set;
 mod snapshot;
 
 pub use batch::{Expectation, Mutation, Stamp, WriteBatch};
 pub use error::{Error, Kind};
+pub use overlay::Overlay;
 pub use reply::Reply;
 pub use set::{FAMILY_BYTES, KeyBatch, KeyList, SetChanges};
 pub use snapshot::{Direction, KeyRange, ScanBatch, ScanLimit, Snapshot};

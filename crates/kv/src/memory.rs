@@ -13,8 +13,8 @@
 
 use crate::contract::{self, ScanCollector};
 use crate::{
-    CommitVersion, Direction, Engine, Error, FAMILY_BYTES, KeyBatch, KeyRange, Mutation, Reply, ScanBatch,
-    ScanLimit, ShardId, ShardState, Snapshot, Space, Stats, WriteBatch,
+    CommitVersion, Direction, Engine, Error, FAMILY_BYTES, KeyBatch, KeyRange, Reply, ScanBatch, ScanLimit,
+    ShardId, ShardState, Snapshot, Space, Stats, WriteBatch,
 };
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
@@ -151,13 +151,8 @@ impl State {
         let set_changes = batch.set.added.len() + batch.set.removed.len();
         let visits = (batch.mutations.len() + set_changes) * 2 + COLLECT_EXTRA;
         for mutation in batch.mutations {
-            match mutation {
-                Mutation::Put { space, key, value, stamp } => {
-                    let (key, value) = contract::stamp_put(key, value, stamp, version);
-                    self.write(space as usize, key, Some(value), live);
-                }
-                Mutation::Delete { space, key } => self.write(space as usize, key, None, live),
-            }
+            let (space, key, value) = mutation.stamped(version);
+            self.write(space as usize, key, value, live);
         }
         for key in batch.set.added.iter() {
             self.write(SET, Bytes::copy_from_slice(key), Some(Bytes::new()), live);

@@ -22,6 +22,17 @@ impl<T> Reply<T> {
     pub fn later(future: impl Future<Output = T> + Send + 'static) -> Reply<T> {
         Reply::Later(Box::pin(future))
     }
+
+    /// The answer turned into another: at once if it is here, when it comes if not.
+    pub fn map<U>(self, turn: impl FnOnce(T) -> U + Send + 'static) -> Reply<U>
+    where
+        T: 'static,
+    {
+        match self {
+            Reply::Ready(value) => Reply::Ready(value.map(turn)),
+            Reply::Later(future) => Reply::later(async move { turn(future.await) }),
+        }
+    }
 }
 
 impl<T: Unpin> Future for Reply<T> {

@@ -77,6 +77,13 @@ pub struct ScanLimit {
     pub byte_count_max: usize,
 }
 
+impl ScanLimit {
+    /// Whether a scan that gave so much stops before the next entry.
+    pub(crate) fn is_reached(self, entry_count: usize, byte_count: usize) -> bool {
+        entry_count > 0 && (entry_count >= self.entry_count_max || byte_count >= self.byte_count_max)
+    }
+}
+
 /// A piece of a range.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ScanBatch {

@@ -13,6 +13,7 @@
 
 mod feed;
 pub mod incoming;
+mod numbers;
 mod present;
 pub mod rebuild;
 mod scoped;

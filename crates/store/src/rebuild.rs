@@ -46,7 +46,7 @@ pub enum BuildStep {
 }
 
 /// What a transaction knows of the generation under construction in its shard.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Construction {
     key: Bytes,
     /// The watermark, if the construction has begun here.

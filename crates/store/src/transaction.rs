@@ -3,21 +3,23 @@
 //! In: a range, a snapshot, the time. Out: a `kv::WriteBatch`. Each document touched is an `Entry` with what the
 //! snapshot had and what it is now; the batch is the difference, however often a document was written in between.
 //! Invariants
-//! - Every entry that changes is expected in the batch as it was read, or as absent if it was not read at all.
+//! - Every entry that changes is expected in the batch as it was read, or as absent if it was not read at all; so is every
+//!   entry that was only read, if the transaction is told to stand by its reads.
 //! - All documents of a transaction get one LSN; the sequence tells them apart.
 //! - While a generation of the index is under construction, the batch changes it as far as it has the documents (`rebuild`).
 
 use crate::rebuild::Construction;
 use crate::{Error, Expiry, Incoming};
-use astrarium_catalog::container::{Container, Range};
+use astrarium_catalog::container::{Container, NumberSource, Range};
 use astrarium_env::Env;
 use astrarium_index::{Indexes, Stored};
 use astrarium_keys::body::{Body, Header, IndexDirective};
 use astrarium_keys::{Malformed, document, number, unique};
-use astrarium_kv::{Expectation, Snapshot, Space, Stamp, WriteBatch};
+use astrarium_kv::{Expectation, Overlay, ShardId, Snapshot, Space, Stamp, WriteBatch};
 use astrarium_partition::{EffectiveKey, PartitionKey};
 use astrarium_value::{Value, json};
 use bytes::Bytes;
+use hashbrown::HashMap;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -48,18 +50,28 @@ impl<'a> Location<'a> {
 }
 
 /// Staged changes of one range.
-pub struct Transaction<'a> {
-    env: &'a Env,
-    range: &'a Range,
+#[derive(Clone)]
+pub struct Transaction {
+    env: Env,
+    shard: ShardId,
+    epoch: u64,
+    numbers: NumberSource,
     indexes: Arc<Indexes>,
     construction: Option<Construction>,
     expiry: Expiry,
     snapshot: Arc<dyn Snapshot>,
     entries: Vec<Entry>,
+    /// Where the entry of a key is.
+    places: HashMap<Bytes, usize>,
     sequence: u32,
+    stands_by_reads: bool,
 }
 
+/// The version that uncommitted documents seem to have.
+const UNCOMMITTED: u64 = u64::MAX;
+
 /// A document that the transaction has read or written.
+#[derive(Clone)]
 struct Entry {
     key: Bytes,
     /// What storage has, expired documents included; `None` also if it was not read.
@@ -67,18 +79,20 @@ struct Entry {
     /// What this transaction sees: never expired.
     current: Option<Body>,
     changed: bool,
+    /// What the last write found, so that it can be taken back.
+    before: Option<Box<(Option<Body>, bool)>>,
 }
 
-impl<'a> Transaction<'a> {
+impl Transaction {
     /// Starts on a snapshot. `range` and `indexes` are the container's; nothing is read unless a generation of the index
     /// is under construction.
     pub async fn begin(
-        env: &'a Env,
+        env: &Env,
         container: &Container,
-        range: &'a Range,
+        range: &Range,
         indexes: Arc<Indexes>,
         snapshot: Arc<dyn Snapshot>,
-    ) -> Result<Transaction<'a>, Error> {
+    ) -> Result<Transaction, Error> {
         let construction = match container.generations.building {
             Some(building) => {
                 Some(Construction::read(&*snapshot, range.shard.0, building.construction).await?)
@@ -86,8 +100,39 @@ impl<'a> Transaction<'a> {
             None => None,
         };
         let expiry = Expiry { default_ttl: container.definition.default_ttl, now: env.now_seconds() };
-        let entries = Vec::new();
-        Ok(Transaction { env, range, indexes, construction, expiry, snapshot, entries, sequence: 0 })
+        Ok(Transaction {
+            env: env.clone(),
+            shard: range.shard,
+            epoch: range.epoch,
+            numbers: range.numbers.clone(),
+            indexes,
+            construction,
+            expiry,
+            snapshot,
+            entries: Vec::new(),
+            places: HashMap::default(),
+            sequence: 0,
+            stands_by_reads: false,
+        })
+    }
+
+    /// From here on the commit fails if anything that was read has changed, and not only if what is written has. For
+    /// transactions whose writes depend on other documents.
+    pub fn stand_by_reads(&mut self) {
+        self.stands_by_reads = true;
+    }
+
+    /// What the transaction sees: its snapshot with its own writes.
+    pub fn view(&self) -> Arc<dyn Snapshot> {
+        match self.clone().into_batch() {
+            Some(batch) => Arc::new(Overlay::new(Arc::clone(&self.snapshot), &batch, UNCOMMITTED)),
+            None => Arc::clone(&self.snapshot),
+        }
+    }
+
+    /// The snapshot, without the transaction's own writes.
+    pub fn snapshot(&self) -> &dyn Snapshot {
+        &*self.snapshot
     }
 
     /// The visible document at a key, this transaction's own writes included.
@@ -107,17 +152,27 @@ impl<'a> Transaction<'a> {
         let number = self.entries[index].current.as_ref().map(|body| body.header.number);
         let body = self.new_body(number, incoming, directive);
         let entry = &mut self.entries[index];
+        entry.before = Some(Box::new((entry.current.take(), entry.changed)));
         entry.changed = true;
         Ok(entry.current.insert(body))
+    }
+
+    /// Takes back the last write at a key.
+    pub fn undo_write(&mut self, key: &Bytes) {
+        let entry = self.places.get(key).map(|&index| &mut self.entries[index]);
+        if let Some(entry) = entry
+            && let Some(before) = entry.before.take()
+        {
+            (entry.current, entry.changed) = *before;
+        }
     }
 
     /// Writes a new document without reading: the commit fails if there is one already, expired or not.
     pub fn write_unseen(&mut self, key: Bytes, incoming: Incoming, directive: IndexDirective) -> &Body {
         debug_assert!(self.entries.iter().all(|entry| entry.key != key), "an unseen document was seen");
         let body = self.new_body(None, incoming, directive);
-        let entry = Entry { key, stored: None, current: Some(body), changed: true };
-        let index = self.entries.len();
-        self.entries.push(entry);
+        let entry = Entry { key, stored: None, current: Some(body), changed: true, before: None };
+        let index = self.push(entry);
         self.entries[index].current.as_ref().expect("just written")
     }
 
@@ -131,7 +186,7 @@ impl<'a> Transaction<'a> {
 
     /// The whole transaction as one batch, or nothing if it changed nothing.
     pub fn into_batch(self) -> Option<WriteBatch> {
-        let mut batch = WriteBatch::new(self.range.shard, self.range.epoch);
+        let mut batch = WriteBatch::new(self.shard, self.epoch);
         let changed = || self.entries.iter().filter(|entry| entry.changed);
         let construction = self.construction.as_ref();
         changed().for_each(|entry| stage_index(&mut batch, &self.indexes, construction, entry));
@@ -140,8 +195,12 @@ impl<'a> Transaction<'a> {
             construction.expect(&mut batch, replaced.map(|body| &body.header));
         }
         stage_unique(&mut batch, &self.indexes, changed());
-        for entry in self.entries.into_iter().filter(|entry| entry.changed) {
-            stage(&mut batch, entry);
+        for entry in self.entries {
+            if entry.changed {
+                stage(&mut batch, entry);
+            } else if self.stands_by_reads {
+                batch.expect(Space::Body, entry.key.clone(), as_it_was(&entry));
+            }
         }
         (!batch.mutations.is_empty()).then_some(batch)
     }
@@ -149,7 +208,10 @@ impl<'a> Transaction<'a> {
     /// Whether a document of this transaction would hold a unique key that another one holds. A document that has
     /// expired gives way.
     pub async fn breaks_unique_key(&mut self) -> Result<bool, Error> {
-        let shard = self.range.shard.0;
+        if self.indexes.unique_key_count() == 0 {
+            return Ok(false);
+        }
+        let shard = self.shard.0;
         let (mut gone, mut come) = (BTreeSet::new(), BTreeSet::new());
         for entry in self.entries.iter().filter(|entry| entry.changed) {
             let (old, new) = unique_keys(shard, &self.indexes, entry);
@@ -175,20 +237,26 @@ impl<'a> Transaction<'a> {
     }
 
     async fn entry(&mut self, key: &Bytes) -> Result<usize, Error> {
-        if let Some(index) = self.entries.iter().position(|entry| entry.key == *key) {
+        if let Some(&index) = self.places.get(key) {
             return Ok(index);
         }
         let stored = self.snapshot.get(Space::Body, key).await?.map(Body::decode).transpose()?;
         let current = stored.clone().filter(|body| self.expiry.is_alive(&body.header));
-        self.entries.push(Entry { key: key.clone(), stored, current, changed: false });
-        Ok(self.entries.len() - 1)
+        Ok(self.push(Entry { key: key.clone(), stored, current, changed: false, before: None }))
+    }
+
+    fn push(&mut self, entry: Entry) -> usize {
+        let index = self.entries.len();
+        self.places.insert(entry.key.clone(), index);
+        self.entries.push(entry);
+        index
     }
 
     fn new_body(&mut self, number: Option<u64>, incoming: Incoming, directive: IndexDirective) -> Body {
         let header = Header {
             lsn: 0,
             sequence: self.sequence,
-            number: number.unwrap_or_else(|| self.range.numbers.next()),
+            number: number.unwrap_or_else(|| self.numbers.next()),
             etag: self.env.unique_stamp(),
             timestamp: self.expiry.now,
             ttl: incoming.ttl,
@@ -271,12 +339,14 @@ pub(crate) fn as_indexed<'b>(body: &'b Body, suffix: &'b [u8], etag: Option<&'b 
     }
 }
 
+fn as_it_was(entry: &Entry) -> Expectation {
+    entry.stored.as_ref().map_or(Expectation::Absent, |body| Expectation::Version(body.header.lsn))
+}
+
 /// Appends the difference between what storage has and what it shall have.
 fn stage(batch: &mut WriteBatch, entry: Entry) {
     let shard = batch.shard.0;
-    let expectation =
-        entry.stored.as_ref().map_or(Expectation::Absent, |body| Expectation::Version(body.header.lsn));
-    batch.expect(Space::Body, entry.key.clone(), expectation);
+    batch.expect(Space::Body, entry.key.clone(), as_it_was(&entry));
     let suffix = entry.key.slice(document::SHARD_PREFIX_LENGTH..);
     let new_number = entry.current.as_ref().map(|body| body.header.number);
     tally(batch, entry.stored.as_ref(), -1);

@@ -1,7 +1,7 @@
 //! Users, permissions, client encryption keys and scripts: a name and a definition below a parent.
 
 use super::databases::{listed, resource_answer, shown, unless_not_modified};
-use super::query;
+use super::{query, scripts};
 use crate::answer::Answer;
 use crate::database::definition::client_encryption_key::ClientEncryptionKeyDefinition;
 use crate::database::definition::permission::PermissionDefinition;
@@ -46,9 +46,7 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
             shared.account.delete_child(kind, link, &request.conditions()).await?;
             Ok(Answer::empty(StatusCode::NO_CONTENT))
         }
-        Method::POST => Err(Failure::bad_request(
-            "Executing stored procedures: this version of the server does not support it yet.",
-        )),
+        Method::POST => scripts::execute(shared, request).await,
         _ => {
             let child = shared.account.child(kind, link).await?;
             let answer = single(shared, request, StatusCode::OK, &child).await?;

@@ -1,11 +1,12 @@
 //! `…/docs` and `…/docs/{id}`: items and their read feed; `…/operations/partitionkeydelete`.
 
 use super::containers::owner_missing;
-use super::{batch, patch, query};
+use super::{batch, patch, query, scripts};
 use crate::answer::{Answer, fixed_header, fixed_name};
 use crate::database::partition::PartitionKey;
 use crate::database::{
-    Container, Error, FeedScope, IndexDirective, Outcome, WriteMode, WriteOptions, push_document,
+    Container, Error, FeedScope, IndexDirective, Outcome, TriggeredOutcome, WriteMode, WriteOptions,
+    push_document,
 };
 use crate::error::Failure;
 use crate::paging::{self, Feed};
@@ -43,7 +44,7 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
 }
 
 /// The container of a request about items; one of another rid than the client means is refused.
-async fn container(shared: &Shared, request: &Request<'_>) -> Result<Arc<Container>, Failure> {
+pub(super) async fn container(shared: &Shared, request: &Request<'_>) -> Result<Arc<Container>, Failure> {
     let found = shared.account.container(request.link(0), request.link(1)).await.map_err(owner_missing)?;
     match request.header(headers::INTENDED_COLLECTION_RID) {
         Some(rid) if rid != found.rid().to_string() => Err(Error::ContainerRecreated.into()),
@@ -102,11 +103,11 @@ fn not_yet(what: &str) -> Failure {
     Failure::bad_request(format!("{what}: this version of the server does not support it yet."))
 }
 
-/// Triggers are named by the client, so leaving them out would be something else than was asked for.
+/// Patches and batches run no triggers on the service either. Triggers are named by the client, so leaving them out
+/// would be something else than was asked for.
 pub(super) fn refuse_triggers(request: &Request<'_>) -> Result<(), Failure> {
-    let names = [headers::PRE_TRIGGER_INCLUDE, headers::POST_TRIGGER_INCLUDE];
-    if names.iter().any(|name| request.header(name).is_some()) {
-        return Err(not_yet("Triggers"));
+    if scripts::triggers(request)?.is_some() {
+        return Err(Failure::bad_request("Triggers run with create, replace, upsert and delete only."));
     }
     Ok(())
 }
@@ -134,14 +135,28 @@ async fn write(
     partition_key: Option<&PartitionKey>,
     mode: WriteMode<'_>,
 ) -> Result<Answer, Failure> {
-    refuse_triggers(request)?;
     let index_directive = index_directive(request.header(headers::INDEXING_DIRECTIVE));
     let conditions = request.conditions();
     let options = WriteOptions { partition_key, conditions: &conditions, index_directive };
     let text = document_text(&request.body)?;
+    let status = |created| if created { StatusCode::CREATED } else { StatusCode::OK };
+    if let Some(triggers) = scripts::triggers(request)? {
+        let done = shared.account.write_with_triggers(container, mode, &text, options, &triggers).await?;
+        return Ok(triggered(request, status(done.outcome.created), done));
+    }
     let outcome = shared.account.write_document(container, mode, &text, options).await?;
-    let status = if outcome.created { StatusCode::CREATED } else { StatusCode::OK };
-    Ok(item(status, outcome, !returns_minimal(request)))
+    Ok(item(status(outcome.created), outcome, !returns_minimal(request)))
+}
+
+/// The answer to a write with triggers: its document, or what a trigger made of it.
+fn triggered(request: &Request<'_>, status: StatusCode, done: TriggeredOutcome) -> Answer {
+    let with_body = status != StatusCode::NO_CONTENT && !returns_minimal(request);
+    let mut answer = item(status, done.outcome, with_body);
+    if let Some(shown) = done.shown.filter(|_| with_body) {
+        answer.body = shown.into_bytes().into();
+    }
+    answer.set_script_log(&done.log);
+    answer
 }
 
 async fn read(
@@ -168,10 +183,16 @@ async fn delete(
     container: &Arc<Container>,
     partition_key: Option<&PartitionKey>,
 ) -> Result<Answer, Failure> {
-    let conditions = request.conditions();
-    let outcome =
-        shared.account.delete_document(container, request.link(2), partition_key, &conditions).await?;
-    let mut answer = item(StatusCode::NO_CONTENT, outcome, false);
+    let (link, conditions) = (request.link(2), request.conditions());
+    let mut answer = if let Some(triggers) = scripts::triggers(request)? {
+        let account = &shared.account;
+        let done =
+            account.delete_with_triggers(container, link, partition_key, &conditions, &triggers).await?;
+        triggered(request, StatusCode::NO_CONTENT, done)
+    } else {
+        let outcome = shared.account.delete_document(container, link, partition_key, &conditions).await?;
+        item(StatusCode::NO_CONTENT, outcome, false)
+    };
     answer.headers.remove(headers::ETAG);
     Ok(answer)
 }
@@ -256,7 +277,7 @@ pub(super) async fn delete_partition(shared: &Shared, request: &Request<'_>) -> 
 }
 
 /// Adds where a failed operation was looked for, so that the session goes on from there.
-async fn with_place(
+pub(super) async fn with_place(
     shared: &Shared,
     container: &Arc<Container>,
     key: Option<&PartitionKey>,

@@ -1,0 +1,300 @@
+//! Scripts at work: stored procedures and triggers in transactions of one logical partition.
+//!
+//! In: which script, its parameters, a partition key; or a write and the triggers it names. Out: what the script
+//! answered and what was written, or an error, and then nothing has happened.
+//! - `host`: what a script may do to documents; `gate`: whose turn it is; `triggers`: writes with triggers;
+//!   `functions`: user-defined functions in queries.
+//!
+//! Invariants
+//! - An execution is one snapshot and one commit. If somebody else changed what it read by name or wrote, it has not
+//!   happened, and it runs again on a new snapshot while its time lasts.
+//! - Nothing of an execution outlives its time limit, its waiting for a turn included.
+//!
+//! Not here: the JavaScript engine (`script`), headers and statuses (`gateway`).
+
+pub(crate) mod functions;
+pub(crate) mod gate;
+mod host;
+mod triggers;
+
+use crate::databases::find;
+use crate::documents::{Failure, checked_key, required};
+use crate::{Account, Error, Link};
+use astrarium_catalog::container::{Container, Range};
+use astrarium_catalog::definition::script::StoredProcedure;
+use astrarium_catalog::records::{self, Resource};
+use astrarium_keys::record::RecordKind;
+use astrarium_kv::Snapshot;
+use astrarium_partition::PartitionKey;
+use astrarium_script as script;
+use gate::Gate;
+use host::ScriptHost;
+use script::{Call, Script, ScriptKey, Work};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub use astrarium_script::Statistics as ScriptStatistics;
+pub use triggers::{TriggeredOutcome, Triggers};
+
+/// How long an execution may take, with all its repetitions.
+const EXECUTION_TIME: Duration = Duration::from_secs(5);
+/// What an execution costs besides what it does, in request units.
+const EXECUTION_CHARGE: f64 = 1.0;
+/// What scripts are told about sizes, in the service's form: an item of 2 MiB, a container without a limit.
+const QUOTA_MAX: &str = "documentSize=2048;documentsSize=-1;documentsCount=-1;collectionSize=-1;";
+
+/// What a client asks of a script besides its work.
+#[derive(Debug, Clone, Default)]
+pub struct ScriptRequest {
+    /// Headers of the request, which scripts may read by name.
+    pub values: Vec<(String, String)>,
+    /// Whether `console.log` is collected.
+    pub log: bool,
+}
+
+/// What a stored procedure did.
+#[derive(Debug)]
+pub struct ProcedureOutcome {
+    /// The container, as of the commit.
+    pub container: Arc<Container>,
+    /// The id of the range that served.
+    pub range_id: u32,
+    /// The range's LSN then.
+    pub lsn: u64,
+    /// The JSON of its response, if it set one.
+    pub body: Option<String>,
+    /// What it logged.
+    pub log: String,
+    /// Request units.
+    pub charge: f64,
+}
+
+/// Why a script failed, and what it logged before.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{error}")]
+pub struct ScriptFault {
+    /// Why.
+    pub error: script::Error,
+    /// The log until then.
+    pub log: String,
+}
+
+impl Account {
+    /// Runs a stored procedure in one logical partition.
+    pub async fn execute_procedure(
+        &self,
+        container: &Arc<Container>,
+        link: Link<'_>,
+        partition_key: Option<&PartitionKey>,
+        parameters: &[u8],
+        request: &ScriptRequest,
+    ) -> Result<ProcedureOutcome, Error> {
+        let key = checked_key(&container.definition.partition_key, required(partition_key)?)?;
+        let mut execution = Execution::new(self, container, key);
+        loop {
+            let turn = execution.turn().await?;
+            let result = self.execute_once(&execution, link, parameters, request).await;
+            drop(turn);
+            if let Some(outcome) = execution.judge(self, result).await? {
+                return Ok(outcome);
+            }
+        }
+    }
+
+    async fn execute_once(
+        &self,
+        execution: &Execution,
+        link: Link<'_>,
+        parameters: &[u8],
+        request: &ScriptRequest,
+    ) -> Result<ProcedureOutcome, Failure> {
+        let snapshot = self.engine().snapshot();
+        let script = self.procedure(&*snapshot, &execution.container, link).await?;
+        let host = execution.host(self, snapshot).await?;
+        let work = Work::Procedure { parameters: parameters.to_vec() };
+        let answer = execution.run(self, script, work, request, host).await?;
+        let (lsn, charge) = self.commit_host(execution, answer.host).await?;
+        Ok(ProcedureOutcome {
+            container: execution.container.clone(),
+            range_id: execution.range().id,
+            lsn,
+            body: answer.body,
+            log: answer.log,
+            charge: charge + EXECUTION_CHARGE,
+        })
+    }
+
+    /// Makes what a host holds real; gives the range's LSN and what everything cost.
+    async fn commit_host(&self, execution: &Execution, host: ScriptHost) -> Result<(u64, f64), Failure> {
+        let (charge, has_queried) = (host.charge(), host.has_queried());
+        let transaction = host.into_transaction().await?;
+        if let Some(batch) = transaction.into_batch() {
+            return Ok((self.engine().commit(batch).await?.0, charge));
+        }
+        // A commit would notice that the index it relied on is being swept; here somebody has to look.
+        if has_queried && !self.is_current(&execution.container).await? {
+            return Err(Failure::Fenced);
+        }
+        Ok((self.range_lsn(execution.range()).await?, charge))
+    }
+
+    async fn procedure(
+        &self,
+        snapshot: &dyn Snapshot,
+        container: &Container,
+        link: Link<'_>,
+    ) -> Result<Script, Error> {
+        let kind = RecordKind::StoredProcedure;
+        let resource = find(snapshot, kind, container.rid(), link).await?.ok_or(Error::NotFound)?;
+        script_of(&resource)
+    }
+
+    /// Refuses a script that does not compile, and one more than a container may have; keeps the compiled form.
+    pub(crate) async fn check_script(&self, resource: &Resource) -> Result<(), Error> {
+        let script = script_of(resource)?;
+        self.shared.scripts.check(script).await.map_err(|error| fault(error, String::new()))
+    }
+
+    /// Refuses a new script beyond the number that a container may have.
+    pub(crate) async fn check_script_count(
+        &self,
+        snapshot: &dyn Snapshot,
+        resource: &Resource,
+    ) -> Result<(), Error> {
+        let Some(count_max) = script_count_max(resource.kind) else { return Ok(()) };
+        let present = records::list(snapshot, resource.kind, resource.parent, 0, count_max).await?;
+        if present.resources.len() < count_max {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("A container may have {count_max} scripts of this kind.")))
+    }
+
+    /// What scripts are doing, for metrics.
+    pub fn script_statistics(&self) -> ScriptStatistics {
+        self.shared.scripts.statistics()
+    }
+}
+
+/// How many scripts of a kind a container may have; nothing for resources that are no scripts.
+pub(crate) fn script_count_max(kind: RecordKind) -> Option<usize> {
+    match kind {
+        RecordKind::StoredProcedure => Some(100),
+        RecordKind::UserDefinedFunction => Some(50),
+        RecordKind::Trigger => Some(25),
+        _ => None,
+    }
+}
+
+/// A stored script, ready to run. All kinds of them have their source in the same place.
+fn script_of(resource: &Resource) -> Result<Script, Error> {
+    let damaged = || Error::Damaged(format!("the script {} cannot be read", resource.record.id));
+    let json = serde_json::from_str(&resource.record.definition).map_err(|_| damaged())?;
+    let source = StoredProcedure::from_json(&json).map_err(|_| damaged())?.body;
+    let key =
+        ScriptKey { id: resource.rid.to_string().into(), version: resource.record.etag.to_string().into() };
+    Ok(Script { key, name: resource.record.id.as_str().into(), source: source.into() })
+}
+
+fn strings(texts: &[Box<str>]) -> Vec<String> {
+    texts.iter().map(ToString::to_string).collect()
+}
+
+fn fault(error: script::Error, log: String) -> Error {
+    Error::Script(Box::new(ScriptFault { error, log }))
+}
+
+/// One request that runs scripts, over all its attempts.
+struct Execution {
+    container: Arc<Container>,
+    key: PartitionKey,
+    gate: Gate,
+    end: Instant,
+    /// Whether an attempt has lost against somebody else.
+    has_lost: bool,
+}
+
+impl Execution {
+    fn new(account: &Account, container: &Arc<Container>, key: PartitionKey) -> Execution {
+        let effective = container.definition.partition_key.effective(&key);
+        let gate = account.shared.gates.of(container.rid(), effective);
+        let end = Instant::now() + EXECUTION_TIME;
+        Execution { container: container.clone(), key, gate, end, has_lost: false }
+    }
+
+    fn range(&self) -> &Range {
+        self.container.range_of(&self.container.definition.partition_key.effective(&self.key))
+    }
+
+    fn remaining(&self) -> Duration {
+        self.end.saturating_duration_since(Instant::now())
+    }
+
+    /// Waits until it may try: with others at first, alone once it has lost.
+    async fn turn(&self) -> Result<gate::Turn, Error> {
+        self.gate.turn(self.has_lost, self.remaining()).await.ok_or(Error::RetryWith)
+    }
+
+    /// What an attempt means: an outcome, an error, or nothing if there is to be another attempt.
+    async fn judge<T>(&mut self, account: &Account, result: Result<T, Failure>) -> Result<Option<T>, Error> {
+        match result {
+            Ok(outcome) => return Ok(Some(outcome)),
+            Err(Failure::Refused(error)) => return Err(error),
+            Err(Failure::Lost) => self.has_lost = true,
+            Err(Failure::Fenced) => self.container = account.reload(&self.container).await?,
+        }
+        if self.remaining().is_zero() { Err(Error::RetryWith) } else { Ok(None) }
+    }
+
+    async fn host(&self, account: &Account, snapshot: Arc<dyn Snapshot>) -> Result<ScriptHost, Failure> {
+        let mut transaction = account.begin(&self.container, self.range(), snapshot).await?;
+        transaction.stand_by_reads();
+        Ok(ScriptHost::new(account, &self.container, &self.key, transaction, self.end))
+    }
+
+    async fn run(
+        &self,
+        account: &Account,
+        script: Script,
+        work: Work,
+        request: &ScriptRequest,
+        host: ScriptHost,
+    ) -> Result<script::Answer<ScriptHost>, Failure> {
+        let usage = account.range_usage(self.range()).await?;
+        let call = Call {
+            work,
+            container: Arc::new(self.described(usage.documents, usage.bytes)),
+            request_values: request.values.clone(),
+            env: account.env().clone(),
+            time: Some(self.remaining()),
+            log: request.log,
+        };
+        match account.shared.scripts.execute(script, call, host).await {
+            Ok(answer) => Ok(answer),
+            Err(failure) => {
+                let script::Failure { error, log, host } = *failure;
+                let own = host.and_then(ScriptHost::into_failure);
+                Err(match (error, own) {
+                    (script::Error::Host(_), Some(failure)) => failure,
+                    (error, _) => Failure::Refused(fault(error, log)),
+                })
+            }
+        }
+    }
+
+    fn described(&self, documents: u64, bytes: u64) -> script::Container {
+        let rid = self.container.rid();
+        let database = rid.database_part().map(|rid| rid.to_string()).unwrap_or_default();
+        let paths = &self.container.definition.partition_key.paths;
+        script::Container {
+            self_link: format!("dbs/{database}/colls/{rid}"),
+            alt_link: self.container.path().to_owned(),
+            partition_key_paths: paths.iter().map(|path| strings(path.segments())).collect(),
+            quota_current: format!(
+                "documentSize=0;documentsSize={};documentsCount={documents};collectionSize={};",
+                bytes >> 10,
+                bytes >> 10
+            ),
+            quota_max: QUOTA_MAX.to_owned(),
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Writes with triggers: a script before, the write, a script after, all in one transaction.
+//!
+//! In: a write and the names of its triggers. Out: the document as it was written, and what the trigger after it made of
+//! the response. A pre-trigger may change the document and its id, never its partition key.
+//! Not here: which headers name the triggers (`gateway`). Writes of scripts and batches run no triggers.
+
+use super::host::ScriptHost;
+use super::{EXECUTION_CHARGE, Execution, ScriptRequest, script_of};
+use crate::databases::find;
+use crate::documents::{Failure, checked_key, other_id, required, stage_write};
+use crate::{Account, Conditions, DocumentLink, Error, Link, Outcome, WriteMode, WriteOptions, write_charge};
+use astrarium_catalog::container::Container;
+use astrarium_catalog::definition::script::{Trigger, TriggerOperation, TriggerType};
+use astrarium_keys::body::Body;
+use astrarium_keys::record::RecordKind;
+use astrarium_kv::Snapshot;
+use astrarium_partition::PartitionKey;
+use astrarium_script::{Operation, Script, Work};
+use astrarium_store::{Incoming, Location, push_document};
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// The triggers that a write names.
+#[derive(Debug, Clone, Default)]
+pub struct Triggers {
+    /// To run before it.
+    pub pre: Option<String>,
+    /// To run after it.
+    pub post: Option<String>,
+    /// What else the scripts are given.
+    pub request: ScriptRequest,
+}
+
+/// A write with its triggers.
+#[derive(Debug)]
+pub struct TriggeredOutcome {
+    /// What happened to the document.
+    pub outcome: Outcome,
+    /// The JSON of the response, where the trigger after the write has a say in it.
+    pub shown: Option<String>,
+    /// What the scripts logged.
+    pub log: String,
+}
+
+/// What is done between the triggers.
+#[derive(Clone, Copy)]
+enum Change<'a> {
+    Write(WriteMode<'a>, &'a [u8], WriteOptions<'a>),
+    Delete(DocumentLink<'a>, &'a Conditions),
+}
+
+impl Change<'_> {
+    fn operation(&self) -> Operation {
+        match self {
+            Change::Write(WriteMode::Create, ..) => Operation::Create,
+            Change::Write(WriteMode::Upsert, ..) => Operation::Upsert,
+            Change::Write(WriteMode::Replace(_), ..) => Operation::Replace,
+            Change::Delete(..) => Operation::Delete,
+        }
+    }
+}
+
+/// A change that is part of the transaction now.
+struct Changed {
+    key: Bytes,
+    body: Body,
+    created: bool,
+}
+
+impl Account {
+    /// Writes a document with triggers.
+    pub async fn write_with_triggers(
+        &self,
+        container: &Arc<Container>,
+        mode: WriteMode<'_>,
+        text: &[u8],
+        options: WriteOptions<'_>,
+        triggers: &Triggers,
+    ) -> Result<TriggeredOutcome, Error> {
+        let key = required(options.partition_key)?;
+        self.change_with_triggers(container, key, Change::Write(mode, text, options), triggers).await
+    }
+
+    /// Removes a document with triggers.
+    pub async fn delete_with_triggers(
+        &self,
+        container: &Arc<Container>,
+        link: DocumentLink<'_>,
+        partition_key: Option<&PartitionKey>,
+        conditions: &Conditions,
+        triggers: &Triggers,
+    ) -> Result<TriggeredOutcome, Error> {
+        let key = required(partition_key)?;
+        self.change_with_triggers(container, key, Change::Delete(link, conditions), triggers).await
+    }
+
+    async fn change_with_triggers(
+        &self,
+        container: &Arc<Container>,
+        key: &PartitionKey,
+        change: Change<'_>,
+        triggers: &Triggers,
+    ) -> Result<TriggeredOutcome, Error> {
+        let key = checked_key(&container.definition.partition_key, key)?;
+        let mut execution = Execution::new(self, container, key);
+        loop {
+            let turn = execution.turn().await?;
+            let result = self.change_once(&execution, change, triggers).await;
+            drop(turn);
+            if let Some(outcome) = execution.judge(self, result).await? {
+                return Ok(outcome);
+            }
+        }
+    }
+
+    async fn change_once(
+        &self,
+        execution: &Execution,
+        change: Change<'_>,
+        triggers: &Triggers,
+    ) -> Result<TriggeredOutcome, Failure> {
+        let snapshot = self.engine().snapshot();
+        let operation = change.operation();
+        let pre = self.trigger(&*snapshot, execution, triggers.pre.as_deref(), TriggerType::Pre, operation);
+        let pre = pre.await?;
+        let post =
+            self.trigger(&*snapshot, execution, triggers.post.as_deref(), TriggerType::Post, operation);
+        let post = post.await?;
+        let mut host = execution.host(self, snapshot).await?;
+        let mut document = match change {
+            Change::Write(_, text, _) => Some(text.to_vec()),
+            Change::Delete(..) => None,
+        };
+        let mut log = String::new();
+        if let Some(script) = pre {
+            let work = Work::PreTrigger { operation, document: document.clone() };
+            let answer = execution.run(self, script, work, &triggers.request, host).await?;
+            host = answer.host;
+            host.add_charge(EXECUTION_CHARGE);
+            log.push_str(&answer.log);
+            if document.is_some() {
+                document = Some(answer.body.unwrap_or_default().into_bytes());
+            }
+        }
+        let changed = self.change_between(execution, &mut host, change, document.as_deref()).await?;
+        let mut response = None;
+        if let Some(script) = post {
+            let written = document.is_some().then(|| shown(&execution.container, &changed.body));
+            let work = Work::PostTrigger { operation, document, written };
+            let answer = execution.run(self, script, work, &triggers.request, host).await?;
+            host = answer.host;
+            host.add_charge(EXECUTION_CHARGE);
+            log.push_str(&answer.log);
+            response = answer.body;
+        }
+        // The trigger may have written the document once more.
+        let body = host.transaction().read(&changed.key).await?.cloned().unwrap_or(changed.body);
+        let (lsn, charge) = self.commit_host(execution, host).await?;
+        let body = if operation == Operation::Delete { body } else { body.committed_at(lsn) };
+        let range_id = execution.range().id;
+        let container = execution.container.clone();
+        let outcome = Outcome { container, range_id, lsn, body, created: changed.created, charge };
+        Ok(TriggeredOutcome { outcome, shown: response, log })
+    }
+
+    /// The change itself.
+    async fn change_between(
+        &self,
+        execution: &Execution,
+        host: &mut ScriptHost,
+        change: Change<'_>,
+        document: Option<&[u8]>,
+    ) -> Result<Changed, Failure> {
+        let container = &execution.container;
+        let snapshot = self.engine().snapshot();
+        let (mode, options) = match change {
+            Change::Delete(link, conditions) => {
+                let key = self.locate(&*snapshot, container, link, Some(&execution.key)).await?.key;
+                let body = host.transaction().remove(&key).await?.ok_or(Error::NotFound)?;
+                conditions.check_write(body.header.etag, body.header.timestamp)?;
+                host.add_charge(write_charge(body.text().len()));
+                return Ok(Changed { key, body, created: false });
+            }
+            Change::Write(mode, _, options) => (mode, options),
+        };
+        let text = document.unwrap_or_default();
+        let incoming = Incoming::parse(&container.definition, text).map_err(Error::from)?;
+        if checked_key(&container.definition.partition_key, &incoming.partition)? != execution.key {
+            return Err(Error::PartitionKeyMismatch.into());
+        }
+        let key = Location::of(container, &execution.key, &incoming.id).key;
+        if let WriteMode::Replace(link) = mode {
+            let named = match link {
+                Link::Name(id) => Location::of(container, &execution.key, id).key,
+                Link::Rid(_) => self.locate(&*snapshot, container, link, Some(&execution.key)).await?.key,
+            };
+            if named != key {
+                return Err(other_id().into());
+            }
+        }
+        let staged = stage_write(host.transaction(), &key, mode, incoming, options).await?;
+        host.add_charge(staged.charge);
+        Ok(Changed { key, body: staged.body, created: staged.created })
+    }
+
+    /// The trigger of a name, if it is one of the kind and for the operation.
+    async fn trigger(
+        &self,
+        snapshot: &dyn Snapshot,
+        execution: &Execution,
+        name: Option<&str>,
+        expected: TriggerType,
+        operation: Operation,
+    ) -> Result<Option<Script>, Error> {
+        let Some(name) = name else { return Ok(None) };
+        let found = find(snapshot, RecordKind::Trigger, execution.container.rid(), Link::Name(name)).await?;
+        let found = found.ok_or_else(|| {
+            Error::invalid(format!(
+                "The trigger '{name}' named by the request does not exist in this container."
+            ))
+        })?;
+        let damaged = || Error::Damaged(format!("the trigger {name} cannot be read"));
+        let json = serde_json::from_str(&found.record.definition).map_err(|_| damaged())?;
+        let trigger = Trigger::from_json(&json).map_err(|_| damaged())?;
+        if trigger.trigger_type.value != expected {
+            let when = if expected == TriggerType::Pre { "before" } else { "after" };
+            return Err(Error::invalid(format!("The trigger '{name}' does not run {when} an operation.")));
+        }
+        if !serves(trigger.operation.value, operation) {
+            let operation = operation.name();
+            return Err(Error::invalid(format!(
+                "The trigger '{name}' is not for the operation '{operation}'."
+            )));
+        }
+        script_of(&found).map(Some)
+    }
+}
+
+fn shown(container: &Container, body: &Body) -> Vec<u8> {
+    let mut text = Vec::new();
+    push_document(container.rid(), body, &mut text);
+    text
+}
+
+fn serves(trigger: TriggerOperation, operation: Operation) -> bool {
+    match trigger {
+        TriggerOperation::All => true,
+        TriggerOperation::Create => operation == Operation::Create,
+        TriggerOperation::Update | TriggerOperation::Replace => operation == Operation::Replace,
+        TriggerOperation::Delete => operation == Operation::Delete,
+        TriggerOperation::Upsert => operation == Operation::Upsert,
+    }
+}

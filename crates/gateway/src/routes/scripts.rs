@@ -1,0 +1,64 @@
+//! `…/sprocs/{id}` executed, and what writes with triggers need: names of triggers, logs.
+
+use super::documents::{container, with_place};
+use crate::answer::Answer;
+use crate::database::{ScriptRequest, Triggers};
+use crate::error::Failure;
+use crate::place::Place;
+use crate::request::Request;
+use crate::service::Shared;
+use crate::wire::headers;
+use http::StatusCode;
+
+/// Runs a stored procedure: the body holds its parameters.
+pub(super) async fn execute(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
+    let container = container(shared, request).await?;
+    let key = request.partition_key()?;
+    let script = script_request(request);
+    let link = request.link(2);
+    let result =
+        shared.account.execute_procedure(&container, link, key.as_ref(), &request.body, &script).await;
+    let outcome = match result {
+        Ok(outcome) => outcome,
+        Err(error) => return Err(with_place(shared, &container, key.as_ref(), error.into()).await),
+    };
+    let mut answer = match outcome.body {
+        Some(body) => Answer::json(StatusCode::OK, body.into_bytes()),
+        None => Answer::empty(StatusCode::OK),
+    };
+    answer.set_charge(outcome.charge);
+    answer.set_script_log(&outcome.log);
+    let (range_id, lsn) = (outcome.range_id, outcome.lsn);
+    Place { container: outcome.container, range_id, lsn }.set_headers(&mut answer);
+    Ok(answer)
+}
+
+/// The triggers that a write names, if it names any. There may be one of each kind, as on the service.
+pub(super) fn triggers(request: &Request<'_>) -> Result<Option<Triggers>, Failure> {
+    let pre = trigger_name(request, headers::PRE_TRIGGER_INCLUDE)?;
+    let post = trigger_name(request, headers::POST_TRIGGER_INCLUDE)?;
+    if pre.is_none() && post.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(Triggers { pre, post, request: script_request(request) }))
+}
+
+fn trigger_name(request: &Request<'_>, header: &str) -> Result<Option<String>, Failure> {
+    let Some(text) = request.header(header) else { return Ok(None) };
+    let mut names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let first = names.next().map(str::to_owned);
+    if names.next().is_some() {
+        return Err(Failure::bad_request(format!("The header {header} may name one trigger only.")));
+    }
+    Ok(first)
+}
+
+/// What scripts may see of a request: its headers, without what proves who sent it.
+fn script_request(request: &Request<'_>) -> ScriptRequest {
+    let named = request.headers.iter().filter(|(name, _)| *name != http::header::AUTHORIZATION);
+    let values = named.filter_map(|(name, value)| {
+        let value = std::str::from_utf8(value.as_bytes()).ok()?;
+        Some((name.as_str().to_owned(), value.to_owned()))
+    });
+    ScriptRequest { values: values.collect(), log: request.flag(headers::SCRIPT_ENABLE_LOGGING) }
+}
