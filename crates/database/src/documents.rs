@@ -417,7 +417,7 @@ pub(crate) async fn stage_write(
     }
     let charge = write_charge(incoming.text_length()) + old.map_or(0.0, |(_, length)| write_charge(length));
     let body = transaction.write(key, incoming, options.index_directive).await?.clone();
-    if transaction.breaks_unique_key().await? {
+    if transaction.breaks_unique_key(key).await? {
         transaction.undo_write(key);
         return Err(Error::UniqueKey.into());
     }

@@ -2,7 +2,7 @@
 //!
 //! All series exist from the start and are plain atomics, so counting costs a request a few nanoseconds.
 
-use crate::database::Health;
+use crate::database::{Health, ScriptStatistics};
 use crate::wire::address::ResourceKind;
 use http::StatusCode;
 use prometheus_client::encoding::text::encode;
@@ -76,7 +76,7 @@ impl Metrics {
         self.sent_bytes.inc_by(bytes as u64);
     }
 
-    pub(crate) fn render(&self, health: &Health) -> String {
+    pub(crate) fn render(&self, health: &Health, scripts: ScriptStatistics) -> String {
         let mut storage = Registry::with_prefix("astrarium_storage");
         let stats = &health.stats;
         storage.register("commits", "Transactions committed", ConstCounter::new(stats.commits));
@@ -97,6 +97,27 @@ impl Metrics {
             text.truncate(end);
         }
         let _ = encode(&mut text, &storage);
+        if let Some(end) = text.rfind("# EOF") {
+            text.truncate(end);
+        }
+        let _ = encode(&mut text, &script_registry(scripts));
         text
     }
+}
+
+fn script_registry(scripts: ScriptStatistics) -> Registry {
+    let gauge = |value: usize| ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
+    let mut registry = Registry::with_prefix("astrarium_scripts");
+    registry.register("running", "Scripts that run", gauge(scripts.running));
+    registry.register("waiting", "Scripts that wait for a thread", gauge(scripts.waiting));
+    registry.register(
+        "runaways",
+        "Threads of scripts that did not stop in time, now",
+        gauge(scripts.runaways),
+    );
+    let ever = ConstCounter::new(scripts.runaways_ever);
+    registry.register("runaways_ever", "Threads of scripts that did not stop in time", ever);
+    registry.register("cached", "Compiled scripts kept", gauge(scripts.cached_scripts));
+    registry.register("cached_bytes", "Bytes of compiled scripts kept", gauge(scripts.cached_bytes));
+    registry
 }

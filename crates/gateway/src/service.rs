@@ -160,7 +160,8 @@ impl Gateway {
             "/alive" => Some(Answer::content("text/plain", "alive\n")),
             "/ready" | "/status" => Some(self.readiness()),
             "/metrics" => {
-                let text = shared.metrics.render(&shared.account.health());
+                let text =
+                    shared.metrics.render(&shared.account.health(), shared.account.script_statistics());
                 Some(Answer::content("application/openmetrics-text; version=1.0.0; charset=utf-8", text))
             }
             "/_explorer/emulator.pem" => {

@@ -1,7 +1,7 @@
 //! Numbers of documents in either direction, for reading in an order that no index has.
 
-use crate::scoped::{FeedError, FeedReader};
 use crate::Error;
+use crate::scoped::{FeedError, FeedReader};
 use astrarium_catalog::container::Range;
 use astrarium_keys::number;
 use astrarium_kv::{Direction, KeyRange, ScanLimit, Space};

@@ -63,8 +63,12 @@ pub struct Transaction {
     entries: Vec<Entry>,
     /// Where the entry of a key is.
     places: HashMap<Bytes, usize>,
+    /// Entries that had a unique key when they were written last; they may have lost it since.
+    holders: HashMap<Bytes, usize>,
     sequence: u32,
     stands_by_reads: bool,
+    /// What the transaction sees, until the next write.
+    view: Option<Arc<dyn Snapshot>>,
 }
 
 /// The version that uncommitted documents seem to have.
@@ -111,8 +115,10 @@ impl Transaction {
             snapshot,
             entries: Vec::new(),
             places: HashMap::default(),
+            holders: HashMap::default(),
             sequence: 0,
             stands_by_reads: false,
+            view: None,
         })
     }
 
@@ -123,11 +129,15 @@ impl Transaction {
     }
 
     /// What the transaction sees: its snapshot with its own writes.
-    pub fn view(&self) -> Arc<dyn Snapshot> {
-        match self.clone().into_batch() {
+    pub fn view(&mut self) -> Arc<dyn Snapshot> {
+        if let Some(view) = &self.view {
+            return Arc::clone(view);
+        }
+        let view: Arc<dyn Snapshot> = match self.clone().into_batch() {
             Some(batch) => Arc::new(Overlay::new(Arc::clone(&self.snapshot), &batch, UNCOMMITTED)),
             None => Arc::clone(&self.snapshot),
-        }
+        };
+        Arc::clone(self.view.insert(view))
     }
 
     /// The snapshot, without the transaction's own writes.
@@ -151,6 +161,7 @@ impl Transaction {
         let index = self.entry(key).await?;
         let number = self.entries[index].current.as_ref().map(|body| body.header.number);
         let body = self.new_body(number, incoming, directive);
+        self.view = None;
         let entry = &mut self.entries[index];
         entry.before = Some(Box::new((entry.current.take(), entry.changed)));
         entry.changed = true;
@@ -159,6 +170,7 @@ impl Transaction {
 
     /// Takes back the last write at a key.
     pub fn undo_write(&mut self, key: &Bytes) {
+        self.view = None;
         let entry = self.places.get(key).map(|&index| &mut self.entries[index]);
         if let Some(entry) = entry
             && let Some(before) = entry.before.take()
@@ -179,6 +191,7 @@ impl Transaction {
     /// Removes the document at a key; gives what was visible. An expired one is removed too.
     pub async fn remove(&mut self, key: &Bytes) -> Result<Option<Body>, Error> {
         let index = self.entry(key).await?;
+        self.view = None;
         let entry = &mut self.entries[index];
         entry.changed |= entry.stored.is_some() || entry.current.is_some();
         Ok(entry.current.take())
@@ -205,35 +218,42 @@ impl Transaction {
         (!batch.mutations.is_empty()).then_some(batch)
     }
 
-    /// Whether a document of this transaction would hold a unique key that another one holds. A document that has
+    /// Whether the document that was just written at a key has a unique key that another document has. One that has
     /// expired gives way.
-    pub async fn breaks_unique_key(&mut self) -> Result<bool, Error> {
+    pub async fn breaks_unique_key(&mut self, key: &Bytes) -> Result<bool, Error> {
         if self.indexes.unique_key_count() == 0 {
             return Ok(false);
         }
         let shard = self.shard.0;
-        let (mut gone, mut come) = (BTreeSet::new(), BTreeSet::new());
-        for entry in self.entries.iter().filter(|entry| entry.changed) {
-            let (old, new) = unique_keys(shard, &self.indexes, entry);
-            gone.extend(old);
-            for key in new {
-                if !come.insert(key) {
-                    return Ok(true);
-                }
-            }
-        }
-        for key in come.difference(&gone) {
-            let Some(holder) = self.snapshot.get(Space::Log, key).await? else { continue };
-            let holder = number::number_key(shard, unique::read_unique_value(&holder)?);
-            let suffix = self.snapshot.get(Space::Log, &holder).await?;
-            let suffix = suffix.ok_or(Malformed::new("unique key without a document"))?;
-            let holder = document::from_suffix(shard, &suffix);
-            if self.read(&holder).await?.is_some() {
+        let index = self.entry(key).await?;
+        for unique_key in current_unique_keys(shard, &self.indexes, &self.entries[index]) {
+            if let Some(&other) = self.holders.get(&unique_key)
+                && other != index
+                && self.holds(other, &unique_key)
+            {
                 return Ok(true);
             }
-            self.remove(&holder).await?;
+            if let Some(holder) = self.snapshot.get(Space::Log, &unique_key).await? {
+                let number = number::number_key(shard, unique::read_unique_value(&holder)?);
+                let suffix = self.snapshot.get(Space::Log, &number).await?;
+                let suffix = suffix.ok_or(Malformed::new("unique key without a document"))?;
+                let holder_key = document::from_suffix(shard, &suffix);
+                let holder = self.entry(&holder_key).await?;
+                if holder != index && self.holds(holder, &unique_key) {
+                    return Ok(true);
+                }
+                if self.entries[holder].current.is_none() {
+                    self.remove(&holder_key).await?;
+                }
+            }
+            self.holders.insert(unique_key, index);
         }
         Ok(false)
+    }
+
+    /// Whether a document as the transaction sees it has a unique key.
+    fn holds(&self, index: usize, key: &Bytes) -> bool {
+        current_unique_keys(self.shard.0, &self.indexes, &self.entries[index]).contains(key)
     }
 
     async fn entry(&mut self, key: &Bytes) -> Result<usize, Error> {
@@ -287,14 +307,15 @@ fn stage_index(
     batch.set.extend(&indexes.changes(batch.shard.0, old, new));
 }
 
-/// The unique keys of what storage has, and of what it shall have.
-fn unique_keys(shard: u64, indexes: &Indexes, entry: &Entry) -> (Vec<Bytes>, Vec<Bytes>) {
+/// The unique keys of a document that may be there at an entry's key.
+fn unique_keys(shard: u64, indexes: &Indexes, entry: &Entry, body: Option<&Body>) -> Vec<Bytes> {
     let suffix = &entry.key[document::SHARD_PREFIX_LENGTH..];
-    let keys = |body: &Option<Body>| {
-        let keys = body.as_ref().map(|body| indexes.unique_keys(shard, as_indexed(body, suffix, None)));
-        keys.unwrap_or_default()
-    };
-    (keys(&entry.stored), keys(&entry.current))
+    let keys = body.map(|body| indexes.unique_keys(shard, as_indexed(body, suffix, None)));
+    keys.unwrap_or_default()
+}
+
+fn current_unique_keys(shard: u64, indexes: &Indexes, entry: &Entry) -> Vec<Bytes> {
+    unique_keys(shard, indexes, entry, entry.current.as_ref())
 }
 
 /// Appends the unique keys that go and come. One that goes with one document and comes with another stays, and needs no
@@ -303,10 +324,9 @@ fn stage_unique<'e>(batch: &mut WriteBatch, indexes: &Indexes, entries: impl Ite
     let shard = batch.shard.0;
     let (mut gone, mut come) = (BTreeSet::new(), Vec::new());
     for entry in entries {
-        let (old, new) = unique_keys(shard, indexes, entry);
-        gone.extend(old);
+        gone.extend(unique_keys(shard, indexes, entry, entry.stored.as_ref()));
         let number = entry.current.as_ref().map_or(0, |body| body.header.number);
-        come.extend(new.into_iter().map(|key| (key, number)));
+        come.extend(current_unique_keys(shard, indexes, entry).into_iter().map(|key| (key, number)));
     }
     for key in &gone {
         batch.delete(Space::Log, key.clone());
