@@ -267,7 +267,7 @@ impl Account {
     async fn stage(
         &self,
         transaction: &mut Transaction,
-        container: &Container,
+        container: &Arc<Container>,
         range: &Range,
         (key, operation): &Keyed<'_>,
     ) -> Result<Done, Failure> {

@@ -93,7 +93,7 @@ impl Account {
     pub(crate) async fn stage_patch(
         &self,
         transaction: &mut Transaction,
-        container: &Container,
+        container: &Arc<Container>,
         key: &Bytes,
         patch: &Patch,
         options: WriteOptions<'_>,
@@ -118,13 +118,19 @@ impl Account {
         Ok(Staged { charge, ..staged })
     }
 
-    /// Refuses a document that a patch's condition does not select. The condition sees the system properties too.
-    async fn check_condition(&self, container: &Container, old: &Body, patch: &Patch) -> Result<(), Error> {
+    /// Refuses a document that a patch's condition does not select. The condition sees the system properties too, and
+    /// computed ones.
+    async fn check_condition(
+        &self,
+        container: &Arc<Container>,
+        old: &Body,
+        patch: &Patch,
+    ) -> Result<(), Error> {
         let Some(condition) = &patch.condition else { return Ok(()) };
         let mut shown = Vec::new();
         push_document(container.rid(), old, &mut shown);
         let limits = Limits { row_count_max: 1, query_micros_max: CONDITION_MICROS_MAX, ..Limits::default() };
-        let page = self.query_values(vec![seek::value(&shown)], condition, None, limits).await?;
-        if page.rows.is_empty() { Err(Error::PreconditionFailed) } else { Ok(()) }
+        let is_selected = self.selects(container, seek::value(&shown), condition, limits).await?;
+        if is_selected { Ok(()) } else { Err(Error::PreconditionFailed) }
     }
 }

@@ -175,6 +175,22 @@ impl Account {
         self.run_page(&container, query, &plan, input, resume, limits, began).await
     }
 
+    /// Whether a query over one document of a container gives a row.
+    pub(crate) async fn selects(
+        &self,
+        container: &Arc<Container>,
+        document: Value,
+        query: &Query,
+        limits: Limits,
+    ) -> Result<bool, Error> {
+        let plan = query.plan(Catalog { container: Some(&container.definition) })?;
+        let reads = innermost(&plan).reads_documents();
+        let input = if reads { Input::Values(vec![document]) } else { Input::Nothing };
+        let began = self.env().now_micros();
+        let page = self.run_page(container, query, &plan, input, None, limits, began).await?;
+        Ok(!page.rows.is_empty())
+    }
+
     #[expect(clippy::too_many_arguments, reason = "the parts of one page, private to this file")]
     async fn run_page(
         &self,
