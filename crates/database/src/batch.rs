@@ -8,13 +8,14 @@
 //!
 //! Not here: the form of requests and responses, statuses (`wire`, `gateway`).
 
-use crate::documents::{Failure, checked_key, other_id, required, stage_write};
+use crate::documents::{Failure, Staged, checked_key, required, stage_write};
 use crate::{ATTEMPTS_MAX, Account, Conditions, Error, Kind, Link, Patch, WriteMode, WriteOptions};
 use crate::{read_charge, write_charge};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_keys::body::{Body, IndexDirective};
 use astrarium_partition::PartitionKey;
 use astrarium_store::{Incoming, Location, Transaction};
+use bytes::Bytes;
 use std::sync::Arc;
 
 /// Most bytes of documents that one transaction may read and write together.
@@ -298,9 +299,14 @@ impl Account {
                 self.stage_patch(transaction, container, &place(id), patch, options).await?
             }
             BatchAction::Write(mode, text) => {
-                let incoming = checked_document(container, key, *mode, text)?;
-                let place = place(&incoming.id);
-                stage_write(transaction, &place, *mode, incoming, options).await?
+                let incoming = checked_document(container, key, text)?;
+                let target = place(&incoming.id);
+                match mode {
+                    WriteMode::Replace(Link::Name(id)) if *id != incoming.id => {
+                        rename(transaction, &place(id), &target, incoming, options).await?
+                    }
+                    mode => stage_write(transaction, &target, *mode, incoming, options).await?,
+                }
             }
         };
         let effect = if staged.created { Effect::Created } else { Effect::Changed };
@@ -347,21 +353,28 @@ fn check_own_key(
     Err(Error::invalid(message))
 }
 
-/// A document of a batch: of the right partition, and the one that a replace names.
-fn checked_document(
-    container: &Container,
-    key: &PartitionKey,
-    mode: WriteMode<'_>,
-    text: &[u8],
-) -> Result<Incoming, Error> {
+/// A document of a batch: of the right partition.
+fn checked_document(container: &Container, key: &PartitionKey, text: &[u8]) -> Result<Incoming, Error> {
     let incoming = Incoming::parse(&container.definition, text)?;
-    if checked_key(&container.definition.partition_key, &incoming.partition)? != *key {
-        return Err(Error::PartitionKeyMismatch);
-    }
-    match mode {
-        WriteMode::Replace(Link::Name(id)) if id != incoming.id => Err(other_id()),
-        _ => Ok(incoming),
-    }
+    let own = checked_key(&container.definition.partition_key, &incoming.partition)?;
+    if own == *key { Ok(incoming) } else { Err(Error::PartitionKeyMismatch) }
+}
+
+/// A replace that gives the document another id, which the service allows in batches: the old one goes, a new one comes.
+async fn rename(
+    transaction: &mut Transaction,
+    old: &Bytes,
+    new: &Bytes,
+    incoming: Incoming,
+    options: WriteOptions<'_>,
+) -> Result<Staged, Failure> {
+    let header = transaction.read(old).await?.ok_or(Error::NotFound)?.header;
+    options.conditions.check_write(header.etag, header.timestamp)?;
+    let removed = transaction.remove(old).await?.ok_or(Error::NotFound)?;
+    let unconditional = WriteOptions { conditions: &Conditions::default(), ..options };
+    let staged = stage_write(transaction, new, WriteMode::Create, incoming, unconditional).await?;
+    let charge = staged.charge + write_charge(removed.text().len());
+    Ok(Staged { charge, created: false, ..staged })
 }
 
 /// A read under conditions. In a batch the service takes an etag that matches for "not modified", whichever condition
