@@ -10,6 +10,7 @@ use astrarium_sql_plan::needs::{
 };
 use astrarium_sql_plan::plan::Order;
 use astrarium_sql_plan::{Catalog, QueryPlan};
+use astrarium_store::FeedScope;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -75,6 +76,7 @@ impl Account {
         &self,
         container: &Arc<Container>,
         query: &Query,
+        scope: &QueryScope,
     ) -> Result<IndexUtilization, Error> {
         let plan = query.plan(Catalog { container: Some(&container.definition) })?;
         let indexes = self.indexes(container);
@@ -111,6 +113,13 @@ impl Account {
             if !list.contains(&own) {
                 list.push(own);
             }
+        }
+        // Without any other index the service names the one that the partition key is found by.
+        if let QueryScope::Given(FeedScope::Partition(_)) = scope
+            && utilization == IndexUtilization::default()
+        {
+            let paths = &container.definition.partition_key.paths;
+            utilization.utilized_single = paths.iter().map(|path| format!("{}/?", path.as_str())).collect();
         }
         Ok(utilization)
     }

@@ -5,8 +5,8 @@
 
 use astrarium_env::Env;
 use astrarium_script::{
-    Call, Container, DocumentLink, Feed, Host, HostError, IndexAction, Paging, Query, Read, Script,
-    ScriptKey, Scripts, Settings, Work, Written,
+    Call, Container, DocumentLink, Feed, Host, HostError, IndexAction, PageFunctions, Paging, Query, Read,
+    Script, ScriptKey, Scripts, Settings, Work, Written,
 };
 use astrarium_value::Value;
 use std::fmt::Write as _;
@@ -131,22 +131,27 @@ fn middle(latencies: &mut [Duration]) -> u128 {
 
 fn functions() -> Result<(), String> {
     let scripts = Scripts::new(Settings::default());
+    let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|error| error.to_string())?;
     let source = "function isLong(pages, limit) { return pages > limit; }";
-    let session = scripts.open_functions(vec![script(0, source)], &Env::system(), None);
-    let arguments = [Value::Number(120.0), Value::Number(100.0)];
-    let (mut count, start, before) = (0_u32, Instant::now(), processor_time());
-    while start.elapsed() < Duration::from_secs(4) {
-        for _ in 0..100 {
-            session.call("script", &arguments).map_err(|error| error.to_string())?;
+    let page = |functions: PageFunctions| {
+        let arguments = [Value::Number(120.0), Value::Number(100.0)];
+        let (mut count, start, before) = (0_u32, Instant::now(), processor_time());
+        while start.elapsed() < Duration::from_secs(4) {
+            for _ in 0..100 {
+                functions.call("script", &arguments).map_err(|error| error.to_string())?;
+            }
+            count += 100;
         }
-        count += 100;
-    }
-    let used = processor_time().saturating_sub(before).as_secs_f64() * 1e6 / f64::from(count);
-    let elapsed = start.elapsed().as_secs_f64() * 1e6 / f64::from(count);
-    println!(
-        "user-defined function of two numbers: {used:.2} us of processor time a call, {elapsed:.2} us elapsed"
-    );
-    Ok(())
+        let used = processor_time().saturating_sub(before).as_secs_f64() * 1e6 / f64::from(count);
+        let elapsed = start.elapsed().as_secs_f64() * 1e6 / f64::from(count);
+        println!(
+            "user-defined function of two numbers: {used:.2} us of processor time a call, {elapsed:.2} us elapsed"
+        );
+        Ok(())
+    };
+    let functions = vec![script(0, source)];
+    let result = runtime.block_on(scripts.run_page(functions, &Env::system(), None, page));
+    result.map_err(|error| error.to_string())?
 }
 
 fn thousand_scripts() -> Result<(), String> {

@@ -13,6 +13,11 @@ impl Stop {
         self.0.store(true, Ordering::Relaxed);
     }
 
+    /// Takes it back: nobody who could have set it is left.
+    pub(crate) fn clear(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+
     pub(crate) fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

@@ -7,7 +7,9 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The source is not JavaScript, or holds no function. Its author's to correct.
-    #[error("The script '{name}' cannot be compiled: {message}")]
+    #[error(
+        "Encountered exception while compiling Javascript. Exception = {message}\r\nIn the script '{name}'."
+    )]
     Compile {
         /// The script.
         name: Arc<str>,

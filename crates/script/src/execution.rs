@@ -111,9 +111,10 @@ pub(crate) fn run<H: Host>(
     deadline: Deadline,
     script: &Script,
     call: &Call,
-    host: H,
+    mut host: H,
 ) -> Result<Answer<H>, Box<Failure<H>>> {
     let state = &sandbox.state;
+    host.begin(deadline.end);
     state.start(Start {
         deadline,
         env: call.env.clone(),

@@ -1,214 +1,156 @@
 //! User-defined functions for one query page: loaded once, called for many rows.
 //!
 //! In: scripts, and for each call a name and values. Out: a value, or an error that names the function.
-//! The functions live in one sandbox on a thread of their own, for the reason scripts do: a call that cannot be stopped
-//! must not hold the thread of the query. A call hands its values over and waits, which takes some microseconds.
+//! The whole page is run on the thread of its functions, so that a call is a call and not a message; whoever wants the page
+//! waits elsewhere, and hears in time even if a call cannot be stopped (`pool`).
 //! Invariants
-//! - One call at a time; callers on several threads take turns.
-//! - After a call that took too much time or memory the session is closed: every further call fails at once.
+//! - A thread runs one page at a time, and its functions are gone when the page is done.
+//! - After a call that took too much time or memory every further call of the page fails at once.
 //! - Functions find no collection, no context and no host.
 //!
 //! Not here: which functions a query names, and how often it may call them (`sql-exec`).
-
-mod handoff;
 
 use crate::api::Start;
 use crate::cache::Cache;
 use crate::compile::{NO_FUNCTION, compile};
 use crate::deadline::Deadline;
 use crate::exception::{Thrown, caught};
-use crate::pool::{Lost, Pool, Ticket};
-use crate::sandbox::{Hooks, Sandbox};
+use crate::sandbox::Sandbox;
 use crate::values::{Unusable, from_script, to_script};
 use crate::{Error, Limits, Script};
 use astrarium_env::Env;
 use astrarium_value::Value;
-use handoff::{Closed, Handoff};
-use parking_lot::Mutex;
 use rquickjs::function::Args;
-use rquickjs::{Ctx, Function};
+use rquickjs::{Ctx, Function, Persistent};
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
-/// The functions of one query page. Dropping it ends it.
-pub struct UdfSession {
-    work: Arc<SessionWork>,
-    pool: Arc<Pool>,
-    time: Duration,
-    /// Held during a call; empty before the first.
-    ticket: Mutex<Option<Arc<Ticket>>>,
+/// Calls the functions of the page that runs on this thread. On other threads there are none.
+#[derive(Debug, Clone, Copy)]
+pub struct PageFunctions(());
+
+/// What a page has besides its sandbox.
+pub(crate) struct Setting {
+    pub(crate) cache: Arc<Cache>,
+    pub(crate) limits: Limits,
+    pub(crate) functions: Vec<Script>,
+    pub(crate) env: Env,
 }
 
-/// What the thread of the session needs.
-struct SessionWork {
-    cache: Arc<Cache>,
-    limits: Limits,
-    functions: Vec<Script>,
-    env: Env,
-    calls: Handoff,
+thread_local! {
+    /// The page of this thread. Its values belong to one thread, while queries want what can be sent to others.
+    static PAGE: RefCell<Option<Page>> = const { RefCell::new(None) };
 }
 
-impl UdfSession {
-    pub(crate) fn new(
-        pool: Arc<Pool>,
-        cache: Arc<Cache>,
-        limits: Limits,
-        functions: Vec<Script>,
-        env: Env,
-        time: Duration,
-    ) -> UdfSession {
-        let work = Arc::new(SessionWork { cache, limits, functions, env, calls: Handoff::default() });
-        UdfSession { work, pool, time, ticket: Mutex::new(None) }
+/// Runs a page in a sandbox that nothing has run in yet.
+pub(crate) fn run<T>(
+    sandbox: &Rc<Sandbox>,
+    deadline: Deadline,
+    setting: Setting,
+    work: impl FnOnce(PageFunctions) -> T,
+) -> T {
+    let env = setting.env.clone();
+    sandbox.state.start(Start { deadline, env, host: None, log_bytes_max: None });
+    let loaded = setting.functions.iter().map(|_| None).collect();
+    let page = Page { loaded: RefCell::new(loaded), sandbox: Rc::clone(sandbox), setting };
+    PAGE.set(Some(page));
+    // However the work ends, by a panic too, the functions must not outlive their sandbox.
+    let _cleared = ClearOnDrop;
+    work(PageFunctions(()))
+}
+
+struct ClearOnDrop;
+
+impl Drop for ClearOnDrop {
+    fn drop(&mut self) {
+        PAGE.set(None);
     }
+}
 
-    /// Calls a function. Blocks, at most for the time of the session.
+impl PageFunctions {
+    /// Calls a function. Blocks, at most for the time of the page.
     pub fn call(&self, name: &str, arguments: &[Value]) -> Result<Value, Error> {
-        let Some(index) = self.work.functions.iter().position(|function| &*function.name == name) else {
+        PAGE.with_borrow(|page| {
+            let Some(page) = page else {
+                let what = "it was called on a thread that runs no page".to_owned();
+                return Err(Error::Bug { name: name.into(), what });
+            };
+            page.call(name, arguments)
+        })
+    }
+}
+
+struct Page {
+    // Dropped before the sandbox that its values belong to.
+    loaded: RefCell<Vec<Option<Persistent<Function<'static>>>>>,
+    sandbox: Rc<Sandbox>,
+    setting: Setting,
+}
+
+impl Page {
+    fn call(&self, name: &str, arguments: &[Value]) -> Result<Value, Error> {
+        let functions = &self.setting.functions;
+        let Some(index) = functions.iter().position(|function| &*function.name == name) else {
             let message = "there is no function of that name.".to_owned();
             return Err(Error::Compile { name: name.into(), message });
         };
-        let mut ticket = self.ticket.lock();
-        if ticket.is_none() {
-            *ticket = Some(self.start());
-        }
-        match self.work.calls.call(index, arguments.to_vec()) {
-            Ok(result) => result,
-            Err(Closed::Busy) => Err(Error::Busy),
-            Err(Closed::Late) => Err(Error::Timeout { name: name.into() }),
-            Err(Closed::Failed) => {
-                let what = "the thread of its session has ended".to_owned();
-                Err(Error::Bug { name: name.into(), what })
+        let (state, script) = (&self.sandbox.state, &functions[index]);
+        self.sandbox.enter(|ctx| {
+            // What ended an earlier call ends this one before it begins.
+            let result = if state.must_stop() { None } else { Some(self.try_call(ctx, index, arguments)) };
+            if state.is_late() {
+                return Err(Error::Timeout { name: Arc::clone(&script.name) });
             }
-        }
-    }
-
-    fn start(&self) -> Arc<Ticket> {
-        let own = Arc::clone(&self.work);
-        let ticket = Arc::new(Ticket::new(self.time, move |lost| {
-            own.calls.close(match lost {
-                Lost::Busy => Closed::Busy,
-                Lost::Timeout => Closed::Late,
-            });
-        }));
-        let own = Arc::clone(&self.work);
-        let work = Box::new(move |sandbox: Result<&Sandbox, &str>, deadline: Deadline| {
-            // Whatever ends this thread's part, a panic included, has to end the waiting of the other side.
-            let closing = CloseOnDrop(&own.calls);
-            if let Ok(sandbox) = sandbox {
-                own.serve(sandbox, deadline);
-            }
-            drop(closing);
-        });
-        self.pool.submit(&ticket, work);
-        ticket
-    }
-}
-
-impl Drop for UdfSession {
-    fn drop(&mut self) {
-        self.work.calls.close(Closed::Failed);
-        if let Some(ticket) = &*self.ticket.lock() {
-            ticket.cancel();
-        }
-    }
-}
-
-struct CloseOnDrop<'a>(&'a Handoff);
-
-impl Drop for CloseOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.close(Closed::Failed);
-    }
-}
-
-impl SessionWork {
-    /// Answers calls until the session is dropped or its time is over.
-    fn serve(&self, sandbox: &Sandbox, deadline: Deadline) {
-        let end = deadline.end;
-        let env = self.env.clone();
-        sandbox.state.start(Start { deadline, env, host: None, log_bytes_max: None });
-        sandbox.enter(|ctx| {
-            let Ok(hooks) = sandbox.hooks(ctx) else {
-                return;
+            let thrown = match result {
+                _ if state.is_out_of_memory() => Thrown::out_of_memory(),
+                Some(Ok(value)) => return Ok(value),
+                Some(Err(Failed::Known(error))) => return Err(error),
+                Some(Err(Failed::Engine(error))) => caught(ctx, &self.sandbox, &error),
+                None => Thrown::from_text("Error: The page has ended.".to_owned()),
             };
-            let mut loaded: Vec<Option<Function<'_>>> = self.functions.iter().map(|_| None).collect();
-            while let Some((index, arguments)) = self.calls.next(end) {
-                let place = &mut loaded[index];
-                let result = self.answer(ctx, sandbox, &hooks, &self.functions[index], place, &arguments);
-                let is_over = sandbox.state.must_stop();
-                self.calls.answer(result);
-                if is_over {
-                    break;
-                }
-            }
-            // The functions belong to this context and must not be kept longer.
-            drop(loaded);
-        });
-        self.calls.close(Closed::Late);
+            let mut exception = thrown.into_exception();
+            exception.text =
+                format!("The user-defined function '{}' failed. {}", script.name, exception.text);
+            Err(Error::Exception(exception))
+        })
     }
 
-    fn answer<'js>(
-        &self,
-        ctx: &Ctx<'js>,
-        sandbox: &Sandbox,
-        hooks: &Hooks<'js>,
-        script: &Script,
-        loaded: &mut Option<Function<'js>>,
-        arguments: &[Value],
-    ) -> Result<Value, Error> {
-        let result = self.try_call(ctx, sandbox, hooks, script, loaded, arguments);
-        if sandbox.state.is_late() {
-            return Err(Error::Timeout { name: Arc::clone(&script.name) });
-        }
-        let thrown = match result {
-            _ if sandbox.state.is_out_of_memory() => Thrown::out_of_memory(),
-            Ok(value) => return Ok(value),
-            Err(Failed::Known(error)) => return Err(error),
-            Err(Failed::Engine(error)) => caught(ctx, sandbox, &error),
-        };
-        let mut exception = thrown.into_exception();
-        exception.text = format!("The user-defined function '{}' failed. {}", script.name, exception.text);
-        Err(Error::Exception(exception))
-    }
-
-    fn try_call<'js>(
-        &self,
-        ctx: &Ctx<'js>,
-        sandbox: &Sandbox,
-        hooks: &Hooks<'js>,
-        script: &Script,
-        loaded: &mut Option<Function<'js>>,
-        arguments: &[Value],
-    ) -> Result<Value, Failed> {
-        let function = match loaded {
-            Some(function) => function,
-            None => loaded.insert(self.load(ctx, script)?),
-        };
+    fn try_call(&self, ctx: &Ctx<'_>, index: usize, arguments: &[Value]) -> Result<Value, Failed> {
+        let function = self.function(ctx, index)?;
         let mut given = Args::new(ctx.clone(), arguments.len());
         for argument in arguments {
             given.push_arg(to_script(ctx, argument)?)?;
         }
         let result = function.call_arg(given)?;
-        while !sandbox.state.must_stop() && ctx.execute_pending_job() {}
-        from_script(ctx, hooks, result, self.limits.message_bytes_max).map_err(|unusable| match unusable {
+        while !self.sandbox.state.must_stop() && ctx.execute_pending_job() {}
+        let bytes_max = self.setting.limits.message_bytes_max;
+        from_script(ctx, &self.sandbox, result, bytes_max).map_err(|unusable| match unusable {
             Unusable::Engine(error) => Failed::Engine(error),
             Unusable::Because(reason) => {
-                let text = format!("The user-defined function '{}' failed: {reason}", script.name);
+                let name = &self.setting.functions[index].name;
+                let text = format!("The user-defined function '{name}' failed: {reason}");
                 let exception = crate::Exception { thrown: reason, text, number: None, line: None };
                 Failed::Known(Error::Exception(exception))
             }
         })
     }
 
-    fn load<'js>(&self, ctx: &Ctx<'js>, script: &Script) -> Result<Function<'js>, Failed> {
-        let compiled = self
-            .cache
-            .get_or_compile(&script.key, || compile(&self.limits, script))
-            .map_err(Failed::Known)?;
-        compiled.load(ctx)?.ok_or_else(|| {
+    /// The function, loaded when it is called first.
+    fn function<'js>(&self, ctx: &Ctx<'js>, index: usize) -> Result<Function<'js>, Failed> {
+        if let Some(saved) = &self.loaded.borrow()[index] {
+            return Ok(saved.clone().restore(ctx)?);
+        }
+        let Setting { cache, limits, functions, .. } = &self.setting;
+        let script = &functions[index];
+        let compiled =
+            cache.get_or_compile(&script.key, || compile(limits, script)).map_err(Failed::Known)?;
+        let function = compiled.load(ctx)?.ok_or_else(|| {
             let (name, message) = (Arc::clone(&script.name), NO_FUNCTION.to_owned());
             Failed::Known(Error::Compile { name, message })
-        })
+        })?;
+        self.loaded.borrow_mut()[index] = Some(Persistent::save(ctx, function.clone()));
+        Ok(function)
     }
 }
 

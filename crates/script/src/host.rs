@@ -8,9 +8,16 @@
 //! Documents are JSON texts in both directions: what the script printed, and what the database stores.
 
 use std::any::Any;
+use std::time::Instant;
 
 /// One transaction, as a script sees it.
 pub trait Host: Any + Send {
+    /// The script starts now, after waiting for a thread, and is ended at this moment: what a call has to wait for
+    /// should not take longer.
+    fn begin(&mut self, end: Instant) {
+        let _ = end;
+    }
+
     /// Creates a document; the answer is the document as it would be stored.
     fn create(&mut self, document: &str, index: IndexAction) -> Result<Written, HostError>;
 

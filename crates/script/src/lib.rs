@@ -34,7 +34,7 @@ mod values;
 
 pub use error::{Error, Exception, Kind};
 pub use execution::{Answer, Call, Container, Failure, Work};
-pub use functions::UdfSession;
+pub use functions::PageFunctions;
 pub use host::{DocumentLink, Feed, Host, HostError, IndexAction, Paging, Query, Read, Spatial, Written};
 pub use limits::{Limits, Settings};
 pub use script::{Operation, Script, ScriptKey};

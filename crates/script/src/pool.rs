@@ -1,7 +1,7 @@
 //! The threads that scripts run on, their deadlines, and what happens to those that do not end.
 //!
 //! In: tasks, each with the time it may take and what to do if it is lost. A thread makes a fresh sandbox, waits for a
-//! task, runs it, and makes the next sandbox. A watching thread ends waiting that takes too long, stops sandboxes at
+//! task, runs it, and makes the sandbox fresh again. A watching thread ends waiting that takes too long, stops sandboxes at
 //! their deadline, and gives up threads that do not end within the grace: their callers get their answer, and the thread
 //! becomes a runaway, replaced by another one as long as there are few of them.
 //! Invariants
@@ -21,6 +21,7 @@ use crate::sandbox::{Purpose, Sandbox};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -43,7 +44,7 @@ pub(crate) struct PoolSettings {
 }
 
 /// What is done in a sandbox. The sandbox is missing if none could be made.
-pub(crate) type Work = Box<dyn FnOnce(Result<&Sandbox, &str>, Deadline) + Send>;
+pub(crate) type Work = Box<dyn FnOnce(Result<&Rc<Sandbox>, &str>, Deadline) + Send>;
 
 /// What a pool is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -159,8 +160,9 @@ impl Shared {
         }
         let own = Arc::clone(self);
         let builder = thread::Builder::new().name("script".to_owned());
-        // Twice the interpreter's stack, because it checks the depth of its native recursion by estimate only.
-        let builder = builder.stack_size(2 * settings.limits.stack_bytes_max + (1 << 20));
+        // Twice the interpreter's stack, because it checks the depth of its native recursion by estimate only, and as much
+        // as threads usually have for what calls it: a query, say.
+        let builder = builder.stack_size(2 * settings.limits.stack_bytes_max + (2 << 20));
         if builder.spawn(move || own.run_tasks()).is_ok() {
             state.threads += 1;
         }
@@ -170,8 +172,10 @@ impl Shared {
     fn run_tasks(self: Arc<Shared>) {
         let limits = &self.settings.limits;
         let accepted_part = limits.accept_time.as_secs_f64() / limits.time.as_secs_f64().max(1e-9);
+        let mut renewed = None;
         loop {
-            let sandbox = Sandbox::new(limits, self.settings.purpose).map_err(|error| error.to_string());
+            let made = || Sandbox::new(limits, self.settings.purpose).map(Rc::new);
+            let sandbox = renewed.take().map_or_else(made, Ok).map_err(|error| error.to_string());
             let Some(task) = self.next_task() else { return };
             let deadline = Deadline::starting_now(task.ticket.time, accepted_part);
             if let Ok(sandbox) = &sandbox {
@@ -183,11 +187,15 @@ impl Shared {
             let result = catch_unwind(AssertUnwindSafe(|| {
                 work(sandbox.as_ref().map_err(String::as_str), deadline);
             }));
-            drop(result);
             task.ticket.detach();
             if self.note_end(number) {
                 return;
             }
+            // What a panic left in a sandbox is not worth knowing.
+            renewed = sandbox
+                .ok()
+                .filter(|_| result.is_ok())
+                .and_then(|mut sandbox| Rc::get_mut(&mut sandbox)?.renew().then_some(sandbox));
         }
     }
 

@@ -1,15 +1,16 @@
-//! The one handle on everything: runs scripts, checks them, and opens sessions of user-defined functions.
+//! The one handle on everything: runs scripts, checks them, and runs pages that call user-defined functions.
 
 use crate::cache::Cache;
-use crate::compile::compile;
+use crate::compile::{NO_FUNCTION, compile};
 use crate::deadline::Deadline;
 use crate::execution;
-use crate::functions::UdfSession;
+use crate::functions::{self, PageFunctions, Setting};
 use crate::pool::{Lost, Pool, PoolSettings, Ticket};
 use crate::sandbox::{Purpose, Sandbox};
 use crate::{Answer, Call, Error, Failure, Host, Script, Settings};
 use astrarium_env::Env;
 use parking_lot::Mutex;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -24,13 +25,13 @@ struct Inner {
     settings: Settings,
     cache: Arc<Cache>,
     procedures: Pool,
-    functions: Arc<Pool>,
+    functions: Pool,
 }
 
 /// What is going on, for metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Statistics {
-    /// Procedures, triggers and sessions of functions that run.
+    /// Procedures, triggers and pages with functions that run.
     pub running: usize,
     /// Those that wait for a thread.
     pub waiting: usize,
@@ -59,7 +60,7 @@ impl Scripts {
         };
         // Two pools, because a procedure may wait for a query, and the query for a function.
         let procedures = pool(Purpose::Procedure, settings.procedure_threads_max);
-        let functions = Arc::new(pool(Purpose::Function, settings.function_threads_max));
+        let functions = pool(Purpose::Function, settings.function_threads_max);
         let cache = Arc::new(Cache::new(settings.cache_bytes_max));
         Scripts { inner: Arc::new(Inner { settings, cache, procedures, functions }) }
     }
@@ -77,30 +78,44 @@ impl Scripts {
         let time = call.time.map_or(limits.time, |time| time.min(limits.time));
         let name = Arc::clone(&script.name);
         let failed = move |error| Err(Box::new(Failure { error, log: String::new(), host: None }));
-        let work = move |sandbox: &Sandbox, deadline: Deadline| {
+        let work = move |sandbox: &Rc<Sandbox>, deadline: Deadline| {
             execution::run(sandbox, &cache, &limits, deadline, &script, &call, host)
         };
-        self.run(name, time, work, failed).await
+        self.run(&self.inner.procedures, name, time, work, failed).await
     }
 
-    /// Whether a source can be stored: compiles it, and keeps the result for its first execution.
+    /// Whether a source can be stored: compiles it, and keeps the result for its first execution. A source without any
+    /// function can be, as on the service; it fails when it is to run.
     pub async fn check(&self, script: Script) -> Result<(), Error> {
         let limits = self.inner.settings.limits.clone();
         let cache = Arc::clone(&self.inner.cache);
         let name = Arc::clone(&script.name);
-        let work = move |_: &Sandbox, _: Deadline| {
-            cache.get_or_compile(&script.key, || compile(&limits, &script)).map(drop)
+        let work = move |_: &Rc<Sandbox>, _: Deadline| match cache
+            .get_or_compile(&script.key, || compile(&limits, &script))
+        {
+            Err(Error::Compile { message, .. }) if message == NO_FUNCTION => Ok(()),
+            result => result.map(drop),
         };
-        self.run(name, self.inner.settings.limits.time, work, Err).await
+        self.run(&self.inner.procedures, name, self.inner.settings.limits.time, work, Err).await
     }
 
-    /// The user-defined functions of one query page, each to be called by its script's name. Nothing is started before
-    /// the first call; from there on all calls together have the time given, at most the limit.
-    pub fn open_functions(&self, functions: Vec<Script>, env: &Env, time: Option<Duration>) -> UdfSession {
+    /// Runs a query page that calls user-defined functions, each by its script's name, on a thread for such pages. All of
+    /// it has the time given, at most the limit. Dropping the future ends the functions.
+    pub async fn run_page<T: Send + 'static>(
+        &self,
+        functions: Vec<Script>,
+        env: &Env,
+        time: Option<Duration>,
+        page: impl FnOnce(PageFunctions) -> T + Send + 'static,
+    ) -> Result<T, Error> {
         let limits = self.inner.settings.limits.clone();
         let time = time.map_or(limits.time, |time| time.min(limits.time));
-        let pool = Arc::clone(&self.inner.functions);
-        UdfSession::new(pool, Arc::clone(&self.inner.cache), limits, functions, env.clone(), time)
+        let name = functions.first().map_or_else(|| "".into(), |function| Arc::clone(&function.name));
+        let setting = Setting { cache: Arc::clone(&self.inner.cache), limits, functions, env: env.clone() };
+        let work = move |sandbox: &Rc<Sandbox>, deadline: Deadline| {
+            Ok(functions::run(sandbox, deadline, setting, page))
+        };
+        self.run(&self.inner.functions, name, time, work, Err).await
     }
 
     /// What is going on.
@@ -117,12 +132,13 @@ impl Scripts {
         }
     }
 
-    /// Has work done on a thread for procedures, and waits until it is done or lost.
+    /// Has work done on a thread of a pool, and waits until it is done or lost.
     async fn run<T: Send + 'static>(
         &self,
+        pool: &Pool,
         name: Arc<str>,
         time: Duration,
-        work: impl FnOnce(&Sandbox, Deadline) -> T + Send + 'static,
+        work: impl FnOnce(&Rc<Sandbox>, Deadline) -> T + Send + 'static,
         failed: impl Fn(Error) -> T + Clone + Send + 'static,
     ) -> T {
         let (sender, receiver) = oneshot::channel();
@@ -152,7 +168,7 @@ impl Scripts {
         };
         let work = {
             let (failed, bug) = (failed.clone(), bug.clone());
-            Box::new(move |sandbox: Result<&Sandbox, &str>, deadline: Deadline| {
+            Box::new(move |sandbox: Result<&Rc<Sandbox>, &str>, deadline: Deadline| {
                 answer(match sandbox {
                     Ok(sandbox) => work(sandbox, deadline),
                     Err(what) => failed(bug(what)),
@@ -161,7 +177,7 @@ impl Scripts {
         };
         drop(sender);
         let waiting = CancelOnDrop(Arc::clone(&ticket));
-        self.inner.procedures.submit(&ticket, work);
+        pool.submit(&ticket, work);
         drop(ticket);
         let result = receiver.await.unwrap_or_else(|_| failed(bug("its thread ended without an answer")));
         drop(waiting);

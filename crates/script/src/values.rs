@@ -4,7 +4,7 @@
 //! objects go by way of JSON, because that is what decides what a JavaScript object means as data: getters, `toJSON`,
 //! functions left out, circles refused.
 
-use crate::sandbox::Hooks;
+use crate::sandbox::Sandbox;
 use astrarium_value::{Value, json};
 use rquickjs::{Array, Ctx, Object, String as Text, Value as Script};
 
@@ -63,7 +63,7 @@ impl From<rquickjs::Error> for Unusable {
 /// A result as a value.
 pub(crate) fn from_script<'js>(
     ctx: &Ctx<'js>,
-    hooks: &Hooks<'js>,
+    sandbox: &Sandbox,
     result: Script<'js>,
     bytes_max: usize,
 ) -> Result<Value, Unusable> {
@@ -82,7 +82,7 @@ pub(crate) fn from_script<'js>(
     if let Some(text) = result.as_string() {
         let text = match text.to_string() {
             Ok(text) => text,
-            Err(_) => hooks.well_formed.call::<_, String>((text.clone(),))?,
+            Err(_) => sandbox.hooks(ctx)?.well_formed.call::<_, String>((text.clone(),))?,
         };
         check_size(text.len(), bytes_max)?;
         return Ok(Value::String(text.into()));

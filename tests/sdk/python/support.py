@@ -2,7 +2,9 @@
 
 import contextlib
 import itertools
+import pathlib
 import re
+import threading
 import uuid
 
 import pytest
@@ -10,6 +12,8 @@ from azure.cosmos import exceptions
 
 SYSTEM_PROPERTIES = ("_rid", "_self", "_etag", "_ts", "_attachments")
 GUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+SCRIPTS = pathlib.Path(__file__).resolve().parents[1] / "cases/scripts"
 
 _numbers = itertools.count(1)
 
@@ -61,3 +65,47 @@ class Hook:
     @property
     def headers(self):
         return self.responses[-1]
+
+
+def script_text(name: str) -> str:
+    """One of the scripts that the suites of all languages share."""
+    return (SCRIPTS / f"{name}.js").read_text()
+
+
+class Procedures:
+    """Stored procedures of a container, made when they are first used."""
+
+    def __init__(self, container):
+        self.scripts = container.scripts
+        self.known = {}
+
+    def name(self, body: str) -> str:
+        if body not in self.known:
+            self.known[body] = fresh("procedure")
+            self.scripts.create_stored_procedure({"id": self.known[body], "body": body})
+        return self.known[body]
+
+    def run(self, body: str, key, *parameters, **options):
+        """Executes a procedure in the partition of a key."""
+        return self.scripts.execute_stored_procedure(self.name(body), key, list(parameters), **options)
+
+
+def at_once(*acts) -> list:
+    """Runs the acts in threads that start together; gives their results, or raises the first of their errors."""
+    start, results, errors = threading.Barrier(len(acts)), [None] * len(acts), []
+
+    def run(number, act):
+        start.wait()
+        try:
+            results[number] = act()
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=pair) for pair in enumerate(acts)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return results

@@ -7,7 +7,7 @@ from azure.core.exceptions import AzureError
 from azure.cosmos import CosmosClient, PartitionKey, ThroughputProperties
 
 from server import PRIMARY_KEY, Server
-from support import content, ids, refused
+from support import content, ids, refused, script_text
 
 
 @pytest.fixture(params=["http", "https"])
@@ -108,6 +108,35 @@ def test_a_kill_in_the_middle_of_writes_loses_nothing_acknowledged(killable):
     [thread.join() for thread in threads]
     assert len(acknowledged) >= 100
     assert set(acknowledged) <= set(ids(container.read_all_items(max_item_count=1000)))
+
+
+def test_a_kill_in_the_middle_of_procedures_leaves_none_half_done(killable):
+    server, client = killable
+    container = client.create_database("d").create_container("c", PartitionKey("/pk"))
+    container.scripts.create_stored_procedure({"id": "insert", "body": script_text("insert_book")})
+    for author in ("a", "b"):
+        container.create_item({"id": author, "pk": "library", "countOfBooks": 0})
+    acknowledged = []
+
+    def insert(writer):
+        for number in range(100_000):
+            book = {"id": f"{writer}-{number}", "pk": "library", "authors": [{"id": "a"}, {"id": "b"}]}
+            try:
+                container.scripts.execute_stored_procedure("insert", "library", [book])
+            except AzureError:
+                return
+            acknowledged.append(book["id"])
+
+    threads = [threading.Thread(target=insert, args=(writer,)) for writer in range(4)]
+    [thread.start() for thread in threads]
+    while len(acknowledged) < 50:
+        assert any(thread.is_alive() for thread in threads)
+    server.kill()
+    [thread.join() for thread in threads]
+    server.start()
+    books = ids(container.query_items("SELECT c.id FROM c WHERE IS_DEFINED(c.authors)", partition_key="library"))
+    assert set(acknowledged) <= set(books)
+    assert [container.read_item(author, "library")["countOfBooks"] for author in ("a", "b")] == [len(books)] * 2
 
 
 def test_a_deleted_container_stays_deleted(killable):

@@ -10,6 +10,7 @@ mod interposed;
 mod policies;
 mod races;
 mod unique_keys;
+mod utilization;
 mod verify;
 mod world;
 mod writers;

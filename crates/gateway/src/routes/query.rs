@@ -1,6 +1,6 @@
 //! Queries over items and over every other feed: the request's body and headers, pages, tokens, metrics.
 
-use crate::answer::Answer;
+use crate::answer::{Answer, fixed_name};
 use crate::database::partition::PartitionKey;
 use crate::database::value::{Value, json as json_text};
 use crate::database::{
@@ -15,7 +15,7 @@ use crate::service::Shared;
 use crate::wire::address::ResourceKind;
 use crate::wire::{continuation, headers, percent};
 use base64::Engine as _;
-use http::StatusCode;
+use http::{HeaderValue, StatusCode};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -69,12 +69,13 @@ pub(super) async fn documents(
         shared.account.check_no_scan(container, &query)?;
     }
     let feed = Feed { owner: container.rid(), kind: ResourceKind::Document };
-    let binding = binding(request, &query);
-    let resume = resume(shared, request, feed, binding)?;
+    let resume = resume(shared, request, feed, &query)?;
     let first = resume.is_none();
     let page = shared.account.query_documents(container, &query, &scope, resume, limits(request)?).await?;
-    let token =
-        page.resume.as_ref().map(|resume| paging::query_token(shared, feed, binding, &resume.encode()));
+    let token = page
+        .resume
+        .as_ref()
+        .map(|resume| paging::query_token(shared, feed, binding(request, &query), &resume.encode()));
     let mut answer = rows(feed, &page);
     if let Some(token) = token {
         let token = if scoped { token } else { continuation::wrap(&token, "", "FF") };
@@ -85,7 +86,7 @@ pub(super) async fn documents(
     }
     if request.flag(headers::POPULATE_INDEX_METRICS) || request.flag(headers::POPULATE_INDEX_METRICS_V2) {
         let modern = request.flag(headers::POPULATE_INDEX_METRICS_V2);
-        let utilization = shared.account.index_utilization(container, &query)?;
+        let utilization = shared.account.index_utilization(container, &query, &scope)?;
         answer.set_text(headers::INDEX_UTILIZATION, utilization_text(&utilization, modern));
     }
     // Advice comes with the first page only, as on the service.
@@ -96,12 +97,12 @@ pub(super) async fn documents(
         }
     }
     // Tells clients that merge how rows of equal sort keys are ordered.
-    let info = if page.reverse_ties {
+    let info = HeaderValue::from_static(if page.reverse_ties {
         "{\"reverseRidEnabled\":false,\"reverseIndexScan\":true}"
     } else {
         "{\"reverseRidEnabled\":false,\"reverseIndexScan\":false}"
-    };
-    answer.set_static(headers::QUERY_EXECUTION_INFO, info);
+    });
+    answer.headers.insert(fixed_name!(headers::QUERY_EXECUTION_INFO), info);
     let place = Place { container: container.clone(), range_id: page.range_id, lsn: page.lsn };
     place.set_headers(&mut answer);
     Ok(answer)
@@ -120,11 +121,11 @@ pub(super) async fn resources(
     let query = parse(request)?;
     let values =
         resources.iter().map(|resource| json_text::seek::value(resource.to_string().as_bytes())).collect();
-    let binding = binding(request, &query);
-    let resume = resume(shared, request, feed, binding)?;
+    let resume = resume(shared, request, feed, &query)?;
     let page = shared.account.query_values(values, &query, resume, limits(request)?).await?;
     let mut answer = rows(feed, &page);
     if let Some(resume) = &page.resume {
+        let binding = binding(request, &query);
         answer.set_text(headers::CONTINUATION, paging::query_token(shared, feed, binding, &resume.encode()));
     }
     Ok(answer)
@@ -132,7 +133,7 @@ pub(super) async fn resources(
 
 fn rows(feed: Feed, page: &QueryPage) -> Answer {
     let mut answer = Answer::json(StatusCode::OK, render::feed(feed.owner, feed.kind, &page.rows));
-    answer.set_number(headers::ITEM_COUNT, page.rows.len() as u64);
+    answer.headers.insert(fixed_name!(headers::ITEM_COUNT), HeaderValue::from(page.rows.len()));
     answer.set_charge(page.charge);
     answer
 }
@@ -175,9 +176,9 @@ fn binding(request: &Request<'_>, query: &Query) -> u64 {
     // A fixed seed, so that tokens are good after a restart.
     let mut hasher = foldhash::quality::FixedState::with_seed(0x41_73_74_72).build_hasher();
     let by_range = request.header(headers::PARTITION_KEY_RANGE_ID).is_some();
-    let shape = if by_range { query.shape().into_bytes() } else { request.body.to_vec() };
+    let shape = by_range.then(|| query.shape());
     for part in [
-        &shape[..],
+        shape.as_ref().map_or(&request.body[..], String::as_bytes),
         request.header(headers::PARTITION_KEY).unwrap_or_default().as_bytes(),
         request.header(headers::START_EPK).unwrap_or_default().as_bytes(),
         request.header(headers::END_EPK).unwrap_or_default().as_bytes(),
@@ -192,8 +193,12 @@ fn resume(
     shared: &Shared,
     request: &Request<'_>,
     feed: Feed,
-    binding: u64,
+    query: &Query,
 ) -> Result<Option<Resume>, Failure> {
+    if request.header(headers::CONTINUATION).is_none() {
+        return Ok(None);
+    }
+    let binding = binding(request, query);
     let Some(bytes) = paging::query_position(shared, request, feed, binding)? else { return Ok(None) };
     Resume::decode(&bytes).map(Some).ok_or_else(paging::invalid)
 }

@@ -87,7 +87,7 @@
         const text = stringify(value);
         return text === undefined ? String(value) : text;
     };
-    const { split } = String.prototype;
+    const { split, toWellFormed } = String.prototype;
     const log = (...values) => {
         if (values.length === 0 || !native.logs()) return;
         let text = "";
@@ -101,11 +101,10 @@
             }
         }
         for (; used < values.length; used++) text += (text === "" ? "" : " ") + shown(values[used]);
-        native.log(text);
+        native.log(apply(toWellFormed, text, []));
     };
     hidden(global, "console", { log, info: log, warn: log, error: log, debug: log });
 
-    const { toWellFormed } = String.prototype;
     return {
         describe: value => {
             try {

@@ -256,7 +256,9 @@
         const append = (name, value) => {
             const property = writable(name);
             const old = property.value;
-            property.value = measure(name, old === undefined || old === null ? value : old + value);
+            // Onto nothing, numbers are appended as text.
+            const start = value === undefined || typeof value === "object" ? value : `${value}`;
+            property.value = measure(name, old === undefined || old === null ? start : old + value);
         };
         const message = { getValue: get, setValue: set, appendValue: append };
         for (const name in properties) {

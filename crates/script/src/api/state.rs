@@ -222,4 +222,19 @@ impl State {
         self.rejections.take();
         self.aborted.take();
     }
+
+    /// Forgets the execution with everything it had: values of the engine, too.
+    pub(crate) fn renew(&self) {
+        self.rejections.borrow_mut().clear();
+        self.aborted.take();
+        self.more_rejections.set(0);
+        self.deadline.take();
+        self.env.take();
+        drop(self.complete());
+        self.ending.set(false);
+        self.out_of_memory.set(false);
+        self.fatal.take();
+        self.log.take();
+        self.stop.clear();
+    }
 }

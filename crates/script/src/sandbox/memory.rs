@@ -1,4 +1,4 @@
-//! The allocator under a sandbox: the program's own, with a limit, and with a switch for when the sandbox has to stop.
+//! The allocator under a sandbox: an arena with a limit, and with a switch for when the sandbox has to stop.
 //!
 //! Large pieces are refused where they would exceed the limit, which a script sees as an error it can catch. Small pieces
 //! are given beyond it, because refusing those could hit the engine at any point of its work, and not every point is
@@ -11,10 +11,11 @@
 //! spends its time in native code, between such questions; that code needs large pieces of memory, so refusing them ends
 //! such loops soon after the deadline.
 
+use super::arena::Arena;
 use crate::deadline::Stop;
-use rquickjs::allocator::{Allocator, RustAllocator};
+use rquickjs::allocator::Allocator;
 use std::cell::Cell;
-use std::ptr::null_mut;
+use std::ptr::{copy_nonoverlapping, null_mut};
 use std::rc::Rc;
 
 /// Pieces smaller than this are not refused before the last limit. The engine takes its small objects from pieces of
@@ -24,11 +25,11 @@ const LARGE_BYTES: usize = 16 << 10;
 /// How much memory is let grow before it is worth looking for garbage.
 const COLLECT_BYTES_MIN: usize = 512 << 10;
 
-/// The program's allocator with a limit and a switch.
+/// An arena with a limit and a switch.
 pub(super) struct LimitedAllocator {
     stop: Stop,
     quota: Rc<Quota>,
-    inner: RustAllocator,
+    arena: Rc<Arena>,
 }
 
 /// How much a sandbox has and may have.
@@ -41,6 +42,8 @@ pub(crate) struct Quota {
     collect_at: Cell<usize>,
     exceeded: Cell<bool>,
     refused: Cell<bool>,
+    /// What was there when the limit was set.
+    bytes_before: Cell<usize>,
 }
 
 impl Quota {
@@ -53,6 +56,7 @@ impl Quota {
             collect_at: Cell::new(usize::MAX),
             exceeded: Cell::new(false),
             refused: Cell::new(false),
+            bytes_before: Cell::new(0),
         }
     }
 
@@ -62,6 +66,16 @@ impl Quota {
         self.bytes_max.set(bytes.saturating_add(bytes_max));
         self.last_bytes_max.set(bytes.saturating_add(bytes_max.saturating_mul(2)).saturating_add(8 << 20));
         self.collect_at.set(bytes.saturating_add(COLLECT_BYTES_MIN));
+        self.bytes_before.set(bytes);
+    }
+
+    /// There is again what was there when the limit was set.
+    pub(crate) fn renew(&self) {
+        let bytes = self.bytes_before.get();
+        self.bytes.set(bytes);
+        self.collect_at.set(bytes.saturating_add(COLLECT_BYTES_MIN));
+        self.exceeded.set(false);
+        self.refused.set(false);
     }
 
     /// Whether there may be enough garbage to look for it.
@@ -100,8 +114,8 @@ impl Quota {
 }
 
 impl LimitedAllocator {
-    pub(super) fn new(stop: Stop, quota: Rc<Quota>) -> LimitedAllocator {
-        LimitedAllocator { stop, quota, inner: RustAllocator }
+    pub(super) fn new(stop: Stop, quota: Rc<Quota>, arena: Rc<Arena>) -> LimitedAllocator {
+        LimitedAllocator { stop, quota, arena }
     }
 
     /// Whether a piece is not to be given, with so much given back for it.
@@ -116,60 +130,67 @@ impl LimitedAllocator {
         is_large && self.stop.is_set()
     }
 
-    #[expect(unsafe_code, reason = "asks the inner allocator about a piece it has just given")]
-    fn counted(&self, pointer: *mut u8) -> *mut u8 {
-        if !pointer.is_null() {
-            // SAFETY: the piece came from `RustAllocator` a moment ago.
-            self.quota.add(unsafe { RustAllocator::usable_size(pointer) });
+    #[expect(unsafe_code, reason = "asks the arena about a piece it has just given")]
+    fn give(&self, size: usize) -> *mut u8 {
+        let piece = self.arena.alloc(size);
+        if !piece.is_null() {
+            // SAFETY: the piece came from the arena a moment ago.
+            self.quota.add(unsafe { Arena::usable_size(piece) });
         }
-        pointer
+        piece
     }
 }
 
-// SAFETY: every piece comes from `RustAllocator` and goes back to it unchanged, so its guarantees are ours; refusing a
-// piece with a null pointer is what the engine expects when there is no memory, and leaves a piece to be enlarged as it
-// is. The engine asks for the size of, gives back and enlarges only pieces it got here.
-#[expect(
-    unsafe_code,
-    reason = "the engine's allocator is an unsafe trait; this only passes calls on, or refuses them"
-)]
+// SAFETY: every piece comes from the arena and goes back to it, so its guarantees are ours; refusing a piece with a null
+// pointer is what the engine expects when there is no memory, and leaves a piece to be enlarged as it is. The engine asks
+// for the size of, gives back and enlarges only pieces it got here.
+#[expect(unsafe_code, reason = "the engine's allocator is an unsafe trait")]
 unsafe impl Allocator for LimitedAllocator {
     fn alloc(&mut self, size: usize) -> *mut u8 {
-        if self.refuses(size, 0) {
-            return null_mut();
-        }
-        let pointer = self.inner.alloc(size);
-        self.counted(pointer)
+        if self.refuses(size, 0) { null_mut() } else { self.give(size) }
     }
 
     fn calloc(&mut self, count: usize, size: usize) -> *mut u8 {
-        if self.refuses(count.saturating_mul(size), 0) {
-            return null_mut();
+        let Some(size) = count.checked_mul(size).filter(|size| *size > 0) else { return null_mut() };
+        let piece = self.alloc(size);
+        if !piece.is_null() {
+            // SAFETY: the piece has at least this size.
+            unsafe { piece.write_bytes(0, size) };
         }
-        let pointer = self.inner.calloc(count, size);
-        self.counted(pointer)
+        piece
     }
 
-    unsafe fn dealloc(&mut self, pointer: *mut u8) {
+    unsafe fn dealloc(&mut self, piece: *mut u8) {
+        // SAFETY: the caller gives back what it got here.
         unsafe {
-            self.quota.subtract(RustAllocator::usable_size(pointer));
-            self.inner.dealloc(pointer);
+            self.quota.subtract(Arena::usable_size(piece));
+            self.arena.dealloc(piece);
         }
     }
 
-    unsafe fn realloc(&mut self, pointer: *mut u8, new_size: usize) -> *mut u8 {
-        let old_size = unsafe { RustAllocator::usable_size(pointer) };
+    unsafe fn realloc(&mut self, piece: *mut u8, new_size: usize) -> *mut u8 {
+        // SAFETY: the caller got the piece here.
+        let old_size = unsafe { Arena::usable_size(piece) };
+        // What hardly shrinks stays where it is.
+        if new_size <= old_size && new_size >= old_size / 2 {
+            return piece;
+        }
         if self.refuses(new_size, old_size) {
             return null_mut();
         }
-        let moved = unsafe { self.inner.realloc(pointer, new_size) };
+        let moved = self.give(new_size);
         if !moved.is_null() {
-            self.quota.subtract(old_size);
+            // SAFETY: both pieces have at least so many bytes, and do not overlap.
+            unsafe {
+                copy_nonoverlapping(piece, moved, old_size.min(new_size));
+                self.dealloc(piece);
+            }
         }
-        self.counted(moved)
+        moved
     }
 
-    unsafe fn usable_size(pointer: *mut u8) -> usize {
-        unsafe { RustAllocator::usable_size(pointer) }
+    unsafe fn usable_size(piece: *mut u8) -> usize {
+        // SAFETY: the caller got the piece here.
+        unsafe { Arena::usable_size(piece) }
     }
 }

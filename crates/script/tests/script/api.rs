@@ -53,7 +53,7 @@ fn the_response_can_be_built_in_parts() {
         "const r = __.response; r.appendBody('a'); r.appendBody('b'); r.appendBody(3);",
         &json!("ab3"),
     );
-    check_body("const r = __.response; r.appendBody(1); r.appendBody(2);", &json!(3));
+    check_body("const r = __.response; r.appendBody(1); r.appendBody(2);", &json!("12"));
     check_body("const body = {}; answer(body); body.later = true;", &json!({"later": true}));
     check_body("__.response.setValue('Body', 1); answer(__.response.getValue('Body') + 1);", &json!(2));
     check_body("answer(__.request.getMaxDocumentSize());", &json!(2 << 20));

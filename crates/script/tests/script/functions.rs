@@ -1,14 +1,25 @@
 //! User-defined functions: values in and out, errors, and calls that do not end.
 
-use crate::support::{SCRIPTS, env, script, scripts, short};
-use astrarium_script::{Error, Script, UdfSession};
+use crate::support::{SCRIPTS, block_on, env, script, scripts, short};
+use astrarium_script::{Error, PageFunctions, Script, Scripts};
 use astrarium_value::{Object, Value, json};
 use proptest::prelude::*;
+use std::future::Future as _;
 use std::time::{Duration, Instant};
 
-fn session(functions: &[(&str, &str)]) -> UdfSession {
+/// What a page that has these functions gives.
+fn page<T: Send + 'static>(
+    scripts: &Scripts,
+    functions: &[(&str, &str)],
+    work: impl FnOnce(PageFunctions) -> T + Send + 'static,
+) -> Result<T, Error> {
     let functions: Vec<Script> = functions.iter().map(|(name, source)| script(name, source)).collect();
-    SCRIPTS.open_functions(functions, &env(), None)
+    block_on(scripts.run_page(functions, &env(), None, work))
+}
+
+/// What one call gives.
+fn called(functions: &[(&str, &str)], name: &'static str, arguments: Vec<Value>) -> Result<Value, Error> {
+    page(&SCRIPTS, functions, move |page| page.call(name, &arguments))?
 }
 
 fn value(text: &str) -> Value {
@@ -69,14 +80,14 @@ fn values_go_in_and_out() {
             r#"["undefined","undefined","object","undefined"]"#,
         ),
     ] {
-        let result = session(&[("f", source)]).call("f", &arguments).expect(source);
+        let result = called(&[("f", source)], "f", arguments).expect(source);
         assert_eq!(shown(&result), expected, "{source}");
     }
 }
 
 #[test]
 fn many_functions_are_called_many_times() {
-    let session = session(&[
+    let functions = [
         (
             "double",
             "const factor = 2; function helper(x) { return x * factor; } function double(x) { return helper(x); }",
@@ -85,32 +96,56 @@ fn many_functions_are_called_many_times() {
             "triple",
             "const factor = 3; function helper(x) { return x * factor; } function triple(x) { return helper(x); }",
         ),
-    ]);
-    for number in 0..500 {
-        let argument = [Value::Number(f64::from(number))];
-        // Names inside one source are its own.
-        for (name, factor) in [("double", 2), ("triple", 3)] {
-            let result = session.call(name, &argument).expect(name);
-            assert_eq!(shown(&result), (number * factor).to_string());
+    ];
+    let work = |page: PageFunctions| {
+        for number in 0..500 {
+            let argument = [Value::Number(f64::from(number))];
+            // Names inside one source are its own.
+            for (name, factor) in [("double", 2), ("triple", 3)] {
+                let result = page.call(name, &argument).expect(name);
+                assert_eq!(shown(&result), (number * factor).to_string());
+            }
         }
-    }
+    };
+    page(&SCRIPTS, &functions, work).expect("a page");
 }
 
 #[test]
-fn several_threads_take_turns() {
-    let session = session(&[("next", "let n = 0; function next(x) { n++; return x + 1; }")]);
+fn pages_have_nothing_in_common() {
     std::thread::scope(|scope| {
-        for thread in 0..4_i32 {
-            let session = &session;
-            scope.spawn(move || {
-                for number in 0..200 {
-                    let number = thread * 1_000 + number;
-                    let result = session.call("next", &[Value::Number(f64::from(number))]).expect("a value");
-                    assert_eq!(shown(&result), (number + 1).to_string());
-                }
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let work = |page: PageFunctions| {
+                    for number in 1..=200 {
+                        assert_eq!(shown(&page.call("next", &[]).expect("a value")), number.to_string());
+                    }
+                };
+                page(&SCRIPTS, &[("next", "let n = 0; function next() { return ++n; }")], work)
+                    .expect("a page");
             });
         }
     });
+}
+
+#[test]
+fn functions_are_called_on_the_thread_of_their_page() {
+    let kept = page(&SCRIPTS, &[("f", "x => x")], |page| {
+        let elsewhere = std::thread::spawn(move || page.call("f", &[Value::Null])).join().expect("no panic");
+        assert!(matches!(elsewhere, Err(Error::Bug { .. })), "{elsewhere:?}");
+        assert!(page.call("f", &[Value::Null]).is_ok());
+        page
+    });
+    assert!(matches!(kept.expect("a page").call("f", &[]), Err(Error::Bug { .. })));
+}
+
+#[test]
+fn a_page_that_panics_is_a_bug_and_leaves_nothing_behind() {
+    let result = page(&SCRIPTS, &[("f", "x => x")], |page| {
+        page.call("f", &[Value::Null]).expect("a value");
+        panic!("as was asked");
+    });
+    assert!(matches!(result, Err::<(), _>(Error::Bug { .. })));
+    assert!(called(&[("f", "x => x")], "f", vec![Value::Null]).is_ok());
 }
 
 #[test]
@@ -127,18 +162,22 @@ fn errors_name_the_function_and_end_only_the_call() {
         ("function f() { return new Array(1e9).fill(0); }", "out of memory"),
         ("function f() { return f(); }", "call stack"),
     ] {
-        let session = session(&[("taxOf", source), ("fine", "x => x")]);
-        let text = session.call("taxOf", &[Value::Null]).expect_err(source).to_string();
+        let work = |page: PageFunctions| {
+            let text = page.call("taxOf", &[Value::Null]).map_err(|error| error.to_string());
+            (text, page.call("fine", &[Value::Null]))
+        };
+        let (failed, fine) = page(&SCRIPTS, &[("taxOf", source), ("fine", "x => x")], work).expect("a page");
+        let text = failed.expect_err(source);
         assert!(text.contains("'taxOf'") && text.contains(expected), "{source}: {text}");
-        assert!(session.call("fine", &[Value::Null]).is_ok(), "{source}");
+        assert!(fine.is_ok(), "{source}");
     }
 }
 
 #[test]
 fn functions_that_cannot_be_called_are_refused() {
-    let session = session(&[("bad", "function bad( {"), ("none", "const x = 1; // function")]);
+    let functions = [("bad", "function bad( {"), ("none", "const x = 1; // function")];
     for name in ["bad", "none", "unknown"] {
-        let error = session.call(name, &[]).expect_err(name);
+        let error = called(&functions, name, vec![]).expect_err(name);
         assert!(matches!(error, Error::Compile { .. }) && error.to_string().contains(name), "{error}");
     }
 }
@@ -151,38 +190,66 @@ fn deep_arguments_are_refused() {
         object.insert("a".into(), deep);
         deep = Value::Object(object);
     }
-    let error = session(&[("f", "x => 1")]).call("f", &[deep]).expect_err("too deep");
+    let error = called(&[("f", "x => 1")], "f", vec![deep]).expect_err("too deep");
     assert!(error.to_string().contains("nests too deep"), "{error}");
 }
 
 #[test]
-fn a_call_that_loops_fails_its_own_session() {
+fn a_call_that_loops_fails_its_own_page() {
     let scripts = scripts(short());
     for source in ["function f() { for (;;) {} }", "async function f() { for (;;) await null; }"] {
-        let functions = vec![script("loop", source), script("fine", "x => x")];
-        let session = scripts.open_functions(functions, &env(), None);
         let start = Instant::now();
-        let error = session.call("loop", &[]).expect_err("a timeout");
+        let work = |page: PageFunctions| (page.call("loop", &[]), page.call("fine", &[Value::Null]));
+        let (looped, next) = page(&scripts, &[("loop", source), ("fine", "x => x")], work).expect("a page");
+        let error = looped.expect_err("a timeout");
         assert!(matches!(&error, Error::Timeout { name, .. } if &**name == "loop"), "{error}");
         assert!(start.elapsed() < Duration::from_secs(5));
-        // The session is over, others are not.
-        assert!(matches!(session.call("fine", &[Value::Null]), Err(Error::Timeout { .. })));
-        let other = scripts.open_functions(vec![script("fine", "x => x")], &env(), None);
-        assert!(other.call("fine", &[Value::Null]).is_ok());
+        // The page is over, others are not.
+        assert!(matches!(next, Err(Error::Timeout { .. })));
+        let other = page(&scripts, &[("fine", "x => x")], |page| page.call("fine", &[Value::Null]));
+        assert!(other.expect("a page").is_ok());
     }
 }
 
 #[test]
-fn a_session_that_rests_too_long_is_over() {
+fn a_page_that_takes_too_long_is_over() {
     let scripts = scripts(short());
     let time = Some(Duration::from_millis(50));
-    let session = scripts.open_functions(vec![script("fine", "x => x")], &env(), time);
-    assert!(session.call("fine", &[Value::Null]).is_ok());
     let start = Instant::now();
-    while session.call("fine", &[Value::Null]).is_ok() {
-        assert!(start.elapsed() < Duration::from_secs(20));
-    }
+    let work = |page: PageFunctions| {
+        let start = Instant::now();
+        assert!(page.call("fine", &[Value::Null]).is_ok());
+        while page.call("fine", &[Value::Null]).is_ok() {
+            assert!(start.elapsed() < Duration::from_secs(20));
+        }
+    };
+    block_on(scripts.run_page(vec![script("fine", "x => x")], &env(), time, work)).expect("a page");
+    assert!(start.elapsed() >= Duration::from_millis(50));
     assert_eq!(scripts.statistics().runaways_ever, 0);
+}
+
+#[test]
+fn dropping_the_future_ends_the_calls() {
+    let scripts = scripts(astrarium_script::Limits::default());
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let (started, has_started) = std::sync::mpsc::channel();
+    let work = move |page: PageFunctions| {
+        let _ = started.send(());
+        drop(sender.send(page.call("loop", &[])));
+    };
+    let functions = vec![script("loop", "function f() { for (;;) {} }")];
+    block_on(async {
+        let env = env();
+        let mut run = Box::pin(scripts.run_page(functions, &env, None, work));
+        std::future::poll_fn(|context| {
+            assert!(run.as_mut().poll(context).is_pending());
+            std::task::Poll::Ready(())
+        })
+        .await;
+        has_started.recv().expect("a page that runs");
+    });
+    let result = receiver.recv_timeout(Duration::from_secs(4)).expect("it ends before its time is over");
+    assert!(matches!(result, Err(Error::Timeout { .. })), "{result:?}");
 }
 
 /// Any value that JSON can say.
@@ -205,21 +272,15 @@ fn any_value() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(30))]
 
     #[test]
-    fn a_value_that_goes_in_and_out_is_the_same(value in any_value()) {
-        thread_local! {
-            static SESSION: std::cell::RefCell<Option<UdfSession>> = const { std::cell::RefCell::new(None) };
-        }
-        // One session for as many cases as it lives.
-        let result = SESSION.with_borrow_mut(|open| {
-            let same = |session: &UdfSession| session.call("same", std::slice::from_ref(&value));
-            match open.as_ref().map(same) {
-                Some(Ok(result)) => result,
-                _ => same(open.insert(session(&[("same", "x => x")]))).expect("a value"),
-            }
-        });
-        prop_assert_eq!(result, value);
+    fn a_value_that_goes_in_and_out_is_the_same(values in proptest::collection::vec(any_value(), 10)) {
+        let given = values.clone();
+        let work = move |page: PageFunctions| {
+            given.into_iter().map(|value| page.call("same", &[value])).collect::<Result<Vec<_>, _>>()
+        };
+        let results = page(&SCRIPTS, &[("same", "x => x")], work).expect("a page");
+        prop_assert_eq!(results.expect("values"), values);
     }
 }

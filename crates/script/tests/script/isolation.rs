@@ -1,6 +1,7 @@
 //! Nothing of an execution is left for the next one, on the same thread or another, of the same script or another.
 
 use crate::support::{MemoryHost, SCRIPTS, block_on, check_body, procedure, run, script};
+use astrarium_script::{Scripts, Settings};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -100,6 +101,45 @@ fn executions_at_the_same_time_do_not_meet() {
             });
         }
     });
+}
+
+/// On one thread every execution gets the world of the one before, put back: also what that one let go of, what it left
+/// running and what it grew to.
+#[test]
+fn one_thread_gives_the_same_world_again_and_again() {
+    let scripts = Scripts::new(Settings { procedure_threads_max: 1, ..Settings::default() });
+    let execute = |source: &str, version: &str| {
+        let mut script = script("thread", source);
+        script.key.version = version.into();
+        block_on(scripts.execute(script, procedure(&json!([3])), MemoryHost::default()))
+    };
+    let look = || execute(LOOK, "look").expect("an answer").body.expect("a body");
+    let before = look();
+    for (version, harm) in [
+        "for (const name of Reflect.ownKeys(globalThis)) { try { delete globalThis[name]; } catch {} }",
+        "for (const name of Reflect.ownKeys(Math)) delete Math[name]; delete globalThis.Math; delete globalThis.getContext;",
+        "Object.setPrototypeOf(Object.prototype.constructor, null); globalThis.Error = null; throw 1;",
+        "const kept = []; for (let i = 0; i < 3e5; i++) kept.push({ i, text: 'x' + i }); globalThis.kept = kept;",
+        "let rings = null; for (let i = 0; i < 3e5; i++) { const a = {}, b = { a }; a.b = b; rings = a; }",
+        "Promise.reject(new Error('left')); Promise.reject(2); new Promise(() => {}); (async () => { await null; throw 3; })();",
+        "getContext().abort(new Error('left'));",
+        "const all = []; for (;;) all.push(new Array(1e5).fill(7));",
+        "(function deep() { deep(); })();",
+        "globalThis.big = 'x'.repeat(3e7); new Date(); Math.random(); console.log('left');",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        drop(execute(&format!("function f() {{ {harm} }}"), &version.to_string()));
+        assert!(look() == before, "left by {harm}");
+    }
+    for _ in 0..1_200 {
+        let answer =
+            execute("function f(n) { __.response.setBody(new Array(n).fill(Date.now() > 0)); }", "last");
+        assert_eq!(answer.expect("an answer").body.as_deref(), Some("[true,true,true]"));
+    }
+    assert!(look() == before);
+    assert_eq!(scripts.statistics().runaways_ever, 0);
 }
 
 /// Any name, any value.

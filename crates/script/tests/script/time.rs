@@ -136,12 +136,12 @@ fn a_thread_that_cannot_be_stopped_is_left_behind_and_replaced() {
 fn a_function_that_cannot_be_stopped_fails_its_query_alone() {
     let scripts = scripts(short());
     let function = script("runaway", &format!("function f() {{ {RUNAWAY} }}"));
-    let session = scripts.open_functions(vec![function], &crate::support::env(), None);
     let start = Instant::now();
-    assert!(matches!(session.call("runaway", &[]), Err(Error::Timeout { .. })));
+    let work = |page: astrarium_script::PageFunctions| drop(page.call("runaway", &[]));
+    let result = block_on(scripts.run_page(vec![function], &crate::support::env(), None, work));
+    assert!(matches!(result, Err(Error::Timeout { .. })));
     assert!(start.elapsed() < Duration::from_secs(5));
     assert_eq!(scripts.statistics().runaways, 1);
-    drop(session);
     eventually(|| scripts.statistics().runaways == 0);
 }
 

@@ -14,6 +14,9 @@ export const OLD_ETAG = '"00000000-0000-0000-0000-000000000000"';
 
 export const cases = (name) => JSON.parse(readFileSync(new URL(`../../cases/${name}.json`, import.meta.url), "utf8"));
 
+/** One of the scripts that the suites of all languages share. */
+export const scriptText = (name) => readFileSync(new URL(`../../cases/scripts/${name}.js`, import.meta.url), "utf8");
+
 let number = 0;
 /** A name that no other test has. */
 export const fresh = (prefix) => `${prefix}-${++number}-${randomUUID().slice(0, 8)}`;
@@ -94,3 +97,10 @@ export const all = async (iterator) => (await iterator.fetchAll()).resources;
 
 export const ifMatch = (condition) => ({ accessCondition: { type: "IfMatch", condition } });
 export const ifNoneMatch = (condition) => ({ accessCondition: { type: "IfNoneMatch", condition } });
+
+/** Stores a procedure under a name of its own; gives a function that runs it in the partition of a key. */
+export async function procedure(container, body) {
+  const { resource } = await container.scripts.storedProcedures.create({ id: fresh("procedure"), body });
+  const stored = container.scripts.storedProcedure(resource.id);
+  return async (key, ...parameters) => (await stored.execute(key, parameters)).resource;
+}
