@@ -212,9 +212,15 @@ impl Account {
         let page = if query.functions.is_empty() {
             run(&self.runtime(spatial_mode), plan, input, resume, limits).await?
         } else {
-            let user_functions = Arc::new(self.functions(container, &query.functions).await?);
-            let runtime = Runtime { user_functions, ..self.runtime(spatial_mode) };
-            run_with_functions(runtime, Arc::clone(plan), input, resume, limits).await?
+            let functions = self.functions(container, &query.functions).await?;
+            let (runtime, plan, handle) = (self.runtime(spatial_mode), Arc::clone(plan), Handle::current());
+            // On the thread of its functions alone, since they are called one after the other anyway.
+            let limits = Limits { alone_documents_max: u64::MAX, ..limits };
+            let page = move |functions| {
+                let runtime = Runtime { user_functions: Arc::new(functions), ..runtime };
+                handle.block_on(run(&runtime, &plan, input, resume, limits))
+            };
+            self.run_with_functions(functions, page).await?
         };
         let output = page.rows.iter().map(Vec::len).sum();
         // The document that did not fit into the page is the next one's to pay.
@@ -412,22 +418,6 @@ fn cross_partition_disabled() -> Error {
 const ALL_FEATURES: &str = "Aggregate,CompositeAggregate,Distinct,GroupBy,MultipleAggregates,MultipleOrderBy,\
     OffsetAndLimit,OrderBy,Top,NonValueAggregate,DCount,NonStreamingOrderBy,ListAndSetAggregate,CountIf,HybridSearch,\
     WeightedRankFusion,HybridSearchSkipOrderByRewrite";
-
-/// Runs a page that calls user-defined functions: on a thread where waiting for them holds up nobody else, and on that
-/// one alone, since they run one after the other anyway.
-async fn run_with_functions(
-    runtime: Runtime,
-    plan: Arc<QueryPlan>,
-    input: Input,
-    resume: Option<Resume>,
-    limits: Limits,
-) -> Result<Page, Error> {
-    let limits = Limits { alone_documents_max: u64::MAX, ..limits };
-    let handle = Handle::current();
-    let page = move || handle.block_on(run(&runtime, &plan, input, resume, limits));
-    let page = tokio::task::spawn_blocking(page).await;
-    page.map_err(|error| Error::Bug(format!("a query with user-defined functions ended: {error}")))?
-}
 
 impl From<ExecuteError> for Error {
     fn from(error: ExecuteError) -> Error {

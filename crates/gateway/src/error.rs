@@ -18,13 +18,13 @@ pub(crate) struct Failure {
     /// What the message is.
     pub(crate) form: Form,
     /// What the message ends with, for people.
-    pub(crate) remark: Option<String>,
+    pub(crate) remark: Option<Box<str>>,
     /// What the body says beside the message.
-    pub(crate) additional: Option<String>,
+    pub(crate) additional: Option<Box<str>>,
     /// Where the failure happened, for the session headers of answers about items.
     pub(crate) place: Option<Place>,
     /// What a script logged before it failed.
-    pub(crate) script_log: Option<Box<String>>,
+    pub(crate) script_log: Option<Box<str>>,
 }
 
 /// What an error's message is.
@@ -122,15 +122,15 @@ impl From<database::Error> for Failure {
             Error::Invalid(_) => Failure::new(400, message),
             Error::Query(faults) => {
                 let details: Vec<&str> = faults.iter().map(|fault| fault.detail.as_str()).collect();
-                let remark = Some(details.join("; "));
+                let remark = Some(details.join("; ").into());
                 Failure { form: Form::QueryFaults, remark, ..Failure::new(400, faults_json(&faults)) }
             }
             Error::Timeout(_) => Failure::new(408, message),
             Error::Script(fault) => {
-                Failure { script_log: Some(Box::new(fault.log)), ..of_script(&fault.error, message) }
+                Failure { script_log: Some(fault.log.into()), ..of_script(&fault.error, message) }
             }
             Error::NeedsClientPlan(plan) => {
-                Failure { additional: Some(plan), ..Failure::new(400, message).with_substatus(1004) }
+                Failure { additional: Some(plan.into()), ..Failure::new(400, message).with_substatus(1004) }
             }
             Error::PartitionKeyMismatch => Failure::new(400, message).with_substatus(1001),
             Error::ContainerRecreated => Failure::new(400, message).with_substatus(1024),

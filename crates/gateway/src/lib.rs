@@ -21,6 +21,7 @@ mod paging;
 mod place;
 mod render;
 mod request;
+mod rewake;
 mod routes;
 mod service;
 mod token;

@@ -5,6 +5,7 @@
 //! - A connection that is slow in its first byte, its handshake or its headers is closed, and costs nobody else.
 //! - On shutdown nothing new is accepted, what runs is finished, and idle connections are closed.
 
+use crate::rewake::rewaking;
 use crate::service::{Gateway, Scheme};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -147,7 +148,7 @@ impl Connection {
         let mut stopped = self.stopped.clone();
         // Errors here are the client's (reset, garbage instead of HTTP): nothing to tell anybody.
         let done = tokio::select! {
-            _ = connection.as_mut() => true,
+            _ = rewaking(connection.as_mut()) => true,
             () = silence => true,
             _ = stopped.wait_for(|stopped| *stopped) => false,
         };

@@ -8,13 +8,15 @@ use crate::wire::condition::Condition;
 use crate::wire::header_values::{self, MaxItemCount};
 use crate::wire::headers;
 use bytes::Bytes;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderValue, Method};
 use serde_json::Value;
 
 /// Bytes of one page's documents.
 const PAGE_BYTES_MAX: usize = 4 << 20;
 /// Items of a page when the client does not say.
 const PAGE_COUNT_DEFAULT: usize = 100;
+/// Headers of a request that are searched one by one.
+const SEARCHED_MAX: usize = 32;
 /// Items of a page when the client leaves it to the server.
 const PAGE_COUNT_MAX: usize = 1_000;
 
@@ -25,18 +27,48 @@ pub(crate) struct Request<'a> {
     /// Whether ids in the address are rids.
     pub(crate) by_rid: bool,
     pub(crate) headers: &'a HeaderMap,
+    /// How long the names of the headers are.
+    pub(crate) lengths: NameLengths,
     pub(crate) body: Bytes,
+}
+
+/// The lengths of all names of headers, one bit for each, so that most of the headers that a request does not have are not
+/// searched for: a query asks for thirty and has a few of them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NameLengths(u64);
+
+impl NameLengths {
+    pub(crate) fn of(headers: &HeaderMap) -> NameLengths {
+        NameLengths(headers.keys().fold(0, |bits, name| bits | NameLengths::bit(name.as_str())))
+    }
+
+    fn bit(name: &str) -> u64 {
+        1 << (name.len() % 64)
+    }
+
+    fn may_have(self, name: &str) -> bool {
+        self.0 & NameLengths::bit(name) != 0
+    }
 }
 
 /// The value of a header; an empty one counts as absent.
 pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    let value = headers.get(name)?;
+    let value = find(headers, name)?;
     std::str::from_utf8(value.as_bytes()).ok().map(str::trim).filter(|text| !text.is_empty())
+}
+
+/// A request has a dozen headers, and comparing a name with all of them takes less than making it one that the map can
+/// look up. Names are in lower case on both sides.
+fn find<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a HeaderValue> {
+    if headers.len() > SEARCHED_MAX {
+        return headers.get(name);
+    }
+    headers.iter().find(|(own, _)| own.as_str() == name).map(|(_, value)| value)
 }
 
 impl Request<'_> {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        header(self.headers, name)
+        if self.lengths.may_have(name) { header(self.headers, name) } else { None }
     }
 
     pub(crate) fn flag(&self, name: &str) -> bool {

@@ -5,7 +5,7 @@ use crate::authenticate::{self, Access};
 use crate::database::{Account, Error, Link};
 use crate::error::Failure;
 use crate::metrics::Metrics;
-use crate::request::{Request, header};
+use crate::request::{NameLengths, Request, header};
 use crate::wire::address::{Address, ResourceKind};
 use crate::wire::authorization::{AccountKeys, DateWindow};
 use crate::wire::consistency::ConsistencyLevel;
@@ -210,7 +210,8 @@ impl Gateway {
         self.check_headers(parts)?;
         let by_rid = self.is_by_rid(&address).await?;
         let body = self.read_body(parts, body).await?;
-        let request = Request { method: &parts.method, address, by_rid, headers: &parts.headers, body };
+        let (headers, lengths) = (&parts.headers, NameLengths::of(&parts.headers));
+        let request = Request { method: &parts.method, address, by_rid, headers, lengths, body };
         let request = &request;
         if let Access::Token(token) = &access {
             crate::token::check(shared, token, request).await?;

@@ -8,11 +8,12 @@
 //! Invariant: candidates are never fewer than the access says. A part of a conjunction that would cost more than it saves
 //! is left out, and the answer is then not exact.
 
+use crate::choice::Wanted;
 use crate::index_set::{Access, IndexSet};
 use crate::kinds::{Served, TermRange};
 use astrarium_keys::Malformed;
 use astrarium_keys::index_entry::{Family, read_entry};
-use astrarium_kv::{self as kv, Direction, KeyRange, ScanLimit, Snapshot};
+use astrarium_kv::{self as kv, Direction, KeyRange, ScanLimit, Snapshot, just_after};
 use bytes::Bytes;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -38,7 +39,7 @@ const RANGE_JOIN_FACTOR: u64 = 4;
 /// Entries read first, and at most, in one step along a term.
 const STEP: (usize, usize) = (32, 4_096);
 /// Entries read after a leap.
-const LEAP_STEP: usize = 4;
+const LEAP_STEP: usize = 2;
 
 /// Looks into the indexes of one shard.
 #[derive(Clone)]
@@ -65,14 +66,24 @@ impl Finder {
     pub async fn estimate(&self, served: &Served) -> Result<u64, Error> {
         let mut sum = 0;
         for range in &served.ranges {
-            sum += self.snapshot.estimate_keys(&self.keys(served.family, range)).await?;
+            sum += self.estimate_range(served.family, range).await?;
         }
         Ok(sum)
+    }
+
+    /// About how many entries a range of terms has.
+    pub async fn estimate_range(&self, family: Family, range: &TermRange) -> Result<u64, Error> {
+        Ok(self.snapshot.estimate_keys(&self.keys(family, range)).await?)
     }
 
     /// How many entries a family has.
     pub async fn count(&self, family: Family) -> Result<u64, Error> {
         Ok(self.snapshot.count_keys(&family.prefix(self.shard)).await?)
+    }
+
+    /// The numbers of all documents that have an entry in a family, in order, and how many entries were read.
+    pub async fn numbers(&self, family: Family) -> Result<(Vec<u64>, u64), Error> {
+        self.sorted(family, &[TermRange::everything()]).await
     }
 
     /// The keys of a range of terms.
@@ -112,15 +123,12 @@ impl Finder {
             match access {
                 Access::Everything => Ok(None),
                 Access::Nothing => Ok(listed(Vec::new(), true, 0)),
+                Access::Entries(served) if served.is_terms() => Ok(Some(self.terms(served).await?)),
                 Access::Entries(served) => {
-                    let estimate = self.estimate(served).await?;
-                    if served.ranges.iter().all(|range| range.is_point) {
-                        return Ok(Some(self.terms(served, estimate)));
-                    }
-                    if estimate > SORTED_MAX && !whole {
+                    if !whole && self.estimate(served).await? > SORTED_MAX {
                         return Ok(None);
                     }
-                    let (numbers, entries) = self.sorted(served).await?;
+                    let (numbers, entries) = self.sorted(served.family, &served.ranges).await?;
                     Ok(listed(numbers, served.exact, entries))
                 }
                 Access::Any(parts) => {
@@ -136,24 +144,41 @@ impl Finder {
                     Ok(Some(Candidates { stream: Stream::Merged(streams), estimate, exact, entries }))
                 }
                 Access::All(parts) => self.joined(parts, whole).await,
+                Access::Combined { .. } => {
+                    let chosen = self.chosen(access, Wanted::default()).await?;
+                    self.prepare(&chosen, whole).await
+                }
             }
         })
     }
 
-    /// The documents of all terms of a served condition.
-    fn terms(&self, served: &Served, estimate: u64) -> Candidates {
+    /// The documents of all terms of a served condition. The first of each term are read at once: mostly that is all of
+    /// them, and then nothing has to be estimated.
+    async fn terms(&self, served: &Served) -> Result<Candidates, Error> {
         let prefix = served.family.prefix(self.shard);
-        let term = |range: &TermRange| Stream::Term(TermCursor::new([&prefix[..], &range.start].concat()));
-        let mut streams: Vec<Stream> = served.ranges.iter().map(term).collect();
+        let mut streams = Vec::with_capacity(served.ranges.len());
+        let (mut estimate, mut entries) = (0_u64, 0);
+        for range in &served.ranges {
+            let mut cursor = TermCursor::new([&prefix[..], &range.start].concat());
+            cursor.read(self, 0, &mut entries).await?;
+            let more = !cursor.at_end;
+            let read = cursor.numbers.len() as u64;
+            estimate = estimate.saturating_add(if more {
+                self.snapshot.estimate_keys(&self.keys(served.family, range)).await?.max(read + 1)
+            } else {
+                read
+            });
+            streams.push(Stream::Term(cursor));
+        }
         let stream = if streams.len() == 1 { streams.remove(0) } else { Stream::Merged(streams) };
-        Candidates { stream, estimate, exact: served.exact, entries: 0 }
+        Ok(Candidates { stream, estimate, exact: served.exact, entries })
     }
 
-    /// All numbers of a served condition, each once.
-    async fn sorted(&self, served: &Served) -> Result<(Vec<u64>, u64), Error> {
+    /// All numbers of ranges of terms, each once.
+    async fn sorted(&self, family: Family, ranges: &[TermRange]) -> Result<(Vec<u64>, u64), Error> {
         let mut numbers = Vec::new();
-        for range in &served.ranges {
-            let mut keys = self.keys(served.family, range);
+        for range in ranges {
+            let mut keys = self.keys(family, range);
             loop {
                 let limit = ScanLimit { entry_count_max: STEP.1, byte_count_max: usize::MAX };
                 let batch = self.snapshot.scan_keys(&keys, Direction::Forward, limit).await?;
@@ -176,23 +201,28 @@ impl Finder {
     async fn joined(&self, parts: &[Access], whole: bool) -> Result<Option<Candidates>, Error> {
         let mut sized = Vec::new();
         for part in parts {
-            let estimate = match part {
-                Access::Entries(served) => self.estimate(served).await?,
-                // What is put together from several is looked at once it is the smallest, or if everything counts.
-                _ => self.rough_estimate(part).await?,
+            // What is read for an estimate of terms is read once; other parts are read if they are worth it.
+            let (estimate, terms) = match part {
+                Access::Entries(served) if served.is_terms() => {
+                    let terms = self.terms(served).await?;
+                    (terms.estimate, Some(terms))
+                }
+                _ => (self.rough_estimate(part).await?, None),
             };
-            sized.push((estimate, part));
+            sized.push((estimate, terms, part));
         }
-        sized.sort_by_key(|(estimate, _)| *estimate);
-        let smallest = sized.first().map_or(0, |(estimate, _)| *estimate).max(16);
+        sized.sort_by_key(|(estimate, ..)| *estimate);
+        let smallest = sized.first().map_or(0, |(estimate, ..)| *estimate).max(16);
         let mut joined: Option<Candidates> = None;
         let mut streams = Vec::new();
-        for (estimate, part) in sized {
-            let is_terms =
-                matches!(part, Access::Entries(served) if served.ranges.iter().all(|range| range.is_point));
-            let factor = if is_terms { TERM_JOIN_FACTOR } else { RANGE_JOIN_FACTOR };
+        for (estimate, terms, part) in sized {
+            let factor = if terms.is_some() { TERM_JOIN_FACTOR } else { RANGE_JOIN_FACTOR };
             let worth_it = streams.is_empty() || estimate <= smallest.saturating_mul(factor);
-            let found = if worth_it || whole { self.prepare(part, whole).await? } else { None };
+            let found = match terms {
+                _ if !worth_it && !whole => None,
+                Some(terms) => Some(terms),
+                None => self.prepare(part, whole).await?,
+            };
             let Some(found) = found else {
                 if let Some(joined) = &mut joined {
                     joined.exact = false;
@@ -237,6 +267,16 @@ impl Finder {
                     let mut least = u64::MAX;
                     for part in parts {
                         least = least.min(self.rough_estimate(part).await?);
+                    }
+                    least
+                }
+                Access::Combined { apart, together } => {
+                    let mut least = u64::MAX;
+                    for part in apart {
+                        least = least.min(self.rough_estimate(part).await?);
+                    }
+                    for part in together {
+                        least = least.min(self.estimate(&part.served).await?);
                     }
                     least
                 }
@@ -383,14 +423,6 @@ impl TermCursor {
         self.at_end = !batch.more;
         Ok(())
     }
-}
-
-/// The smallest key greater than this one.
-pub fn just_after(key: &[u8]) -> Bytes {
-    let mut next = Vec::with_capacity(key.len() + 1);
-    next.extend_from_slice(key);
-    next.push(0);
-    next.into()
 }
 
 #[cfg(test)]

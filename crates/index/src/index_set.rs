@@ -4,7 +4,7 @@ use crate::condition::{Condition, Need, OrderPath, Path, Predicate, Type};
 use crate::document::Document;
 use crate::entries::Entries;
 use crate::indexes::Compute;
-use crate::kinds::{self, IndexKind, Ordered, Served, TermRange};
+use crate::kinds::{self, IndexKind, Ordered, Served, TermRange, Together};
 use astrarium_catalog::definition::container::{ContainerDefinition, IndexingMode};
 use astrarium_keys::body::IndexDirective;
 use astrarium_keys::index_entry::Family;
@@ -40,6 +40,13 @@ pub enum Access {
     All(Vec<Access>),
     /// Those in at least one of these.
     Any(Vec<Access>),
+    /// Those in all of these, some of which can be had at once: `chosen` says how it is cheapest.
+    Combined {
+        /// One access for each conjunct; `Everything` where no index has it alone.
+        apart: Vec<Access>,
+        /// Entries that stand for several of those, by their places.
+        together: Vec<Together>,
+    },
 }
 
 impl IndexSet {
@@ -131,25 +138,8 @@ impl IndexSet {
             _ if !self.is_used => Access::Everything,
             Need::Anything => Access::Everything,
             Need::Nothing => Access::Nothing,
-            Need::One { condition, exact } => {
-                let served = self.kinds.iter().find_map(|kind| kind.serve(condition));
-                served.map_or(Access::Everything, |mut served| {
-                    served.exact &= exact;
-                    Access::Entries(served)
-                })
-            }
-            Need::All(needs) => {
-                let mut all = Vec::new();
-                for need in needs {
-                    match self.access(need) {
-                        Access::Everything => {}
-                        Access::Nothing => return Access::Nothing,
-                        Access::All(inner) => all.extend(inner),
-                        access => all.push(access),
-                    }
-                }
-                one_or(all, Access::Everything, Access::All)
-            }
+            Need::One { condition, exact } => self.one(condition, *exact),
+            Need::All(needs) => self.all(needs),
             Need::Any(needs) => {
                 let mut any = Vec::new();
                 for need in needs {
@@ -165,11 +155,84 @@ impl IndexSet {
         }
     }
 
+    fn one(&self, condition: &Condition, exact: bool) -> Access {
+        let alone = self.kinds.iter().find_map(|kind| kind.serve(condition));
+        let served = alone.or_else(|| self.together(&[condition]).next().map(|together| together.served));
+        served.map_or(Access::Everything, |mut served| {
+            served.exact &= exact;
+            Access::Entries(served)
+        })
+    }
+
+    fn all(&self, needs: &[Need]) -> Access {
+        let mut apart = Vec::new();
+        // The conditions among the needs, whether they are exact, and their places.
+        let (mut conditions, mut places) = (Vec::new(), Vec::new());
+        for need in needs {
+            if let Need::One { condition, exact } = need {
+                conditions.push(condition);
+                places.push((apart.len(), *exact));
+            }
+            match self.access(need) {
+                Access::Nothing => return Access::Nothing,
+                access => apart.push(access),
+            }
+        }
+        let mut several: Vec<Together> =
+            self.together(&conditions).filter(|together| together.conditions.len() > 1).collect();
+        for together in &mut several {
+            let own = together.conditions.iter().map(|condition| places[*condition]);
+            together.served.exact &= own.clone().all(|(_, exact)| exact);
+            together.conditions = own.map(|(place, _)| place).collect();
+        }
+        if !several.is_empty() {
+            return Access::Combined { apart, together: several };
+        }
+        all_of(apart)
+    }
+
+    fn together<'a>(&'a self, conditions: &'a [&'a Condition]) -> impl Iterator<Item = Together> + 'a {
+        self.kinds.iter().filter_map(move |kind| kind.serve_together(conditions))
+    }
+
+    /// The indexes of several paths that serve several conditions of a need at once: the paths of each, and how many of
+    /// them, from the first on, have a condition. Of indexes for the same conditions there is one.
+    pub fn combinations(&self, need: &Need) -> Vec<(Vec<OrderPath>, usize)> {
+        let mut found = Vec::new();
+        self.find_combinations(need, &mut found);
+        found
+    }
+
+    fn find_combinations(&self, need: &Need, found: &mut Vec<(Vec<OrderPath>, usize)>) {
+        let conditions = conjuncts(need);
+        let mut own: Vec<Together> =
+            self.together(&conditions).filter(|together| together.conditions.len() > 1).collect();
+        own.sort_by_key(|together| std::cmp::Reverse(together.conditions.len()));
+        let mut best: Vec<Together> = Vec::new();
+        for together in own {
+            let says_no_more =
+                |other: &Together| together.conditions.iter().all(|place| other.conditions.contains(place));
+            if !best.iter().any(says_no_more) {
+                best.push(together);
+            }
+        }
+        for Together { paths, conditions, .. } in best {
+            if !found.iter().any(|(known, _)| *known == paths) {
+                found.push((paths, conditions.len()));
+            }
+        }
+        if let Need::All(needs) | Need::Any(needs) = need {
+            for need in needs {
+                self.find_combinations(need, found);
+            }
+        }
+    }
+
     /// Whether an access to a need leaves no part of it out.
     pub fn serves(&self, need: &Need) -> bool {
         match need {
             Need::Anything | Need::Nothing => true,
-            Need::One { condition, .. } => self.kinds.iter().any(|kind| kind.serve(condition).is_some()),
+            Need::One { condition, .. } => self.one(condition, true) != Access::Everything,
             Need::All(needs) | Need::Any(needs) => needs.iter().all(|need| self.serves(need)),
         }
     }
@@ -181,9 +244,14 @@ impl IndexSet {
         self.kinds.iter().any(|kind| kind.serve(&condition).is_some())
     }
 
-    /// The entries that have documents in an order.
-    pub fn order(&self, order: &[OrderPath]) -> Option<Ordered> {
-        self.kinds.iter().find_map(|kind| kind.order(order))
+    /// The entries that have documents in an order, if some have it for all documents. Those that a need leaves are
+    /// enough: of the others, entries may be left out.
+    pub fn order(&self, order: &[OrderPath], need: &Need) -> Option<Ordered> {
+        let conditions = conjuncts(need);
+        let own = self.kinds.iter().find_map(|kind| kind.order(order, &conditions))?;
+        // Rows with equal values come in the order of their documents, and in this direction, whichever index is walked.
+        let within = self.kinds.iter().filter_map(|kind| kind.order_within(order, &conditions));
+        Some(within.into_iter().find(|within| within.backward == own.backward).unwrap_or(own))
     }
 }
 
@@ -194,17 +262,31 @@ impl Access {
             Access::Everything | Access::Nothing => false,
             Access::Entries(served) => served.ranges.iter().any(|range| !range.is_point),
             Access::All(parts) | Access::Any(parts) => parts.iter().any(Access::needs_sorting),
+            Access::Combined { apart, .. } => apart.iter().any(Access::needs_sorting),
         }
     }
+}
 
-    /// The indexes it uses, for people.
-    pub fn shown(&self, out: &mut Vec<String>) {
-        match self {
-            Access::Everything | Access::Nothing => {}
-            Access::Entries(served) => out.push(served.shown.clone()),
-            Access::All(parts) | Access::Any(parts) => parts.iter().for_each(|part| part.shown(out)),
+/// The conditions that every document meets which meets a need.
+fn conjuncts(need: &Need) -> Vec<&Condition> {
+    let needs = if let Need::All(needs) = need { &needs[..] } else { std::slice::from_ref(need) };
+    needs
+        .iter()
+        .filter_map(|need| if let Need::One { condition, .. } = need { Some(condition) } else { None })
+        .collect()
+}
+
+/// What is in all of these.
+pub(crate) fn all_of(parts: Vec<Access>) -> Access {
+    let mut all = Vec::new();
+    for part in parts {
+        match part {
+            Access::Everything => {}
+            Access::All(inner) => all.extend(inner),
+            access => all.push(access),
         }
     }
+    one_or(all, Access::Everything, Access::All)
 }
 
 fn one_or(mut list: Vec<Access>, none: Access, many: impl FnOnce(Vec<Access>) -> Access) -> Access {

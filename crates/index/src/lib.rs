@@ -14,6 +14,7 @@ pub mod condition;
 
 pub use condition::{Condition, Need, OrderPath, Path, PathStep, Predicate, Type};
 
+mod choice;
 mod document;
 mod entries;
 pub mod finder;
@@ -22,9 +23,10 @@ mod indexes;
 pub mod kinds;
 mod policy;
 
+pub use choice::Wanted;
 pub use document::Document;
 pub use entries::Entries;
 pub use finder::{Candidates, Finder};
 pub use index_set::{Access, IndexSet};
 pub use indexes::{Compute, Indexes, Stored};
-pub use kinds::{IndexKind, Ordered, Served, TermRange};
+pub use kinds::{IndexKind, Ordered, Served, TermRange, Together};

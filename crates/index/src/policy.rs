@@ -157,6 +157,18 @@ impl Policy {
     }
 }
 
+/// Whether what a query reads at a path is what documents have there, or what the index is given for it: not a computed
+/// property, and not one that the database adds when it answers.
+pub(crate) fn is_stored(definition: &ContainerDefinition, path: &Path) -> bool {
+    match path.0.first() {
+        Some(PathStep::Name(name)) => {
+            let is_computed = definition.computed_properties.iter().any(|property| *property.name == **name);
+            !is_computed && !NOT_INDEXED.contains(&&**name)
+        }
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

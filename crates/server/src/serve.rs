@@ -54,7 +54,7 @@ async fn serve(settings: &ServeSettings, keys: AccountKeys, engine: Arc<dyn Engi
             consistency: settings.consistency.level(),
             whole_queries: settings.whole_queries,
             body_bytes_max: BODY_BYTES_MAX,
-            body_timeout: Duration::from_secs(60),
+            body_timeout: Duration::from_mins(1),
             log_requests: settings.log_requests,
             authority_pem: Some(certificate.authority_pem),
         },
@@ -62,7 +62,7 @@ async fn serve(settings: &ServeSettings, keys: AccountKeys, engine: Arc<dyn Engi
     let limits = Limits {
         connections_max: settings.connections,
         handshake_timeout: Duration::from_secs(10),
-        idle_timeout: Duration::from_secs(240),
+        idle_timeout: Duration::from_mins(4),
         shutdown_timeout: Duration::from_secs(10),
     };
     let mut terminate = signal(SignalKind::terminate()).context("listen for SIGTERM")?;

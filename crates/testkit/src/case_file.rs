@@ -15,7 +15,8 @@
 //! etag: <save:etag>
 //! {"id":"2","pk":"a","_rid":"<any>",...}
 //! ```
-//! Blocks stand apart by empty lines. A request's lines before its body are headers, or one of the directives `from`
+//! Blocks stand apart by empty lines. What is given may also be a `sproc d/c/id`, `udf d/c/id` or `trigger d/c/id Pre
+//! Create`, each followed by its source, which goes on in lines that are indented. A request's lines before its body are headers, or one of the directives `from`
 //! (docs, emulator, sdk or guess: who says that this is the answer), `sign: none`, `key` (primary, secondary,
 //! read-only, secondary-read-only, wrong), `token`, `date` (seconds from now, or none; any other value is the header),
 //! `clock` (seconds to move the server's clock before), and `bytes` (the body, with escapes such as `\xFF`). After
@@ -129,8 +130,13 @@ fn parse_block(lines: &[&str], block: Range<usize>, steps: &mut Vec<Step>) -> Re
     let mut rest = block.filter(|index| !lines[*index].starts_with('#')).peekable();
     while let Some(index) = rest.peek().copied() {
         let Some(text) = lines[index].strip_prefix("given ") else { break };
-        steps.push(Step::Given { line: index + 1, text: text.to_owned() });
+        let mut text = text.to_owned();
         rest.next();
+        while let Some(more) = rest.next_if(|index| lines[*index].starts_with(' ')) {
+            text.push('\n');
+            text.push_str(lines[more]);
+        }
+        steps.push(Step::Given { line: index + 1, text });
     }
     match rest.peek().copied() {
         None => Ok(()),
@@ -228,6 +234,18 @@ mod tests {
         assert_eq!(create.body, "{\"id\":\n\"d\"}");
         assert_eq!((create.expected.status, create.expected_lines.clone()), (201, 9..12));
         assert_eq!((list.expected.status, &list.expected.body), (204, &ExpectedBody::Empty));
+    }
+
+    #[test]
+    fn what_is_given_goes_on_in_indented_lines() {
+        let text = "given sproc d/c/s function () {\n    return 1;\n }\ngiven database e\nfrom: docs\nGET /\n---- 200\n";
+        let file = CaseFile::parse(text).unwrap();
+        let [Step::Given { text: script, .. }, Step::Given { line: 4, .. }, Step::Case(_)] =
+            file.steps.as_slice()
+        else {
+            panic!("{file:?}");
+        };
+        assert_eq!(script, "sproc d/c/s function () {\n    return 1;\n }");
     }
 
     #[test]

@@ -11,7 +11,7 @@
 use crate::case_file::{Case, CaseFile, Expected, ExpectedBody, Step};
 use crate::client::Client;
 use crate::http::Response;
-use crate::json::Json;
+use crate::json::{self, Json};
 use crate::pattern::Variables;
 use crate::request::{Credential, Date, Key, Request};
 use crate::rewrite;
@@ -203,9 +203,29 @@ fn given_request(text: &str) -> Result<(String, Request), String> {
             let target = format!("/dbs/{owner}/colls/{id}/docs");
             return Ok((item_id, Request::new("POST", &target).partition_key(key).body(body)));
         }
+        "sproc" | "udf" | "trigger" => return given_script(kind, owner, id, rest),
         _ => return Err(format!("a given line cannot make a {kind}")),
     };
     Ok((id.to_owned(), request))
+}
+
+/// The request that makes a script of a container: `place` is the container's id and the script's.
+fn given_script(kind: &str, owner: &str, place: &str, rest: &str) -> Result<(String, Request), String> {
+    let (container, id) = place.split_once('/').ok_or("a script needs database/container/id")?;
+    let mut definition = vec![("id", id)];
+    let mut source = rest;
+    if kind == "trigger" {
+        let mut words = rest.splitn(3, ' ');
+        for name in ["triggerType", "triggerOperation"] {
+            definition.push((name, words.next().unwrap_or_default()));
+        }
+        source = words.next().ok_or("a trigger needs a type, an operation and its source")?;
+    }
+    definition.push(("body", source));
+    let members: Vec<String> =
+        definition.iter().map(|(name, text)| format!("\"{name}\":\"{}\"", json::escape(text))).collect();
+    let target = format!("/dbs/{owner}/colls/{container}/{kind}s");
+    Ok((id.to_owned(), Request::new("POST", &target).body(format!("{{{}}}", members.join(",")))))
 }
 
 fn key_of(name: &str) -> Result<Key, String> {

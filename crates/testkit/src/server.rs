@@ -80,10 +80,10 @@ impl Options {
             limits: Limits {
                 connections_max: 20_000,
                 handshake_timeout: Duration::from_secs(10),
-                idle_timeout: Duration::from_secs(240),
+                idle_timeout: Duration::from_mins(4),
                 shutdown_timeout: Duration::from_secs(10),
             },
-            body_timeout: Duration::from_secs(60),
+            body_timeout: Duration::from_mins(1),
             public_endpoint: None,
             trust_forwarded: false,
             cors_origins: Vec::new(),

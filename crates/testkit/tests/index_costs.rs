@@ -20,17 +20,23 @@ const SLACK: u64 = 32;
 
 const DEFINITION: &str = "{\"partitionKey\":\"/pk\",\"indexingPolicy\":{\"includedPaths\":[{\"path\":\"/*\"}],\
     \"excludedPaths\":[{\"path\":\"/hidden/?\"}],\
-    \"compositeIndexes\":[[{\"path\":\"/g\",\"order\":\"ascending\"},{\"path\":\"/n\",\"order\":\"descending\"}]]}}";
+    \"compositeIndexes\":[[{\"path\":\"/g\",\"order\":\"ascending\"},{\"path\":\"/n\",\"order\":\"descending\"}],\
+    [{\"path\":\"/h\",\"order\":\"descending\"},{\"path\":\"/n\",\"order\":\"ascending\"}]]}}";
 
-/// A document: `n` is a permutation, `g` has 50 values, `o.k` has 1,000, tags and items are in arrays, one in a thousand
-/// is rare.
+/// A document: `n` is a permutation, `g` and `h` have 50 values, `o.k` has 1,000, tags and items are in arrays, one in a
+/// thousand is rare, all others have something in common.
 fn document(number: usize) -> String {
-    let rare = if number.is_multiple_of(1_000) { ",\"rare\":5" } else { "" };
+    let rare = if number.is_multiple_of(1_000) {
+        ",\"rare\":5".to_owned()
+    } else {
+        format!(",\"common\":{}", number * 7_919 % DOCUMENT_COUNT)
+    };
     format!(
-        "{{\"id\":\"{number}\",\"pk\":\"p{}\",\"n\":{},\"g\":{},\"t\":\"name-{number:05}\",\"o\":{{\"k\":{}}},\
+        "{{\"id\":\"{number}\",\"pk\":\"p{}\",\"n\":{},\"g\":{},\"h\":{},\"t\":\"name-{number:05}\",\"o\":{{\"k\":{}}},\
          \"tags\":[\"t{}\",\"u{}\"],\"items\":[{{\"sku\":{},\"q\":{}}},{{\"sku\":-1,\"q\":7}}],\"hidden\":{number}{rare}}}",
         number % PARTITION_COUNT,
         number * 7_919 % DOCUMENT_COUNT,
+        number % 50,
         number % 50,
         number % 1_000,
         number % 200,
@@ -51,7 +57,7 @@ enum Cost {
 }
 
 /// Queries over everything: text, number of rows, cost.
-const OPEN: [(&str, usize, Cost); 42] = [
+const OPEN: [(&str, usize, Cost); 61] = [
     ("SELECT VALUE c.id FROM c WHERE c.n = 500", 1, Cost::Rows),
     ("SELECT * FROM c WHERE c.id = \"77\"", 1, Cost::Rows),
     ("SELECT VALUE c.id FROM c WHERE c.n = 500.5", 0, Cost::Rows),
@@ -66,7 +72,13 @@ const OPEN: [(&str, usize, Cost); 42] = [
     ("SELECT VALUE c.id FROM c WHERE c.rare != 6", 20, Cost::Rows),
     ("SELECT VALUE c.id FROM c WHERE IS_NUMBER(c.rare) AND c.g = 0", 20, Cost::Rows),
     ("SELECT VALUE c.id FROM c WHERE c.g = 7 AND ARRAY_CONTAINS(c.tags, \"u3\")", 57, Cost::Rows),
-    ("SELECT VALUE c.id FROM c WHERE c.g = 7 AND c.n < 2000", 40, Cost::Documents(400)),
+    // The composite index has both paths.
+    ("SELECT VALUE c.id FROM c WHERE c.g = 7 AND c.n < 2000", 40, Cost::Rows),
+    ("SELECT VALUE c.id FROM c WHERE c.n >= 18000 AND c.g IN (7, 8, 9)", 120, Cost::Rows),
+    ("SELECT VALUE c.id FROM c WHERE c.n = 8933 AND c.g = 7", 1, Cost::Rows),
+    ("SELECT VALUE c.id FROM c WHERE c.g = 7 AND c.n < 2000 OR c.n = 1", 41, Cost::Rows),
+    ("SELECT VALUE c.id FROM c WHERE c.g = 7 AND c.n < 2000 AND c.o.k = 7", 2, Cost::Rows),
+    ("SELECT VALUE c.id FROM c WHERE c.g = 7 AND c.n < 19000", 380, Cost::Rows),
     ("SELECT VALUE c.id FROM c WHERE ARRAY_CONTAINS(c.tags, \"t57\")", 100, Cost::Rows),
     (
         "SELECT VALUE c.id FROM c WHERE EXISTS(SELECT VALUE x FROM x IN c.items WHERE x.sku = 77)",
@@ -89,7 +101,23 @@ const OPEN: [(&str, usize, Cost); 42] = [
     ("SELECT TOP 10 VALUE c.n FROM c ORDER BY c.g DESC, c.n", 10, Cost::Rows),
     ("SELECT VALUE c.n FROM c WHERE c.n > 19900 ORDER BY c.n", 99, Cost::Rows),
     ("SELECT TOP 10 VALUE c.n FROM c WHERE c.n > 10000 ORDER BY c.n DESC", 10, Cost::Rows),
+    ("SELECT TOP 10 VALUE c.n FROM c WHERE c.n > 10000 ORDER BY c.n", 10, Cost::Rows),
+    ("SELECT VALUE c.n FROM c WHERE c.n BETWEEN 5000 AND 14999 ORDER BY c.n DESC", 10_000, Cost::Rows),
     ("SELECT TOP 10 VALUE c.n FROM c WHERE c.g = 7 ORDER BY c.n", 10, Cost::Documents(600)),
+    // Within the documents that are equal in the first path of a composite index.
+    ("SELECT VALUE c.n FROM c WHERE c.g = 7 ORDER BY c.g, c.n DESC", 400, Cost::Rows),
+    ("SELECT TOP 10 VALUE c.n FROM c WHERE c.g = 49 ORDER BY c.g DESC, c.n", 10, Cost::Rows),
+    ("SELECT TOP 10 VALUE c.n FROM c WHERE c.g = 7 AND c.n < 9000 ORDER BY c.g, c.n DESC", 10, Cost::Rows),
+    ("SELECT TOP 10 VALUE c.n FROM c WHERE c.h = 7 ORDER BY c.n DESC", 10, Cost::Rows),
+    ("SELECT VALUE c.n FROM c WHERE c.h = 7 ORDER BY c.n", 400, Cost::Rows),
+    // A path that few documents have, and one that few have not.
+    ("SELECT VALUE c.id FROM c ORDER BY c.rare", DOCUMENT_COUNT, Cost::Rows),
+    ("SELECT VALUE c.id FROM c ORDER BY c.rare DESC", DOCUMENT_COUNT, Cost::Rows),
+    ("SELECT TOP 10 VALUE c.id FROM c WHERE c.g = 7 ORDER BY c.rare", 10, Cost::Documents(600)),
+    ("SELECT VALUE c.id FROM c WHERE IS_DEFINED(c.rare) ORDER BY c.rare DESC", 20, Cost::Rows),
+    ("SELECT TOP 10 VALUE c.id FROM c ORDER BY c.common DESC", 10, Cost::Rows),
+    ("SELECT VALUE c.id FROM c ORDER BY c.common", DOCUMENT_COUNT, Cost::Rows),
+    ("SELECT TOP 10 VALUE c.id FROM c WHERE c.common > 10000 ORDER BY c.common", 10, Cost::Rows),
     ("SELECT VALUE COUNT(1) FROM c", 1, Cost::NoDocuments),
     ("SELECT VALUE COUNT(1) FROM c WHERE c.g = 7", 1, Cost::NoDocuments),
     ("SELECT VALUE COUNT(1) FROM c WHERE c.g = 7 AND c.n < 2000", 1, Cost::NoDocuments),

@@ -307,6 +307,73 @@ fn names_given_twice() {
     world.check("SELECT VALUE MIN(c.n) FROM c", &[], &["2"]);
     world.check("SELECT DISTINCT VALUE c.n FROM c", &[], &["2", "3"]);
     world.end();
+    let composite = "{\"partitionKey\":\"/pk\",\"indexingPolicy\":{\"includedPaths\":[{\"path\":\"/*\"}],\
+        \"compositeIndexes\":[[{\"path\":\"/pk\"},{\"path\":\"/n\"}]]}}";
+    let world = World::new(EngineKind::Memory, composite, &documents);
+    world.check("SELECT VALUE c.id FROM c WHERE c.pk = \"a\" AND c.n = 1", &[], &[]);
+    world.check("SELECT VALUE c.id FROM c WHERE c.pk = \"a\" AND c.n < 3", &[], &["\"1\""]);
+    world.check("SELECT VALUE c.id FROM c WHERE c.pk = \"a\" ORDER BY c.n DESC", &[], &["\"2\"", "\"1\""]);
+    world.end();
+}
+
+/// Paths that some documents lack, or all: they come first, in order of insertion, and last where the order descends.
+#[test]
+fn orders_by_paths_that_documents_lack() {
+    let long = "x".repeat(120);
+    let values =
+        [("7", ""), ("1", ",\"n\":3"), ("5", ""), ("2", ",\"n\":\"a\""), ("9", ",\"n\":[1]"), ("3", "")];
+    let member = |(id, value): &(&str, &str)| format!("{{\"id\":\"{id}\",\"pk\":\"a\"{value}}}");
+    let mut documents: Vec<String> = values.iter().map(member).collect();
+    documents.push(format!("{{\"id\":\"4\",\"pk\":\"b\",\"n\":\"{long}b\"}}"));
+    documents.push(format!("{{\"id\":\"6\",\"pk\":\"b\",\"n\":\"{long}a\"}}"));
+    documents.push("{\"id\":\"8\",\"pk\":\"b\"}".to_owned());
+    let quoted = |ids: &str| ids.chars().map(|id| format!("\"{id}\"")).collect::<Vec<_>>();
+    for engine in EngineKind::ALL {
+        let world = World::new(engine, PLAIN, &documents);
+        let check = |clauses: &str, ids: &str| {
+            let ids = quoted(ids);
+            let expected: Vec<&str> = ids.iter().map(String::as_str).collect();
+            world.check(&format!("SELECT VALUE c.id FROM c {clauses}"), &[], &expected);
+        };
+        check("ORDER BY c.n", "753812649");
+        check("ORDER BY c.n DESC", "946218357");
+        check("WHERE c.pk = \"b\" ORDER BY c.n", "864");
+        check("WHERE c.pk = \"a\" ORDER BY c.n DESC", "921357");
+        check("WHERE IS_DEFINED(c.n) ORDER BY c.n", "12649");
+        check("WHERE NOT IS_DEFINED(c.n) ORDER BY c.n DESC", "8357");
+        check("WHERE c.n >= \"a\" ORDER BY c.n", "264");
+        check("WHERE c.n > 2 AND c.n != 3 ORDER BY c.n", "");
+        check("ORDER BY c.n OFFSET 3 LIMIT 3", "812");
+        check("ORDER BY c.n DESC OFFSET 4 LIMIT 3", "183");
+        check("ORDER BY c.nowhere", "715293468");
+        check("ORDER BY c.nowhere DESC", "864392517");
+        world.end();
+    }
+}
+
+/// Two of 200 documents lack a path: they are found without looking at the others.
+#[test]
+fn orders_by_paths_that_few_documents_lack() {
+    let document = |id: usize| match id {
+        77 | 150 => format!("{{\"id\":\"{id}\",\"pk\":\"a\"}}"),
+        _ => format!("{{\"id\":\"{id}\",\"pk\":\"a\",\"n\":{}}}", id * 7 % 200),
+    };
+    let documents: Vec<String> = (0..200).map(document).collect();
+    let defined = |id: &usize| *id != 77 && *id != 150;
+    let mut sorted: Vec<usize> = (0..200).filter(defined).collect();
+    sorted.sort_by_key(|id| id * 7 % 200);
+    let ids: Vec<usize> = [77, 150].into_iter().chain(sorted).collect();
+    let shown: Vec<String> = ids.iter().map(|id| format!("\"{id}\"")).collect();
+    let forward: Vec<&str> = shown.iter().map(String::as_str).collect();
+    let backward: Vec<&str> = forward.iter().rev().copied().collect();
+    for engine in EngineKind::ALL {
+        let world = World::new(engine, PLAIN, &documents);
+        world.check("SELECT VALUE c.id FROM c ORDER BY c.n", &[], &forward);
+        world.check("SELECT VALUE c.id FROM c ORDER BY c.n DESC", &[], &backward);
+        world.check("SELECT TOP 3 VALUE c.id FROM c ORDER BY c.n", &[], &forward[..3]);
+        world.check("SELECT VALUE c.id FROM c WHERE c.id = \"150\" ORDER BY c.n DESC", &[], &["\"150\""]);
+        world.end();
+    }
 }
 
 /// As deep as documents may be: objects in objects, arrays in arrays, and both in turns.

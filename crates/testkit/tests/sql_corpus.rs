@@ -2,8 +2,7 @@
 //!
 //! The cases are not part of the repository: `../shared/corpus/query.jsonl` beside it is taken, or the file that
 //! `ASTRARIUM_CORPUS` names; without either nothing is run, and a note says so. One case per line: documents, query,
-//! parameters, and the rows or the status that are expected. Cases that need user-defined functions are left out and
-//! counted, until scripts run.
+//! parameters, user-defined functions, and the rows or the status that are expected.
 
 use astrarium_testkit::EngineKind;
 use astrarium_testkit::json::Json;
@@ -28,10 +27,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     };
     let cases: Vec<Json> = text.lines().map(|line| Json::parse(line).expect("a case is JSON")).collect();
-    let (scripted, runnable): (Vec<Json>, Vec<Json>) =
-        cases.into_iter().partition(|case| case.get("udfs").is_some());
-    println!("{} cases need user-defined functions and are left out", scripted.len());
-    let trials = runnable.into_iter().map(|case| {
+    let trials = cases.into_iter().map(|case| {
         let name = case.get("id").and_then(Json::as_text).expect("a case has an id").to_owned();
         Trial::test(name, move || run(&case))
     });
@@ -42,6 +38,7 @@ fn run(case: &Json) -> Result<(), Failed> {
     let mut stage = Stage::new(EngineKind::Memory);
     let documents: Vec<String> = items(case.get("docs")).iter().map(Json::to_string).collect();
     let set = stage.furnish(&definition(case), &documents)?;
+    stage.define_functions(&set, &functions(case))?;
     let text = case.get("query").and_then(Json::as_text).ok_or("a case has a query")?;
     let parameters = items(case.get("params")).iter().filter_map(|parameter| {
         Some((parameter.get("name")?.as_text()?.to_owned(), parameter.get("value")?.clone()))
@@ -80,6 +77,13 @@ fn items(array: Option<&Json>) -> &[Json] {
         Some(Json::Array { items, .. }) => items,
         _ => &[],
     }
+}
+
+/// The user-defined functions of a case: names and sources.
+fn functions(case: &Json) -> Vec<(String, String)> {
+    let Some(Json::Object { members, .. }) = case.get("udfs") else { return Vec::new() };
+    let own = members.iter().filter_map(|(name, source)| Some((name.clone(), source.as_text()?.to_owned())));
+    own.collect()
 }
 
 /// The container's definition; its documents are partitioned by id unless the case says otherwise.

@@ -1,18 +1,20 @@
 //! User-defined functions in queries.
 //!
-//! In: the names that a query calls, and a container. Out: what evaluates the calls. The functions are loaded once for a
-//! page and called for its rows; one that throws, loops or takes too much memory fails its query and nothing else.
+//! In: the names that a query calls, a container, and a page to run. Out: what the page gives. The functions are loaded
+//! once for a page and called for its rows; one that throws, loops or takes too much memory fails its query and nothing
+//! else. The page runs on a thread for such pages, where a call that cannot be stopped holds up nobody.
 
 use crate::databases::find;
-use crate::scripts::script_of;
+use crate::scripts::{fault, script_of};
 use crate::{Account, Error, Link};
 use astrarium_catalog::container::Container;
 use astrarium_keys::record::RecordKind;
-use astrarium_script::UdfSession;
+use astrarium_script::{self as script, PageFunctions, Script};
 use astrarium_sql_exec::UserFunctions;
 use astrarium_sql_syntax::ast::{ExpressionKind, Query};
 use astrarium_sql_syntax::visit::Part;
 use astrarium_value::Value;
+use std::sync::{Arc, OnceLock};
 
 /// The user-defined functions that a query calls, each once.
 pub(crate) fn names(query: &Query) -> Vec<String> {
@@ -43,7 +45,7 @@ impl Account {
         &self,
         container: &Container,
         names: &[String],
-    ) -> Result<Functions, Error> {
+    ) -> Result<Vec<Script>, Error> {
         let snapshot = self.engine().snapshot();
         let mut scripts = Vec::with_capacity(names.len());
         for name in names {
@@ -51,7 +53,25 @@ impl Account {
             let found = find(&*snapshot, kind, container.rid(), Link::Name(name)).await?;
             scripts.push(script_of(&found.ok_or_else(|| Error::invalid(missing(name)))?)?);
         }
-        Ok(Functions { session: self.shared.scripts.open_functions(scripts, self.env(), None) })
+        Ok(scripts)
+    }
+
+    /// Runs a page that calls functions.
+    pub(crate) async fn run_with_functions<T: Send + 'static>(
+        &self,
+        functions: Vec<Script>,
+        page: impl FnOnce(Functions) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let late = Arc::new(OnceLock::new());
+        let own = Arc::clone(&late);
+        let run = move |functions| page(Functions { functions, late: own });
+        let result = self.shared.scripts.run_page(functions, self.env(), None, run).await;
+        // A page that was late is that, whatever the query has made of the call that failed.
+        match (late.get(), result) {
+            (Some(error), _) => Err(fault(error.clone(), String::new())),
+            (None, Ok(page)) => page,
+            (None, Err(error)) => Err(fault(error, String::new())),
+        }
     }
 }
 
@@ -61,12 +81,20 @@ fn missing(name: &str) -> String {
 
 /// Functions of one page.
 pub(crate) struct Functions {
-    session: UdfSession,
+    functions: PageFunctions,
+    /// The call that was ended because the time of the page was over.
+    late: Arc<OnceLock<script::Error>>,
 }
 
 impl UserFunctions for Functions {
     fn call(&self, name: &str, arguments: &[Value]) -> Result<Value, String> {
-        self.session.call(name, arguments).map_err(|error| error.to_string())
+        self.functions.call(name, arguments).map_err(|error| {
+            let text = error.to_string();
+            if matches!(error, script::Error::Timeout { .. }) {
+                self.late.get_or_init(|| error);
+            }
+            text
+        })
     }
 }
 

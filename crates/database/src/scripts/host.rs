@@ -46,6 +46,7 @@ pub(super) struct ScriptHost {
     key: PartitionKey,
     transaction: Transaction,
     runtime: Handle,
+    /// When the script is ended.
     end: Instant,
     charge: f64,
     held_bytes: usize,
@@ -100,6 +101,11 @@ impl ScriptHost {
     /// The transaction, for writes that belong to it besides the script's.
     pub(super) fn transaction(&mut self) -> &mut Transaction {
         &mut self.transaction
+    }
+
+    /// Lets scripts that come later find a document by its number that was written besides theirs.
+    pub(super) fn note_written(&mut self, number: u64, key: Bytes) {
+        self.made.insert(number, key);
     }
 
     /// Adds to the cost.
@@ -239,6 +245,10 @@ impl ScriptHost {
 }
 
 impl Host for ScriptHost {
+    fn begin(&mut self, end: Instant) {
+        self.end = end;
+    }
+
     fn create(&mut self, document: &str, index: IndexAction) -> Result<Written, HostError> {
         self.wait(async |host| host.write(document, None, WriteMode::Create, None, index).await)
     }

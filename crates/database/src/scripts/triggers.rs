@@ -200,6 +200,7 @@ impl Account {
         }
         let staged = stage_write(host.transaction(), &key, mode, incoming, options).await?;
         host.add_charge(staged.charge);
+        host.note_written(staged.body.header.number, key.clone());
         Ok(Changed { key, body: staged.body, created: staged.created })
     }
 

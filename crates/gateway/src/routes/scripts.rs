@@ -2,7 +2,7 @@
 
 use super::documents::{container, with_place};
 use crate::answer::Answer;
-use crate::database::{ScriptRequest, Triggers};
+use crate::database::{Error, ScriptRequest, Triggers};
 use crate::error::Failure;
 use crate::place::Place;
 use crate::request::Request;
@@ -10,8 +10,14 @@ use crate::service::Shared;
 use crate::wire::headers;
 use http::StatusCode;
 
+/// Most bytes of a procedure's parameters.
+const PARAMETER_BYTES_MAX: usize = 2 << 20;
+
 /// Runs a stored procedure: the body holds its parameters.
 pub(super) async fn execute(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
+    if request.body.len() > PARAMETER_BYTES_MAX {
+        return Err(Error::TooLarge.into());
+    }
     let container = container(shared, request).await?;
     let key = request.partition_key()?;
     let script = script_request(request);
@@ -22,10 +28,9 @@ pub(super) async fn execute(shared: &Shared, request: &Request<'_>) -> Result<An
         Ok(outcome) => outcome,
         Err(error) => return Err(with_place(shared, &container, key.as_ref(), error.into()).await),
     };
-    let mut answer = match outcome.body {
-        Some(body) => Answer::json(StatusCode::OK, body.into_bytes()),
-        None => Answer::empty(StatusCode::OK),
-    };
+    // Where a procedure answered nothing there is an empty text: the Java SDK cannot read an answer without a body.
+    let body = outcome.body.unwrap_or_else(|| "\"\"".to_owned());
+    let mut answer = Answer::json(StatusCode::OK, body.into_bytes());
     answer.set_charge(outcome.charge);
     answer.set_script_log(&outcome.log);
     let (range_id, lsn) = (outcome.range_id, outcome.lsn);

@@ -3,7 +3,7 @@
 //! A scalar is its term; an array or object is its type alone, and its elements and members are places of their own.
 //! One structure serves equality, ranges, prefixes, types, existence and order.
 
-use super::{IndexKind, Ordered, Served, TermRange, after};
+use super::{IndexKind, Ordered, Served, TermRange, after, strictest};
 use crate::condition::{Condition, OrderPath, Path, PathStep, Predicate, Type};
 use crate::document::Document;
 use crate::entries::Entries;
@@ -66,7 +66,11 @@ impl IndexKind for RangeIndex {
 
     fn serve(&self, condition: &Condition) -> Option<Served> {
         let coverage = self.policy.covers(&condition.path);
-        let (ranges, exact, of_scalars) = ranges(&condition.predicate);
+        let (mut ranges, exact, of_scalars) = ranges(&condition.predicate);
+        if matches!(&ranges[..], [only] if only.start == [tag::NULL] && only.end == [tag::END]) {
+            // Undefined has no entry here.
+            ranges = vec![TermRange::everything()];
+        }
         let covered = coverage == Coverage::Everything || (coverage == Coverage::Scalars && of_scalars);
         covered.then(|| Served {
             family: self.family(&condition.path),
@@ -77,15 +81,21 @@ impl IndexKind for RangeIndex {
         })
     }
 
-    fn order(&self, order: &[OrderPath]) -> Option<Ordered> {
+    fn order(&self, order: &[OrderPath], conditions: &[&Condition]) -> Option<Ordered> {
         let [only] = order else { return None };
         let coverage = self.policy.covers(&only.path);
-        let covered = coverage != Coverage::Nothing && !only.path.is_repeated();
-        covered.then(|| Ordered {
+        if coverage == Coverage::Nothing || only.path.is_repeated() {
+            return None;
+        }
+        // Whatever meets a condition on the path has a value there, and so an entry.
+        let served = strictest(conditions, &only.path).and_then(|(_, condition)| self.serve(condition));
+        Some(Ordered {
             all_types: coverage == Coverage::Everything,
             family: self.family(&only.path),
             backward: only.descending,
-            complete: false,
+            complete: served.is_some(),
+            within: served.map_or_else(TermRange::everything, |served| TermRange::around(&served.ranges)),
+            fixed: Vec::new(),
             inverted: vec![false],
             shown: shown(&only.path),
         })
@@ -251,7 +261,7 @@ fn is_scalar(kind: Type) -> bool {
 }
 
 /// The terms that meet a predicate; whether all of them do; whether they are all of scalars.
-fn ranges(predicate: &Predicate) -> (Vec<TermRange>, bool, bool) {
+pub(super) fn ranges(predicate: &Predicate) -> (Vec<TermRange>, bool, bool) {
     match predicate {
         Predicate::OneOf(values) => {
             let mut points: Vec<TermRange> = values.iter().map(point).collect();

@@ -35,7 +35,8 @@ pub enum IndexOnly {
 
 /// Whether an index could answer a query alone, and how.
 pub fn index_only(plan: &QueryPlan, computed: &[Computed]) -> Option<IndexOnly> {
-    if plan.sources.len() != 1 || matches!(plan.order, Order::Rank(_)) {
+    let rows_are_documents = plan.grouping.is_none() && !plan.distinct;
+    if rows_are_documents || plan.sources.len() != 1 || matches!(plan.order, Order::Rank(_)) {
         return None;
     }
     let paths = Paths::of(plan, computed)?;

@@ -63,8 +63,16 @@ impl Part {
 
     /// All of these.
     pub(super) fn all(parts: impl IntoIterator<Item = Part>) -> Part {
+        let mut parts = parts.into_iter().filter(|part| !matches!(part, Part::Always));
+        let (first, second) = (parts.next(), parts.next());
+        let first = match (first, &second) {
+            (None, _) => return Part::Always,
+            // Most filters are one condition, and one alone stays as it is.
+            (Some(only @ (Part::Leaf(_) | Part::Any(_))), None) => return only,
+            (first, _) => first,
+        };
         let mut conjunction = Conjunction::default();
-        for part in parts {
+        for part in first.into_iter().chain(second).chain(parts) {
             let met = match part {
                 Part::All(inner) => inner.into_iter().try_for_each(|part| conjunction.add(part)),
                 part => conjunction.add(part),

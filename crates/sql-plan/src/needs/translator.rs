@@ -63,7 +63,8 @@ impl<'p> Translator<'p> {
         let mut part = Part::all(filters);
         // From the last on: what needs an element of a later source needs those that lead to it.
         for (element, source) in sources.into_iter().rev() {
-            if element.is_none_or(|slot| !part.implies_element(slot)) {
+            let adds = !matches!(source, Part::Always);
+            if adds && element.is_none_or(|slot| !part.implies_element(slot)) {
                 part = Part::all([source, part]);
             }
         }

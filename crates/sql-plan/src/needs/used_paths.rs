@@ -36,28 +36,32 @@ pub struct UsedPath {
 }
 
 /// The indexes that a query could use.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct UsedPaths {
+    /// What the query asks of documents.
+    pub need: Need,
     /// Indexes of one path, each path once, in the order of the query.
     pub single: Vec<UsedPath>,
-    /// Composite indexes: the paths of each, with their directions.
-    pub composite: Vec<Vec<OrderPath>>,
+    /// Composite indexes for the filter: the paths of each, equalities first; their directions do not matter.
+    pub filter_composite: Vec<Vec<OrderPath>>,
+    /// The composite index for the order, with its directions.
+    pub order_composite: Option<Vec<OrderPath>>,
 }
 
 /// The indexes that a query could use, whether or not they exist.
 pub fn used_paths(plan: &QueryPlan, computed: &[Computed]) -> UsedPaths {
     let reader = plan.input.as_deref().unwrap_or(plan);
     let need = needs(reader, computed).need;
-    let mut used = UsedPaths::default();
+    let filter_composite = of_filter(&need);
+    let mut used =
+        UsedPaths { need: Need::Anything, single: Vec::new(), filter_composite, order_composite: None };
     visit(&need, &mut |condition| used.add(&condition.path, usage_of(&condition.predicate)));
     let order = order_need(reader, computed).unwrap_or_default();
     for key in &order {
         used.add(&key.path, PathUse::Order);
     }
-    used.composite = of_filter(&need);
-    if order.len() > 1 {
-        used.composite.push(order);
-    }
+    used.order_composite = (order.len() > 1).then_some(order);
+    used.need = need;
     used
 }
 

@@ -88,8 +88,8 @@ fn candidates() {
         let found: Vec<String> =
             used.single.iter().map(|used| format!("{} {:?}", single_spec(&used.path), used.usage)).collect();
         assert_eq!(found, single, "{query:?}");
-        let found: Vec<Vec<String>> =
-            used.composite.iter().map(|paths| paths.iter().map(composite_spec).collect()).collect();
+        let both = used.filter_composite.iter().chain(&used.order_composite);
+        let found: Vec<Vec<String>> = both.map(|paths| paths.iter().map(composite_spec).collect()).collect();
         assert_eq!(found, composite, "{query:?}");
     };
     check("SELECT * FROM c", &[], &[]);

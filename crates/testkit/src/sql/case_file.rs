@@ -30,6 +30,7 @@
 //! ----
 //! give 2
 //! ```
+//! Before `docs` may stand user-defined functions, `udf twice function (x) { return 2 * x; }`, with further lines indented.
 //! Blocks stand apart by empty lines; a line that begins with `#` is a remark unless it is inside a query. A second
 //! `container` block starts over with new documents. Further directives: `key: ["a"]` (the partition to look at),
 //! `scope: closed` (cross-partition queries are not allowed), `tolerance: 1e-12` (relative, for numbers).
@@ -63,6 +64,8 @@ pub struct ContainerBlock {
     pub line: usize,
     /// The definition without an id; `partitionKey` may be a path or a list of paths.
     pub definition: Json,
+    /// User-defined functions: names and sources.
+    pub functions: Vec<(String, String)>,
     /// The texts of the documents.
     pub documents: Vec<String>,
 }
@@ -192,18 +195,28 @@ fn parse_container(lines: &[&str], block: Range<usize>) -> Result<ContainerBlock
     let definition = lines[first].trim_start_matches("container").trim();
     let definition = Json::parse(definition).map_err(|error| (first, error))?;
     let mut rest = lines[block.start + 1..block.end].iter().enumerate();
-    match rest.next() {
-        None => {}
-        Some((_, line)) if *line == "docs" => {}
-        Some(_) => {
-            return Err((first + 1, "the documents of a container stand after a line \"docs\"".to_owned()));
+    let mut functions: Vec<(String, String)> = Vec::new();
+    for (offset, line) in rest.by_ref() {
+        match (line.strip_prefix("udf ").and_then(|function| function.split_once(' ')), functions.last_mut())
+        {
+            _ if *line == "docs" => break,
+            (Some((name, source)), _) => functions.push((name.to_owned(), source.to_owned())),
+            (None, Some((_, source))) if line.starts_with(' ') => {
+                source.push('\n');
+                source.push_str(line);
+            }
+            _ => {
+                let problem = "the documents of a container stand after a line \"docs\"";
+                return Err((first + 1 + offset, problem.to_owned()));
+            }
         }
     }
     let documents = rest.map(|(offset, line)| match Json::parse(line) {
         Ok(_) => Ok((*line).to_owned()),
         Err(error) => Err((first + 1 + offset, error)),
     });
-    Ok(ContainerBlock { line: first + 1, definition, documents: documents.collect::<Result<_, _>>()? })
+    let documents = documents.collect::<Result<_, _>>()?;
+    Ok(ContainerBlock { line: first + 1, definition, functions, documents })
 }
 
 fn parse_case<Expected>(

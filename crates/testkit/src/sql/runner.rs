@@ -59,6 +59,10 @@ impl Run {
                 Block::Container(block) => {
                     case_count -= 1;
                     let set = self.stage.furnish(&block.definition, &block.documents);
+                    let set = set.and_then(|set| {
+                        self.stage.define_functions(&set, &block.functions)?;
+                        Ok(set)
+                    });
                     self.set = set.map_err(|error| format!("line {}: {error}", block.line))?;
                 }
                 Block::Query(case) => self.query(&case)?,

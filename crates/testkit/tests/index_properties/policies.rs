@@ -89,6 +89,13 @@ impl Definition {
         }
     }
 
+    /// The paths of a composite index.
+    pub(crate) fn composite(&self, words: &Words, number: usize) -> Option<Vec<usize>> {
+        let composites = self.policy.kept_composites(words);
+        let parts = composites.get(number % composites.len().max(1))?;
+        Some(parts.iter().map(|(path, _)| *path).collect())
+    }
+
     /// Paths to order by that a composite index serves.
     pub(crate) fn order(&self, words: &Words, number: usize) -> Option<String> {
         let composites = self.policy.kept_composites(words);

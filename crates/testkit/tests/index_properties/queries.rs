@@ -1,7 +1,8 @@
 //! Queries of a case: every construct that an index serves, and its opposite, over the case's words.
 //!
 //! A query is text with places for words: `{p3}` is a path of the item, `{v3}` a value, `{s3}` a text, `{l3}` a pattern of
-//! LIKE, `{w3}` an array or object, `{m3}` the step into a property, `{o3}` paths to order by.
+//! LIKE, `{w3}` an array or object, `{m3}` the step into a property. Of a composite index, `{o3}` are its paths to order
+//! by, `{f3}` conditions on its first paths, `{q3}` its last path.
 
 use crate::policies::Definition;
 use crate::words::{Words, member};
@@ -75,8 +76,39 @@ fn word(kind: &str, number: usize, words: &Words, definition: &Definition) -> St
             }
         }
         "o" => definition.order(words, number).unwrap_or_else(|| words.reference("c", number)),
+        "f" => of_composite(number, words, definition),
+        "q" => {
+            let paths = definition.composite(words, number).unwrap_or_else(|| vec![number]);
+            words.reference("c", *paths.last().unwrap_or(&number))
+        }
         _ => value(number, words),
     }
+}
+
+/// Conditions on the first paths of a composite index: equalities, and something else on the last of them.
+fn of_composite(number: usize, words: &Words, definition: &Definition) -> String {
+    let paths = definition.composite(words, number).unwrap_or_else(|| vec![number, number + 1]);
+    let (count, number) = (1 + number / 8 % paths.len(), number / 24);
+    let one = |(place, path): (usize, &usize)| {
+        let (path, value, other) =
+            (words.reference("c", *path), value(number + place, words), value(number * 3 + 1, words));
+        match if place + 1 < count { number % 3 } else { number % 11 } {
+            0 | 1 | 9 => format!("{path} = {value}"),
+            2 => format!("{path} IN ({value}, {other})"),
+            3 => format!("{path} > {value}"),
+            4 => format!("{path} <= {value}"),
+            5 => format!("{path} BETWEEN {value} AND {other}"),
+            6 => format!("{path} != {value}"),
+            7 => format!("IS_DEFINED({path})"),
+            8 => format!("STARTSWITH({path}, \"{}\")", escape(&words.text(number))),
+            _ => format!("NOT IS_STRING({path})"),
+        }
+    };
+    let mut conditions: Vec<String> = paths[..count].iter().enumerate().map(one).collect();
+    if number % 2 == 1 {
+        conditions.reverse();
+    }
+    format!("({})", conditions.join(" AND "))
 }
 
 /// A value, as text or as a parameter.
@@ -205,7 +237,21 @@ fn trees(test: Text, depth: u32) -> Text {
 }
 
 fn condition() -> Text {
-    trees(prop_oneof![6 => test(&place()), 1 => exists()].boxed(), 2)
+    let together = (0_usize..10_000).prop_map(|number| format!("{{f{number}}}")).boxed();
+    trees(prop_oneof![12 => test(&place()), 2 => exists(), 3 => together].boxed(), 2)
+}
+
+/// Conditions on the first paths of a composite index, and an order of all its paths or of the last.
+fn together_and_ordered() -> Text {
+    let order = any_of(&["{o#}", "{q#}", "{q#} DESC"]);
+    let more = option::weighted(0.3, test(&place()))
+        .prop_map(|test| test.map_or(String::new(), |test| format!(" AND {test}")));
+    (any_of(&["VALUE c.id", "TOP 2 VALUE c.id", "*"]), order, more, 0_usize..10_000)
+        .prop_map(|(selected, order, more, number)| {
+            let order = order.replace('#', &number.to_string());
+            format!("SELECT {selected} FROM c WHERE {{f{number}}}{more} ORDER BY {order}")
+        })
+        .boxed()
 }
 
 fn filter() -> Text {
@@ -248,6 +294,20 @@ fn joined() -> BoxedStrategy<(String, String)> {
     let join = (numbered('p'), test(&element()))
         .prop_map(|(path, condition)| (format!(" JOIN x IN {path}"), condition));
     option::weighted(0.2, join).prop_map(Option::unwrap_or_default).boxed()
+}
+
+/// Rows of what documents have at a path, in the order of something in it.
+fn sub_roots() -> Text {
+    let place =
+        prop_oneof![3 => numbered('m').prop_map(|step| format!("x{step}")), 1 => Just("x".to_owned())]
+            .boxed();
+    let filter = option::weighted(0.5, test(&place));
+    let filter = filter.prop_map(|test| test.map_or(String::new(), |test| format!(" WHERE {test}")));
+    (numbered('p'), filter, place, any_of(&["", " DESC"]))
+        .prop_map(|(path, filter, place, direction)| {
+            format!("SELECT VALUE x FROM {path} x{filter} ORDER BY {place}{direction}")
+        })
+        .boxed()
 }
 
 fn distinct() -> Text {
@@ -308,5 +368,7 @@ fn aggregated() -> Text {
 
 /// Any query.
 pub(crate) fn query() -> BoxedStrategy<Query> {
-    prop_oneof![6 => rows(), 2 => distinct(), 3 => aggregated()].prop_map(Query).boxed()
+    prop_oneof![6 => rows(), 2 => together_and_ordered(), 1 => sub_roots(), 2 => distinct(), 3 => aggregated()]
+        .prop_map(Query)
+        .boxed()
 }

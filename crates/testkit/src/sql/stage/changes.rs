@@ -2,13 +2,13 @@
 //!
 //! Not here: making containers and asking queries (`stage`).
 
-use super::{Stage, definition_body};
+use super::{Set, Stage, definition_body};
 use crate::json::Json;
 use crate::server::runtime;
 use astrarium_database::definition::container::ContainerDefinition;
 use astrarium_database::partition::PartitionKey;
 use astrarium_database::value::json;
-use astrarium_database::{Conditions, Container, IndexDirective, Link, WriteMode, WriteOptions};
+use astrarium_database::{ChildKind, Conditions, Container, IndexDirective, Link, WriteMode, WriteOptions};
 use astrarium_env::ManualClock;
 use std::sync::Arc;
 
@@ -16,6 +16,22 @@ impl Stage {
     /// The clock, which stands until it is moved.
     pub fn clock(&self) -> &ManualClock {
         &self.clock
+    }
+
+    /// Gives the containers of a set user-defined functions: names and sources.
+    pub fn define_functions(&self, set: &Set, functions: &[(String, String)]) -> Result<(), String> {
+        for container in [Some(&set.spread), set.together.as_ref()].into_iter().flatten() {
+            for (name, source) in functions {
+                let definition = serde_json::json!({"id": name, "body": source}).to_string();
+                let kind = ChildKind::UserDefinedFunction(
+                    Link::Name("d"),
+                    Link::Name(&container.resource.record.id),
+                );
+                let made = runtime().block_on(self.account.create_child(kind, name, &definition));
+                made.map_err(|error| format!("{name}: {error}"))?;
+            }
+        }
+        Ok(())
     }
 
     /// Writes a document into a container that is furnished.

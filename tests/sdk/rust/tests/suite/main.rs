@@ -3,6 +3,7 @@
 mod containers;
 mod databases;
 mod durability;
+mod indexing;
 mod items;
 mod partition_keys;
 mod queries;
@@ -53,6 +54,8 @@ const TESTS: &[Test] = table![
     partition_keys::scalars,
     partition_keys::nested,
     partition_keys::hierarchical,
+    indexing::policies,
+    indexing::unique_keys,
     queries::answers,
     queries::answers_of_several_ranges,
     queries::tokens,

@@ -13,7 +13,7 @@ import com.azure.cosmos.models.TriggerType;
 import java.util.List;
 
 /**
- * The life of scripts as resources. That they run is tested with the script engine, which comes later.
+ * The life of scripts as resources. What they do is tested in StoredProcedureTest, TriggerTest and UserDefinedFunctionTest.
  *
  * <p>The SDK addresses a replace by the self link of what was read before.
  */
