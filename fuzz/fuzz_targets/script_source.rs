@@ -3,7 +3,7 @@
 #![no_main]
 
 use astrarium_env::Env;
-use astrarium_script::{Limits, Script, ScriptKey, Scripts, Settings};
+use astrarium_script::{Limits, PageFunctions, Script, ScriptKey, Scripts, Settings};
 use astrarium_value::Value;
 use libfuzzer_sys::fuzz_target;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,10 +24,10 @@ static VERSION: AtomicU64 = AtomicU64::new(0);
 fuzz_target!(|text: &str| {
     let (runtime, scripts, env) = &*SCRIPTS;
     let version: Arc<str> = VERSION.fetch_add(1, Ordering::Relaxed).to_string().into();
-    let script = Script { key: ScriptKey { id: "fuzz".into(), version }, name: "fuzz".into(), source: text.into() };
+    let script =
+        Script { key: ScriptKey { id: "fuzz".into(), version }, name: "fuzz".into(), source: text.into() };
     if runtime.block_on(scripts.check(script.clone())).is_ok() {
-        let session = scripts.open_functions(vec![script], env, Some(TIME));
-        let argument = Value::from("argument");
-        drop(session.call("fuzz", &[argument]));
+        let call = |functions: PageFunctions| drop(functions.call("fuzz", &[Value::from("argument")]));
+        drop(runtime.block_on(scripts.run_page(vec![script], env, Some(TIME), call)));
     }
 });

@@ -18,7 +18,7 @@ use crate::sandbox::{CollectionHooks, Sandbox};
 use crate::{Error, Host, Limits, Operation, Script};
 use astrarium_env::Env;
 use rquickjs::function::Args;
-use rquickjs::{Array, Ctx, Object, Value};
+use rquickjs::{Ctx, Object, Value};
 use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
@@ -119,6 +119,7 @@ pub(crate) fn run<H: Host>(
         deadline,
         env: call.env.clone(),
         host: Some(Box::new(host)),
+        request_values: call.request_values.clone(),
         log_bytes_max: call.log.then_some(limits.log_bytes_max),
     });
     let run = Run { sandbox, state, limits, script };
@@ -230,11 +231,6 @@ impl Run<'_> {
         given.set("operation", operation)?;
         given.set("requestBody", request)?;
         given.set("responseBody", parsed(ctx, response)?)?;
-        let values = Array::new(ctx.clone())?;
-        for (index, (name, value)) in call.request_values.iter().enumerate() {
-            values.set(index, vec![name.as_str(), value.as_str()])?;
-        }
-        given.set("requestValues", values)?;
         let container = &*call.container;
         given.set("selfLink", container.self_link.trim_end_matches('/'))?;
         given.set("altLink", container.alt_link.trim_end_matches('/'))?;

@@ -51,7 +51,8 @@ pub(crate) fn run<T>(
     work: impl FnOnce(PageFunctions) -> T,
 ) -> T {
     let env = setting.env.clone();
-    sandbox.state.start(Start { deadline, env, host: None, log_bytes_max: None });
+    let request_values = Vec::new();
+    sandbox.state.start(Start { deadline, env, host: None, request_values, log_bytes_max: None });
     let loaded = setting.functions.iter().map(|_| None).collect();
     let page = Page { loaded: RefCell::new(loaded), sandbox: Rc::clone(sandbox), setting };
     PAGE.set(Some(page));

@@ -220,7 +220,7 @@
                 if (execution.response === undefined) {
                     throw refuse("A callback must be given where there is no response, as in a pre-trigger.");
                 }
-                execution.response.appendBody(text);
+                execution.response().appendBody(text);
             },
         });
         return apply(queries[name], undefined, given);
@@ -274,8 +274,8 @@
         all.Body = { value: body, isWritable: bodyIsWritable };
         for (const name in more) all[name] = { value: more[name], isWritable: false };
         for (let index = 0; index < values.length; index++) {
-            const [name, value] = values[index];
-            all[name] = { value, isWritable: false };
+            const pair = values[index];
+            all[pair[0]] = { value: pair[1], isWritable: false };
         }
         return all;
     };
@@ -286,27 +286,42 @@
     };
     const underscore = create(collection);
 
+    // Request and response are made when they are first asked for: few scripts use both, and the request has much to say.
+    const once = make => {
+        let made;
+        return () => (made ??= make());
+    };
+    const plain = { writable: true, enumerable: true, configurable: true };
+    const lazily = (object, name, make) =>
+        defineProperty(object, name, {
+            get() {
+                const value = make();
+                defineProperty(object, name, { ...plain, value });
+                return value;
+            },
+            set(value) { defineProperty(object, name, { ...plain, value }); },
+            enumerable: true,
+            configurable: true,
+        });
+
     // `given` comes from the server: kind, links, bodies, and what the request said.
     const begin = given => {
         execution = given;
-        const { kind, operation, requestBody, responseBody, requestValues } = given;
+        const { kind, operation, requestBody, responseBody } = given;
         const trigger = operation === "" ? {} : { OperationType: operation };
-        const request = properties(requestBody, kind === "pre", trigger, requestValues);
-        execution.requestProperties = request;
-        underscore.request = messageOf(request);
+        const request = once(() => properties(requestBody, kind === "pre", trigger, native.requestValues()));
+        execution.written = request;
+        lazily(underscore, "request", () => messageOf(request()));
         context.getRequest = () => underscore.request;
         if (kind === "pre") return;
         const quota = { ResourceQuotaCurrentUsage: given.quotaCurrent, MaxResourceQuota: given.quotaMax };
-        const response = properties(responseBody, true, kind === "post" ? quota : {}, []);
-        execution.responseProperties = response;
-        execution.response = messageOf(response);
-        underscore.response = execution.response;
+        const response = once(() => properties(responseBody, true, kind === "post" ? quota : {}, []));
+        execution.written = response;
+        execution.response = once(() => messageOf(response()));
+        lazily(underscore, "response", execution.response);
         context.getResponse = () => underscore.response;
     };
-    const finish = () => {
-        const { kind, requestProperties, responseProperties } = execution;
-        return (kind === "pre" ? requestProperties : responseProperties).Body.value;
-    };
+    const finish = () => execution.written().Body.value;
 
     const expose = (name, value) =>
         defineProperty(globalThis, name, { value, writable: true, enumerable: false, configurable: true });

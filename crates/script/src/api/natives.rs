@@ -50,6 +50,8 @@ fn install_control<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>)
     let own = Rc::clone(state);
     native.set("uuid", Function::new(ctx.clone(), move || uuid_text(own.env().random_uuid()))?)?;
     let own = Rc::clone(state);
+    native.set("requestValues", Function::new(ctx.clone(), move || own.request_values())?)?;
+    let own = Rc::clone(state);
     native.set(
         "abort",
         Function::new(ctx.clone(), move |ctx: Ctx<'js>, error: Value<'js>| {

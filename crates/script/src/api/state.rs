@@ -28,6 +28,7 @@ pub(crate) struct State {
     deadline: RefCell<Option<Deadline>>,
     env: RefCell<Option<Env>>,
     host: RefCell<Option<Box<dyn Host>>>,
+    request_values: RefCell<Vec<(String, String)>>,
     /// Why the script has to end although its time is not over.
     ending: Cell<bool>,
     out_of_memory: Cell<bool>,
@@ -51,6 +52,8 @@ pub(crate) struct Start {
     pub(crate) deadline: Deadline,
     pub(crate) env: Env,
     pub(crate) host: Option<Box<dyn Host>>,
+    /// Headers of the request, by name.
+    pub(crate) request_values: Vec<(String, String)>,
     /// How much log to keep; nothing if none is wanted.
     pub(crate) log_bytes_max: Option<usize>,
 }
@@ -64,6 +67,7 @@ impl State {
             deadline: RefCell::new(None),
             env: RefCell::new(None),
             host: RefCell::new(None),
+            request_values: RefCell::default(),
             ending: Cell::new(false),
             out_of_memory: Cell::new(false),
             fatal: RefCell::new(None),
@@ -78,6 +82,7 @@ impl State {
         self.deadline.replace(Some(start.deadline));
         self.env.replace(Some(start.env));
         self.host.replace(start.host);
+        self.request_values.replace(start.request_values);
         let enabled = start.log_bytes_max.is_some();
         self.log.replace(Log { enabled, bytes_max: start.log_bytes_max.unwrap_or(0), text: String::new() });
     }
@@ -114,6 +119,12 @@ impl State {
     pub(crate) fn accepts(&self) -> bool {
         let in_time = self.deadline.borrow().as_ref().is_none_or(Deadline::accepts);
         in_time && !self.must_stop() && self.host.borrow_mut().as_mut().is_some_and(|host| host.accepts())
+    }
+
+    /// Headers of the request: pairs of name and value.
+    pub(crate) fn request_values(&self) -> Vec<Vec<String>> {
+        let values = self.request_values.borrow();
+        values.iter().map(|(name, value)| vec![name.clone(), value.clone()]).collect()
     }
 
     pub(crate) fn env(&self) -> Env {
@@ -231,6 +242,7 @@ impl State {
         self.deadline.take();
         self.env.take();
         drop(self.complete());
+        self.request_values.take();
         self.ending.set(false);
         self.out_of_memory.set(false);
         self.fatal.take();

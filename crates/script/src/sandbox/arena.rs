@@ -10,14 +10,18 @@
 //!
 //! Not here: how much a sandbox may have (`memory`), and that nothing outside still points into a world that is
 //! replaced (`sandbox`).
-#![expect(unsafe_code, reason = "an allocator hands out raw memory; what each step relies on is said there")]
+#![expect(
+    unsafe_code,
+    clippy::cast_ptr_alignment,
+    reason = "an allocator hands out raw memory; what each step relies on is said there, alignment in the invariants"
+)]
 
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc, handle_alloc_error};
 use std::cell::{Cell, RefCell};
 use std::ptr::{NonNull, copy_nonoverlapping, null_mut};
 
 /// The stretch: some times what a fresh world takes, which is enough for most scripts.
-const ARENA_BYTES: usize = 2 << 20;
+const ARENA_BYTES: usize = 1 << 20;
 /// The largest block that the stretch gives, and the largest that differs from the next by 16 bytes.
 const BLOCK_BYTES_MAX: usize = 64 << 10;
 const FINE_BYTES_MAX: usize = 1 << 10;
@@ -248,7 +252,7 @@ mod tests {
         let mut sizes = [0; CLASS_COUNT];
         for size in 0..=BLOCK_BYTES_MAX - HEADER_BYTES {
             let block = block_bytes(size);
-            assert!(block >= size + HEADER_BYTES && block % ALIGN == 0 && block <= BLOCK_BYTES_MAX);
+            assert!(block >= size + HEADER_BYTES && block.is_multiple_of(ALIGN) && block <= BLOCK_BYTES_MAX);
             let known = &mut sizes[class_of(block)];
             assert!(*known == 0 || *known == block, "{size}");
             *known = block;
