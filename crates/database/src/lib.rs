@@ -27,6 +27,7 @@ mod offers;
 mod patch;
 mod queries;
 mod scripts;
+mod statements;
 
 pub use astrarium_catalog::container::{Container, Range};
 pub use astrarium_catalog::definition;
@@ -66,6 +67,7 @@ use container_cache::ContainerCache;
 use index_cache::IndexCache;
 use parking_lot::Mutex;
 use scripts::gate::Gates;
+use statements::StatementCache;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -92,6 +94,7 @@ struct Shared {
     env: Env,
     containers: ContainerCache,
     indexes: IndexCache,
+    statements: StatementCache,
     /// The last number given to a catalog resource or shard.
     catalog_number: AtomicU64,
     /// The container whose index was built last.
@@ -109,6 +112,7 @@ impl Account {
             env,
             containers: ContainerCache::default(),
             indexes: IndexCache::default(),
+            statements: StatementCache::default(),
             catalog_number: AtomicU64::new(state.high_water),
             last_built: Mutex::new(None),
             scripts: Scripts::new(script::Settings::default()),

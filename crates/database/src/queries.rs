@@ -2,7 +2,8 @@
 
 use crate::charge::query_charge;
 use crate::error::QueryFault;
-use crate::scripts::functions::{self, NoFunctions};
+use crate::scripts::functions::NoFunctions;
+use crate::statements::Statement;
 use crate::{Account, Error};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_catalog::definition::container::Geospatial;
@@ -14,7 +15,7 @@ use astrarium_sql_plan::client_plan::client_plan;
 use astrarium_sql_plan::evaluate::EvaluateError;
 use astrarium_sql_plan::routing::{Route, route};
 use astrarium_sql_plan::{Catalog, NOT_JSON, Parameters, PlanError, QueryPlan};
-use astrarium_sql_syntax::{Position, SyntaxError, ast};
+use astrarium_sql_syntax::{Position, SyntaxError};
 use astrarium_store::{FeedReader, FeedScope};
 use astrarium_value::Value;
 use astrarium_value::json::seek;
@@ -24,11 +25,8 @@ use tokio::runtime::Handle;
 /// A query as a client sends it.
 #[derive(Debug, Clone)]
 pub struct Query {
-    text: String,
+    statement: Arc<Statement>,
     parameters: Parameters,
-    tree: ast::Query,
-    /// The user-defined functions it calls.
-    functions: Vec<String>,
 }
 
 /// Where a query looks.
@@ -77,29 +75,27 @@ pub struct QueryPage {
 impl Query {
     /// Reads a query; refuses what breaks the grammar.
     pub fn parse(text: &str, parameters: Vec<(String, Value)>) -> Result<Query, Error> {
-        let tree = astrarium_sql_syntax::parse(text).map_err(|error| syntax(text, &[error]))?;
-        let broken = astrarium_sql_syntax::check(&tree, text);
-        if !broken.is_empty() {
-            return Err(syntax(text, &broken));
-        }
-        let functions = functions::names(&tree);
-        Ok(Query { text: text.to_owned(), parameters: Parameters::new(parameters), tree, functions })
+        Ok(Query::new(Arc::new(Statement::parse(text)?), parameters))
+    }
+
+    pub(crate) fn new(statement: Arc<Statement>, parameters: Vec<(String, Value)>) -> Query {
+        Query { statement, parameters: Parameters::new(parameters) }
     }
 
     /// The text as the client sent it.
     pub fn text(&self) -> &str {
-        &self.text
+        &self.statement.text
     }
 
     /// The query without its filter, in normal form: what stays the same when an SDK goes on with another filter.
     pub fn shape(&self) -> String {
-        let mut tree = self.tree.clone();
+        let mut tree = self.statement.tree.clone();
         tree.filter = None;
         astrarium_sql_syntax::print(&tree)
     }
 
     pub(crate) fn plan(&self, catalog: Catalog<'_>) -> Result<Arc<QueryPlan>, Error> {
-        let plan = astrarium_sql_plan::plan(&self.tree, &catalog, &self.parameters);
+        let plan = astrarium_sql_plan::plan(&self.statement.tree, &catalog, &self.parameters);
         plan.map(Arc::new).map_err(|error| self.refusal(error))
     }
 
@@ -107,8 +103,8 @@ impl Query {
         if error.code.is_empty() {
             return Error::Invalid(error.message);
         }
-        let place = error.span.utf16_range(&self.text);
-        let Position { line, column } = error.span.position(&self.text);
+        let place = error.span.utf16_range(&self.statement.text);
+        let Position { line, column } = error.span.position(&self.statement.text);
         Error::Query(vec![QueryFault {
             code: error.code,
             start: place.start,
@@ -119,7 +115,7 @@ impl Query {
     }
 }
 
-fn syntax(text: &str, errors: &[SyntaxError]) -> Error {
+pub(crate) fn syntax(text: &str, errors: &[SyntaxError]) -> Error {
     let fault = |error: &SyntaxError| {
         let place = error.span.utf16_range(text);
         QueryFault {
@@ -209,10 +205,10 @@ impl Account {
             Geospatial::Geography => SpatialMode::Geography,
             Geospatial::Geometry => SpatialMode::Geometry,
         };
-        let page = if query.functions.is_empty() {
+        let page = if query.statement.functions.is_empty() {
             run(&self.runtime(spatial_mode), plan, input, resume, limits).await?
         } else {
-            let functions = self.functions(container, &query.functions).await?;
+            let functions = self.functions(container, &query.statement.functions).await?;
             let (runtime, plan, handle) = (self.runtime(spatial_mode), Arc::clone(plan), Handle::current());
             // On the thread of its functions alone, since they are called one after the other anyway.
             let limits = Limits { alone_documents_max: u64::MAX, ..limits };
@@ -253,7 +249,7 @@ impl Account {
         supported_features: Option<&str>,
     ) -> Result<serde_json::Value, Error> {
         let catalog = Catalog { container: Some(&container.definition) };
-        let (tree, text) = (&query.tree, query.text.as_str());
+        let (tree, text) = (&query.statement.tree, query.text());
         client_plan(tree, text, &catalog, &query.parameters, supported_features)
             .map(|plan| plan.to_json())
             .map_err(|error| query.refusal(error))
@@ -261,7 +257,7 @@ impl Account {
 
     /// What could be asked more cheaply.
     pub fn query_advice(&self, query: &Query) -> Result<Vec<Advice>, Error> {
-        advise(&query.tree, &query.parameters).map_err(|error| query.refusal(error))
+        advise(&query.statement.tree, &query.parameters).map_err(|error| query.refusal(error))
     }
 
     /// Runs a page of a query over values at hand.
@@ -335,7 +331,8 @@ fn check_mergeable(
         return Ok(());
     }
     let catalog = Catalog { container: Some(&container.definition) };
-    let plan = client_plan(&query.tree, &query.text, &catalog, &query.parameters, Some(ALL_FEATURES));
+    let plan =
+        client_plan(&query.statement.tree, query.text(), &catalog, &query.parameters, Some(ALL_FEATURES));
     let plan = plan.map_err(|error| query.refusal(error))?;
     Err(Error::NeedsClientPlan(plan.to_json().to_string()))
 }

@@ -116,7 +116,7 @@ impl Committer {
         let begun = Instant::now();
         let group = self.last_group + 1;
         let written = self.store.wait_for_room().and_then(|()| {
-            let mut writer = self.group.write_to(&self.store);
+            let mut writer = self.group.write_to(&self.store, group);
             if let Some(block) = &block {
                 writer.set_block(group, block.value.clone());
             }
@@ -133,7 +133,7 @@ impl Committer {
         let begun = Instant::now();
         self.last_group = group;
         let core = &self.core;
-        core.publish(&self.store, block);
+        core.publish(&self.store, group, block);
         core.shards.write().extend(self.group.take_shards());
         core.mark.acknowledge(group);
         let promises = self.group.take_promises();

@@ -106,10 +106,11 @@ impl Group {
     }
 
     /// Hands all changes of the spaces over for writing; shards and promises stay.
-    pub(crate) fn write_to<'store>(&mut self, store: &'store Store) -> GroupWriter<'store> {
+    pub(crate) fn write_to<'store>(&mut self, store: &'store Store, group: u64) -> GroupWriter<'store> {
         let mut writer = store.begin(self.changes.len() + self.shards.len());
         self.places.clear();
         for change in self.changes.drain(..) {
+            store.values.forget(change.space, &change.key, group);
             writer.change(change.space, change.key, change.value);
         }
         for (shard, state) in &self.shards {

@@ -13,6 +13,7 @@
 //!
 //! Not here: what keys and values mean, retries, backups.
 
+mod clock;
 mod committer;
 mod error;
 mod folder;
@@ -27,6 +28,7 @@ mod recovery;
 mod set;
 mod snapshot;
 mod store;
+mod values;
 
 pub use committer::CommitTimes;
 pub use error::OpenError;
@@ -66,8 +68,8 @@ pub type FreeSpaceProbe = Arc<dyn Fn(&Path) -> io::Result<u64> + Send + Sync>;
 /// What can be chosen when opening.
 #[derive(Clone)]
 pub struct Options {
-    /// Memory for blocks that were read: half for documents and logs, decompressed, half for the set. Write buffers come
-    /// on top: up to about 50 MB in ordinary use.
+    /// Memory for what was read: three eighths for blocks of documents and logs, decompressed, a quarter for single
+    /// values, the rest for the set. Write buffers come on top: up to about 50 MB in ordinary use.
     pub cache_bytes: u64,
     /// Writes are refused while fewer bytes are free; has an effect only with a probe.
     pub free_space_reserve_bytes: u64,
@@ -129,15 +131,16 @@ impl Core {
         self.current.load().set()
     }
 
-    /// Shows readers what was committed last, with what it changed of the set.
-    pub(crate) fn publish(&self, store: &Arc<Store>, block: Option<GroupBlock>) {
+    /// Shows readers the group that was committed last, with what it changed of the set.
+    pub(crate) fn publish(&self, store: &Arc<Store>, group: u64, block: Option<GroupBlock>) {
         let publishing = self.publishing.lock();
         let parts = self.parts();
         let (parts, has_grown) = match block {
             Some(block) => (Arc::new(block.onto(&parts)), true),
             None => (parts, false),
         };
-        self.current.store(Arc::new(FjallSnapshot::open(Arc::clone(store), Arc::clone(&parts))));
+        let view = FjallSnapshot::open(Arc::clone(store), group, Arc::clone(&parts));
+        self.current.store(Arc::new(view));
         drop(publishing);
         if has_grown {
             self.set.grown(&parts);

@@ -157,9 +157,14 @@ fn open_store(folder: &Folder, options: &Options) -> Result<(Store, u64), OpenEr
     Ok((store, recovered))
 }
 
-/// The share of the cache that blocks of the set get; the rest is for fjall's.
+/// The share of the cache that blocks of the set get.
 pub(crate) fn set_cache_bytes(options: &Options) -> u64 {
-    options.cache_bytes / 2
+    options.cache_bytes / 8 * 3
+}
+
+/// The share of the cache that single values get; what is left is for fjall's blocks.
+pub(crate) fn value_cache_bytes(options: &Options) -> u64 {
+    options.cache_bytes / 4
 }
 
 fn damaged_set(folder: &Folder, error: Error) -> OpenError {
@@ -189,7 +194,7 @@ fn start(
     let core = Arc::new(Core {
         queue: Queue::default(),
         health: Health::default(),
-        current: ArcSwap::from_pointee(FjallSnapshot::open(Arc::clone(&store), set.parts())),
+        current: ArcSwap::from_pointee(FjallSnapshot::open(Arc::clone(&store), last_group, set.parts())),
         publishing: Mutex::default(),
         set: set::Control::new(options.set, &set.parts(), set.merged_group()),
         shards: RwLock::default(),

@@ -11,11 +11,12 @@
 //!
 //! Not here: what a group holds (`group`), the runs of the set (`set`), repairing a journal (`recovery`).
 
-use crate::Options;
 use crate::error::reading;
 use crate::journal::{self, GROUP_KEY, GroupRecord};
+use crate::values::ValueCache;
+use crate::{Options, open};
 use astrarium_kv::{Error, ShardId, ShardState, Space, TALLY_COUNT};
-use fjall::config::{BlockSizePolicy, CompressionPolicy, HashRatioPolicy};
+use fjall::config::{BlockSizePolicy, CompressionPolicy, HashRatioPolicy, RestartIntervalPolicy};
 use fjall::{
     AbstractTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode,
     Readable, Slice,
@@ -56,12 +57,16 @@ pub(crate) struct Store {
     is_anchor_due: AtomicBool,
     /// Shard states and the group record; not reachable through the contract.
     state: Keyspace,
+    /// Single values that views have read.
+    pub(crate) values: ValueCache,
 }
 
 impl Store {
     pub(crate) fn open(folder: &Path, options: &Options) -> fjall::Result<Store> {
         let database = Database::builder(folder)
-            .cache_size(options.cache_bytes - crate::open::set_cache_bytes(options))
+            .cache_size(
+                options.cache_bytes - open::set_cache_bytes(options) - open::value_cache_bytes(options),
+            )
             .journal_compression(CompressionType::None)
             .max_journaling_size(JOURNAL_BYTES_MAX)
             .worker_threads(WORKER_COUNT)
@@ -78,6 +83,7 @@ impl Store {
             set,
             is_anchor_due: false.into(),
             state,
+            values: ValueCache::new(open::value_cache_bytes(options)),
         })
     }
 
@@ -243,11 +249,13 @@ fn is_behind(keyspace: &Keyspace) -> bool {
     keyspace.sealed_memtable_count() > SEALED_MEMTABLES_MAX || keyspace.tree.l0_run_count() > WAITING_RUNS_MAX
 }
 
-/// Documents: compressed, in blocks of several of them, with a hash index for exact keys.
+/// Documents: compressed, in blocks of several of them, with a hash index for exact keys. Keys are stored whole: beside a
+/// document they are short, and a scan then does not put each of them together again.
 fn bodies() -> KeyspaceCreateOptions {
     KeyspaceCreateOptions::default()
         .max_memtable_size(16 << 20)
-        .data_block_size_policy(BlockSizePolicy::all(8 << 10))
+        .data_block_size_policy(BlockSizePolicy::all(16 << 10))
+        .data_block_restart_interval_policy(RestartIntervalPolicy::all(1))
         .data_block_hash_ratio_policy(HashRatioPolicy::all(0.75))
         .data_block_compression_policy(CompressionPolicy::all(CompressionType::Lz4))
 }

@@ -31,7 +31,7 @@ pub use error::{Error, Kind};
 pub use overlay::Overlay;
 pub use reply::Reply;
 pub use set::{FAMILY_BYTES, KeyBatch, KeyList, SetChanges};
-pub use snapshot::{Direction, KeyRange, ScanBatch, ScanLimit, Snapshot};
+pub use snapshot::{Direction, KeyRange, ScanBatch, ScanLimit, Snapshot, just_after};
 
 use std::sync::Arc;
 

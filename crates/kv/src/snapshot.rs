@@ -59,6 +59,14 @@ impl KeyRange {
     }
 }
 
+/// The smallest key greater than this one.
+pub fn just_after(key: &[u8]) -> Bytes {
+    let mut next = Vec::with_capacity(key.len() + 1);
+    next.extend_from_slice(key);
+    next.push(0);
+    next.into()
+}
+
 /// Which end of the range comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {

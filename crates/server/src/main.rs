@@ -19,6 +19,7 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    machine::use_small_pages();
     let arguments = Arguments::parse();
     let result = match arguments.command {
         Command::Serve(settings) => serve::run(&settings).map(|()| ExitCode::SUCCESS),

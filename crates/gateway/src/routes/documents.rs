@@ -76,7 +76,7 @@ async fn run_query(
 ) -> Result<Answer, Failure> {
     if request.flag(headers::IS_QUERY_PLAN_REQUEST) {
         let features = request.header(headers::SUPPORTED_QUERY_FEATURES);
-        let query = query::parse(request).map_err(Failure::of_plan)?;
+        let query = query::parse(shared, request).map_err(Failure::of_plan)?;
         let plan = shared.account.client_plan(container, &query, features);
         let plan = plan.map_err(|error| Failure::from(error).of_plan())?;
         return Ok(Answer::json(StatusCode::OK, plan.to_string().into_bytes()));

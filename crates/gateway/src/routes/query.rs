@@ -23,14 +23,14 @@ use std::sync::Arc;
 const TEXT_BYTES_MAX: usize = 2 << 20;
 
 /// Reads the query of a request: JSON with `query` and `parameters`, or the bare text.
-pub(super) fn parse(request: &Request<'_>) -> Result<Query, Failure> {
+pub(super) fn parse(shared: &Shared, request: &Request<'_>) -> Result<Query, Failure> {
     if request.body.len() > TEXT_BYTES_MAX {
         return Err(Error::TooLarge.into());
     }
     let content_type = request.header(headers::CONTENT_TYPE).unwrap_or_default();
     if content_type.starts_with("application/sql") {
         let text = std::str::from_utf8(&request.body).map_err(|_| malformed())?;
-        return Ok(Query::parse(text, Vec::new())?);
+        return Ok(shared.account.parse_query(text, Vec::new())?);
     }
     let body = json_text::Text::parse(&request.body).map_err(|_| malformed())?;
     let query = body.root().get("query").and_then(json_text::Node::as_str).ok_or_else(malformed)?;
@@ -42,7 +42,7 @@ pub(super) fn parse(request: &Request<'_>) -> Result<Query, Failure> {
             parameters.push((name.into_owned(), value));
         }
     }
-    Ok(Query::parse(&query, parameters)?)
+    Ok(shared.account.parse_query(&query, parameters)?)
 }
 
 fn malformed() -> Failure {
@@ -59,7 +59,7 @@ pub(super) async fn documents(
     container: &Arc<Container>,
     key: Option<&PartitionKey>,
 ) -> Result<Answer, Failure> {
-    let query = parse(request)?;
+    let query = parse(shared, request)?;
     let (scope, scoped) = scope(shared, request, container, key)?;
     if request.header(EXPLAIN_HEADER).is_some() {
         let text = shared.account.explain_query(container, &query, &scope, limits(request)?).await?;
@@ -118,7 +118,7 @@ pub(super) async fn resources(
     feed: Feed,
     resources: Vec<serde_json::Value>,
 ) -> Result<Answer, Failure> {
-    let query = parse(request)?;
+    let query = parse(shared, request)?;
     let values =
         resources.iter().map(|resource| json_text::seek::value(resource.to_string().as_bytes())).collect();
     let resume = resume(shared, request, feed, &query)?;

@@ -265,8 +265,35 @@ impl BlockCursor {
             if order.then_with(|| self.key[..].cmp(target)).is_ge() {
                 return Ok(true);
             }
+            self.pass_steps(target);
         }
         Ok(false)
+    }
+
+    /// Passes over the steps from a key below the target to others below it; gives how many. Documents of one value are
+    /// found this way, so keys are put together once, not for each step.
+    fn pass_steps(&mut self, target: &[u8]) -> usize {
+        let bytes = &self.bytes[..self.entries.end];
+        let Some((prefix, goal)) = target.split_last_chunk::<TAIL_BYTES>() else { return 0 };
+        let Some((own_prefix, own_tail)) = self.key.split_last_chunk_mut::<TAIL_BYTES>() else { return 0 };
+        if own_prefix != prefix {
+            return 0;
+        }
+        let goal = u64::from_be_bytes(*goal);
+        let (mut tail, mut passed) = (u64::from_be_bytes(*own_tail), 0);
+        let mut next = self.at;
+        while let Some(head) = varint::get(bytes, &mut next)
+            && head & STEP != 0
+            && let Some(higher) = tail.checked_add(head >> 2)
+            && higher < goal
+        {
+            tail = higher;
+            self.is_removed = head & REMOVED != 0;
+            self.at = next;
+            passed += 1;
+        }
+        *own_tail = tail.to_be_bytes();
+        passed
     }
 
     /// How many keys of the block are below the target.
@@ -274,7 +301,7 @@ impl BlockCursor {
         let Some(restart) = self.last_restart(target, Ordering::is_lt)? else { return Ok(0) };
         let mut rank = self.go_to_restart(restart)?;
         while self.advance()? && self.key[..] < *target {
-            rank += 1;
+            rank += 1 + self.pass_steps(target);
         }
         Ok(rank)
     }
