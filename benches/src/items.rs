@@ -9,7 +9,7 @@ use astrarium_wire::address::Address;
 use astrarium_wire::authorization::{MasterKey, signing_payload};
 use astrarium_wire::key_text::EMULATOR_KEY;
 use astrarium_wire::{date, headers, percent};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fmt::Write as _;
 
 /// Bytes of an item's text.
@@ -17,7 +17,7 @@ pub(crate) const ITEM_BYTES: usize = 1_024;
 /// Partition keys in use: each has many items, as in most applications.
 const PARTITION_KEY_COUNT: u64 = 500;
 const COLORS: [&str; 3] = ["red", "green", "blue"];
-const CONTAINER: &str = "dbs/bench/colls/items";
+pub(crate) const CONTAINER: &str = "dbs/bench/colls/items";
 
 /// An item that a client would send.
 #[derive(Debug, Clone)]
@@ -42,15 +42,20 @@ pub(crate) fn item(number: u64) -> Item {
         "rating": (number % 50) as f64 / 10.0, "country": "somewhere", "note": "",
     });
     let missing = ITEM_BYTES - object.to_string().len();
-    let mut note = String::new();
-    let mut random = number;
-    while note.len() < missing {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let _ = write!(note, "{:x} ", random >> 40);
-    }
-    note.truncate(missing);
-    object["note"] = note.into();
+    object["note"] = prose(number, missing).into();
     Item { id, partition_key, text: object.to_string() }
+}
+
+/// Something that looks like text and does not compress to nothing.
+pub(crate) fn prose(seed: u64, length: usize) -> String {
+    let mut text = String::with_capacity(length + 8);
+    let mut random = seed;
+    while text.len() < length {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let _ = write!(text, "{:x} ", random >> 40);
+    }
+    text.truncate(length);
+    text
 }
 
 /// Signs requests to one server.
@@ -90,6 +95,24 @@ impl Signer {
         let path = format!("{CONTAINER}/docs");
         let create = |item: Item| self.request("POST", &path, &partition_key_line(&item), &item.text);
         numbers.map(|number| create(item(number))).collect()
+    }
+
+    /// One bulk request that creates items in a container, each for itself.
+    pub(crate) fn bulk(&self, container: &str, items: impl Iterator<Item = Item>) -> anyhow::Result<Vec<u8>> {
+        let operation = |item: Item| {
+            let key = json!([item.partition_key]).to_string();
+            let key = Value::from(key);
+            format!("{{\"operationType\":\"Create\",\"partitionKey\":{key},\"resourceBody\":{}}}", item.text)
+        };
+        let operations: Vec<String> = items.map(operation).collect();
+        let lines = format!(
+            "content-type: application/json\r\n{}: True\r\n{}: False\r\n{}: True\r\n{}: 0\r\n",
+            headers::IS_BATCH_REQUEST,
+            headers::BATCH_ATOMIC,
+            headers::BATCH_CONTINUE_ON_ERROR,
+            headers::PARTITION_KEY_RANGE_ID,
+        );
+        self.request("POST", &format!("{container}/docs"), &lines, &format!("[{}]", operations.join(",")))
     }
 
     /// A request; `more_lines` are header lines with their ends.

@@ -1,8 +1,10 @@
 //! Benches: what a user would ask about speed, each answer beside the limit it is to be compared with, in one run.
 //!
-//! Four questions: how fast are point reads (`reads`), how fast are durable creates (`creates`), how soon is the server
-//! ready and what does it use when idle (`start`), how fast are queries (`queries`). Every server and every limit runs in a process of its own, so that
-//! its CPU time can be read from `/proc`; they take turns within each round, and medians over rounds are printed.
+//! Seven questions: how fast are point reads (`reads`), how fast are durable creates (`creates`), how fast are creates and
+//! bulk loads beside PostgreSQL (`writes`), what do documents and their index take on disk (`space`), how soon is the
+//! server ready and what does it use when idle (`start`), how fast are queries (`queries`), how fast are stored procedures,
+//! user-defined functions and batches (`scripts`). Every server and every limit runs in a process of its own, so that its
+//! CPU time can be read from `/proc`; they take turns within each round, and medians over rounds are printed.
 //! Invariants
 //! - Requests are built and signed before the clock starts, for all alike; one thread drives all connections.
 //! - A wrong answer or a lost connection fails the run: speed without right answers is not printed.
@@ -18,7 +20,10 @@ mod process;
 mod queries;
 mod reads;
 mod report;
+mod scripts;
+mod space;
 mod start;
+mod writes;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand, ValueEnum};
@@ -82,12 +87,26 @@ enum Question {
     Creates,
     /// Time to ready, idle memory and idle CPU.
     Start,
+    /// Durable creates and bulk loads with everything indexed, beside PostgreSQL with JSONB and GIN.
+    Writes,
+    /// Disk of documents and index, and bytes written, for three kinds of documents.
+    Space,
     /// SQL beside PostgreSQL with JSONB, parse and plan, memory of a running query.
     Queries,
+    /// Stored procedures, user-defined functions and batches beside plain requests, memory of compiled scripts.
+    Scripts,
 }
 
 impl Question {
-    const ALL: [Question; 4] = [Question::Reads, Question::Creates, Question::Start, Question::Queries];
+    const ALL: [Question; 7] = [
+        Question::Reads,
+        Question::Creates,
+        Question::Writes,
+        Question::Space,
+        Question::Start,
+        Question::Queries,
+        Question::Scripts,
+    ];
 }
 
 impl std::fmt::Display for Question {
@@ -151,8 +170,11 @@ fn measure(arguments: &Arguments) -> anyhow::Result<()> {
         match question {
             Question::Reads => reads::answer(&plan, &mut report)?,
             Question::Creates => creates::answer(&plan)?,
+            Question::Writes => writes::answer(&plan, &mut report)?,
+            Question::Space => space::answer(&plan, &mut report)?,
             Question::Start => start::answer(&plan, &mut report)?,
             Question::Queries => queries::answer(&plan, &mut report)?,
+            Question::Scripts => scripts::answer(&plan, &mut report)?,
         }
     }
     report.print_goals();

@@ -27,7 +27,7 @@ use tempfile::TempDir;
 
 /// The name of the database's owner; connections need no password.
 const USER: &str = "bench";
-const START_MAX: Duration = Duration::from_secs(60);
+const START_MAX: Duration = Duration::from_mins(1);
 const SETTINGS: [&str; 5] = [
     "listen_addresses=127.0.0.1",
     "unix_socket_directories=",

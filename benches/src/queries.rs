@@ -10,10 +10,10 @@
 
 mod answers;
 mod compile;
-mod documents;
+pub(crate) mod documents;
 mod memory;
-mod rows;
-mod session;
+pub(crate) mod rows;
+pub(crate) mod session;
 
 use crate::Plan;
 use crate::items::Signer;
@@ -95,9 +95,7 @@ pub(crate) fn answer(plan: &Plan, report: &mut Report) -> anyhow::Result<()> {
             memory::answer(&plan.server, &data, &documents)?;
         }
     }
-    if let [first, .., last] = sizes.as_slice() {
-        print_growth(first, last, report);
-    }
+    print_growth(&sizes, report);
     if let Some(last) = sizes.last() {
         last.add_goals(report);
     }
@@ -337,25 +335,36 @@ impl Measured {
     }
 }
 
-/// How many times the CPU of the smallest size each question takes at the largest.
-fn print_growth(first: &Size, last: &Size, report: &mut Report) {
-    let title = format!("Growth of CPU from {} to {} documents", first.count, last.count);
-    let mut table = Table::new(&title, &["query", "indexed", "PostgreSQL's index", "ours", "PostgreSQL"]);
-    for (row, large) in last.measured() {
-        let same = |other: &Row| other.name == row.name && other.indexed == row.indexed;
-        let Some((_, small)) = first.measured().find(|(other, _)| same(other)) else { continue };
+/// How many times the CPU of the smallest size each question takes at every larger one, ours and then PostgreSQL's.
+fn print_growth(sizes: &[Size], report: &mut Report) {
+    let [first, larger @ ..] = sizes else { return };
+    let Some(last) = larger.last() else { return };
+    let mut columns = vec!["query".to_owned(), "indexed".to_owned(), "PostgreSQL's index".to_owned()];
+    columns.extend(larger.iter().map(|size| format!("{}", size.count)));
+    columns.extend(larger.iter().map(|size| format!("PostgreSQL {}", size.count)));
+    let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+    let mut table = Table::new(&format!("Growth of CPU from {} documents to", first.count), &columns);
+    for (row, small) in first.measured() {
         let growth = |small: &[Turn], large: &[Turn]| of(large, cpu) / of(small, cpu);
-        let own = growth(&small.ours, &large.ours);
+        let at = |size: &Size, value: &dyn Fn(&Measured) -> Option<f64>| {
+            let same = |other: &Row| other.name == row.name && other.indexed == row.indexed;
+            let found = size.measured().find(|(other, _)| same(other));
+            found.and_then(|(_, large)| value(large)).unwrap_or(f64::NAN)
+        };
+        let own = |size: &Size| at(size, &|large| Some(growth(&small.ours, &large.ours)));
         let kind = if row.indexed { "yes" } else { "no" };
-        if large.rivals.is_empty() {
-            table.row(&[row.name, kind, "-"], &[own]);
+        let ours: Vec<f64> = larger.iter().map(own).collect();
+        if small.rivals.is_empty() {
+            table.row(&[row.name, kind, "-"], &ours);
         }
-        for (rival, (small, large)) in row.rivals.iter().zip(small.rivals.iter().zip(&large.rivals)) {
-            table.row(&[row.name, kind, rival.index], &[own, growth(small, large)]);
+        for (place, (rival, small)) in row.rivals.iter().zip(&small.rivals).enumerate() {
+            let theirs = |size: &Size| at(size, &|large| Some(growth(small, large.rivals.get(place)?)));
+            let values: Vec<f64> = ours.iter().copied().chain(larger.iter().map(theirs)).collect();
+            table.row(&[row.name, kind, rival.index], &values);
         }
         if let Some(most) = row.goals.growth_max {
             let text = format!("{}: growth of CPU from {} to {}", row.name, first.count, last.count);
-            report.goal(text, own, Bound::AtMost(most));
+            report.goal(text, own(last), Bound::AtMost(most));
         }
     }
     table.print();

@@ -106,7 +106,7 @@ pub(crate) fn fill(server: &Server, signer: &Signer, count: u64) -> anyhow::Resu
     }
     let requests = signer.creates(0..count)?;
     let load =
-        Load { requests, connections: 64, time_max: Duration::from_secs(600), repeat: false, status: 201 };
+        Load { requests, connections: 64, time_max: Duration::from_mins(10), repeat: false, status: 201 };
     let outcome = load::run(server.address, load)?;
     anyhow::ensure!(outcome.count as u64 == count, "only {} items were created", outcome.count);
     Ok(())

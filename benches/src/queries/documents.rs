@@ -7,9 +7,8 @@
 //! - The count is a multiple of [`COUNT_UNIT`].
 //! - The properties of [`NOT_INDEXED`] are not indexed by our container, nor by PostgreSQL's table.
 
-use crate::items::ITEM_BYTES;
+use crate::items::{ITEM_BYTES, Item, prose};
 use serde_json::{Value, json};
-use std::fmt::Write as _;
 
 /// What makes all answers come out even.
 pub(crate) const COUNT_UNIT: u64 = 1_000;
@@ -24,13 +23,6 @@ const LINE_COUNT: u64 = 3;
 pub(crate) struct Documents {
     pub(crate) count: u64,
     multipliers: [u64; 4],
-}
-
-/// A document that a client would send.
-pub(crate) struct Document {
-    pub(crate) id: String,
-    pub(crate) partition_key: String,
-    pub(crate) text: String,
 }
 
 impl Documents {
@@ -54,7 +46,7 @@ impl Documents {
     }
 
     /// The document of a number.
-    pub(crate) fn document(&self, number: u64) -> Document {
+    pub(crate) fn document(&self, number: u64) -> Item {
         let (id, partition_key) = (Documents::id(number), Documents::partition_key(number));
         let [first, second, third, fourth] = self.multipliers.map(|factor| number * factor % self.count);
         let mut object = json!({
@@ -71,7 +63,7 @@ impl Documents {
         });
         let missing = ITEM_BYTES - object.to_string().len();
         object["note"] = prose(number, missing).into();
-        Document { id, partition_key, text: object.to_string() }
+        Item { id, partition_key, text: object.to_string() }
     }
 
     fn line(&self, number: u64, line: u64) -> Value {
@@ -90,18 +82,6 @@ impl Documents {
             },
         })
     }
-}
-
-/// Something that looks like text and does not compress to nothing.
-fn prose(seed: u64, length: usize) -> String {
-    let mut text = String::with_capacity(length + 8);
-    let mut random = seed;
-    while text.len() < length {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let _ = write!(text, "{:x} ", random >> 40);
-    }
-    text.truncate(length);
-    text
 }
 
 fn common_divisor(left: u64, right: u64) -> u64 {

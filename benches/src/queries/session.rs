@@ -6,8 +6,9 @@ use super::answers;
 use super::documents::Documents;
 use super::rows::Variant;
 use crate::items::Signer;
-use crate::load::{self, Load};
+use crate::load;
 use crate::process::Server;
+use crate::writes::load_items;
 use anyhow::Context as _;
 use astrarium_wire::headers;
 use memchr::memmem;
@@ -18,12 +19,9 @@ use std::time::Duration;
 
 const DATABASE: &str = "bench";
 const CONTAINER: &str = "documents";
-const ANSWER_MAX: Duration = Duration::from_secs(600);
+const ANSWER_MAX: Duration = Duration::from_mins(10);
 const PAGE_COUNT_MAX: usize = 100_000;
 const READ_BYTES: usize = 1 << 16;
-/// Documents whose requests are held in memory at once while loading.
-const LOAD_UNIT: u64 = 20_000;
-const LOAD_CONNECTIONS: usize = 64;
 
 /// A connection.
 pub(crate) struct Session {
@@ -64,27 +62,9 @@ pub(crate) fn load(server: &Server, documents: &Documents) -> anyhow::Result<()>
         let answer = load::once(server.address, &request)?;
         anyhow::ensure!(load::status_of(&answer) == 201, "setup: {}", String::from_utf8_lossy(&answer));
     }
-    let mut first = 0;
-    while first < documents.count {
-        let last = documents.count.min(first + LOAD_UNIT);
-        // Signatures hold for a quarter of an hour, which a large container takes longer than.
-        let signer = Signer::new()?;
-        let requests = (first..last).map(|number| create(&signer, documents, number));
-        let requests = requests.collect::<anyhow::Result<Vec<_>>>()?;
-        let count = requests.len();
-        let time_max = ANSWER_MAX;
-        let load = Load { requests, connections: LOAD_CONNECTIONS, time_max, repeat: false, status: 201 };
-        let outcome = load::run(server.address, load)?;
-        anyhow::ensure!(outcome.count == count, "only {} documents were created", outcome.count);
-        first = last;
-    }
+    let container = format!("dbs/{DATABASE}/colls/{CONTAINER}");
+    load_items(server, &container, documents.count, |number| documents.document(number))?;
     Ok(())
-}
-
-fn create(signer: &Signer, documents: &Documents, number: u64) -> anyhow::Result<Vec<u8>> {
-    let document = documents.document(number);
-    let line = partition_key_line(&document.partition_key);
-    signer.request("POST", &documents_path(), &line, &document.text)
 }
 
 /// The request of a variant; without a query it reads the document.

@@ -1,4 +1,4 @@
-//! The value of a document: a fixed header, then the user's JSON text.
+//! The value of a document: a fixed header, a table of its members, then the user's JSON text.
 //!
 //! | bytes | content |
 //! |---|---|
@@ -10,16 +10,21 @@
 //! | 22..30 | etag stamp |
 //! | 30..38 | `_ts`, seconds |
 //! | 38..42 | the document's own `ttl`, 0 if it has none |
-//! | 42.. | the JSON text: minimal, without system properties |
+//! | 42 | how many members the table has, 0 if there is no table |
+//! | 43.. | the table (`members`), 3 bytes for each member |
+//! | then | the JSON text: minimal, without system properties |
 //!
 //! All integers are big-endian. The text is what a read sends, with the system properties spliced in before the last
 //! brace.
 
-use crate::Malformed;
+use crate::{Malformed, members};
+use astrarium_value::json::seek;
 use bytes::{BufMut as _, Bytes};
 
-/// Bytes before the text.
-pub const HEADER_LENGTH: usize = 42;
+/// Bytes before the table and the text.
+pub const HEADER_LENGTH: usize = 43;
+/// Where the header says how many members the table has.
+const MEMBER_COUNT: usize = 42;
 const FORMAT: u8 = 1;
 const FLAG_INDEX_EXCLUDED: u8 = 1;
 const FLAG_INDEX_INCLUDED: u8 = 2;
@@ -61,6 +66,7 @@ pub struct Body {
     /// The header.
     pub header: Header,
     bytes: Bytes,
+    text_start: usize,
 }
 
 impl Body {
@@ -69,7 +75,8 @@ impl Body {
         let malformed = Malformed::new("document");
         let header: &[u8; HEADER_LENGTH] =
             bytes.get(..HEADER_LENGTH).and_then(|header| header.try_into().ok()).ok_or(malformed.clone())?;
-        if header[8] != FORMAT {
+        let text_start = HEADER_LENGTH + usize::from(header[MEMBER_COUNT]) * members::ENTRY_BYTES;
+        if header[8] != FORMAT || text_start > bytes.len() {
             return Err(malformed);
         }
         let u64_at = |at: usize| u64::from_be_bytes(std::array::from_fn(|i| header[at + i]));
@@ -88,12 +95,12 @@ impl Body {
                 _ => IndexDirective::Exclude,
             },
         };
-        Ok(Body { header, bytes })
+        Ok(Body { header, bytes, text_start })
     }
 
-    /// Makes the bytes to store from text that was written after [`HEADER_LENGTH`] free bytes, so that it is not
-    /// copied again.
+    /// Makes the bytes to store from text that was written after [`HEADER_LENGTH`] free bytes.
     pub fn in_place(header: Header, mut bytes: Vec<u8>) -> Body {
+        let (member_count, table) = members::table(&bytes[HEADER_LENGTH..]);
         let mut head = &mut bytes[..HEADER_LENGTH];
         head.put_u64(header.lsn);
         head.put_u8(FORMAT);
@@ -107,7 +114,10 @@ impl Body {
         head.put_u64(header.etag);
         head.put_u64(header.timestamp);
         head.put_i32(header.ttl.unwrap_or(0));
-        Body { header, bytes: bytes.into() }
+        head.put_u8(member_count);
+        let text_start = HEADER_LENGTH + table.len();
+        bytes.splice(HEADER_LENGTH..HEADER_LENGTH, table);
+        Body { header, bytes: bytes.into(), text_start }
     }
 
     /// The same document with the place that its commit gave it.
@@ -129,6 +139,14 @@ impl Body {
 
     /// The user's JSON.
     pub fn text(&self) -> &[u8] {
-        &self.bytes[HEADER_LENGTH..]
+        &self.bytes[self.text_start..]
+    }
+
+    /// The raw value of one of the outermost members of the user's JSON.
+    pub fn member(&self, name: &str) -> Option<&[u8]> {
+        match &self.bytes[HEADER_LENGTH..self.text_start] {
+            [] => seek::member(self.text(), name),
+            table => members::find(table, self.text(), name),
+        }
     }
 }

@@ -9,6 +9,7 @@ use astrarium_partition::{
     Component, EffectiveKey, HashVersion, PartitionKey, PartitionKeyDefinition, PartitionKind,
 };
 use astrarium_value::PropertyPath;
+use astrarium_value::json::{seek, write_string};
 use proptest::prelude::*;
 
 fn definition(kind: PartitionKind, version: HashVersion, levels: usize) -> PartitionKeyDefinition {
@@ -129,6 +130,29 @@ proptest! {
     }
 
     #[test]
+    fn members_are_found_with_and_without_a_table(
+        names in prop::collection::btree_set("[a-c\"\\\\é]{0,3}", 0..12),
+        value in prop_oneof![Just("1"), Just("\"x,}\""), Just("[{\"a\":2}]"), Just("{}")],
+        padding in prop_oneof![9 => Just(0_usize), 1 => Just(70_000)],
+    ) {
+        let mut text = b"{".to_vec();
+        for name in &names {
+            write_string(name, &mut text);
+            text.extend_from_slice(format!(":{value},").as_bytes());
+        }
+        text.extend_from_slice(format!("\"padding\":\"{}\"}}", "x".repeat(padding)).as_bytes());
+        let header = Header {
+            lsn: 0, sequence: 0, number: 1, etag: 2, timestamp: 3, ttl: None, index_directive: IndexDirective::Default,
+        };
+        let body = Body::in_place(header, [&[0; HEADER_LENGTH], &text[..]].concat());
+        prop_assert_eq!(body.text(), &text[..]);
+        prop_assert_eq!(&Body::decode(body.as_bytes().clone()).unwrap(), &body);
+        for name in names.iter().map(String::as_str).chain(["padding", "absent", "", "a", "ab"]) {
+            prop_assert_eq!(body.member(name), seek::member(&text, name), "{}", name);
+        }
+    }
+
+    #[test]
     fn records_and_ranges_are_read_back(
         numbers: (u64, u64, u64),
         id in ".{0,30}",
@@ -150,7 +174,9 @@ proptest! {
 
     #[test]
     fn foreign_bytes_are_refused_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..80), text in ".{0,30}") {
-        let _ = Body::decode(bytes.clone().into());
+        if let Ok(body) = Body::decode(bytes.clone().into()) {
+            let _ = (body.text(), body.member(&text));
+        }
         let _ = Record::decode(&bytes);
         let _ = KeyRangeRow::decode_all(&bytes);
         let _ = feed::read_position(&bytes);

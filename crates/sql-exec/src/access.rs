@@ -7,7 +7,8 @@
 
 use crate::budget::IndexUse;
 use crate::page::ExecuteError;
-use astrarium_index::{Access, Candidates, Finder, Indexes, Ordered};
+use astrarium_catalog::container::Range;
+use astrarium_index::{Access, Candidates, Finder, Indexes, Ordered, Served, Wanted};
 use astrarium_sql_plan::needs::IndexOnly;
 use astrarium_store::{FeedReader, FeedScope, KeySlice};
 use std::sync::Arc;
@@ -26,7 +27,7 @@ pub struct IndexPlan {
 }
 
 /// Reading a document by its number costs about so many times what it costs in a scan.
-const BY_NUMBER_COST: u64 = 3;
+pub(crate) const BY_NUMBER_COST: u64 = 3;
 /// A scope of so few documents is read whole.
 const SMALL_SCOPE: u64 = 64;
 /// Nanoseconds to read and sort one entry, and to look at one document in order of insertion.
@@ -39,6 +40,11 @@ pub(crate) struct Found {
     pub(crate) candidates: Candidates,
 }
 
+/// What looks into the indexes of a range.
+pub(crate) fn finder(reader: &FeedReader, range: &Range) -> Finder {
+    Finder { snapshot: Arc::clone(&reader.snapshot), shard: range.shard.0 }
+}
+
 /// Finds documents of one range.
 pub(crate) struct Search<'a> {
     pub(crate) plan: &'a IndexPlan,
@@ -48,52 +54,39 @@ pub(crate) struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// The finder of a range.
-    pub(crate) fn finder(&self, range: &astrarium_catalog::container::Range) -> Finder {
-        Finder { snapshot: Arc::clone(&self.reader.snapshot), shard: range.shard.0 }
-    }
-
-    /// The access of the plan within the scope, and about how many documents the scope has.
-    async fn scoped(&self, finder: &Finder, slice: &KeySlice) -> Result<(Access, u64), ExecuteError> {
+    /// The entries of the scope, if it is not the whole range, and about how many documents it has.
+    async fn scoped(&self, finder: &Finder, slice: &KeySlice) -> Result<(Option<Served>, u64), ExecuteError> {
         let set = &self.plan.indexes.active;
         let is_one = match self.scope {
             FeedScope::All | FeedScope::Range(_) => {
-                return Ok((self.plan.access.clone(), finder.count(set.documents()).await?));
+                return Ok((None, finder.count(set.documents()).await?));
             }
             FeedScope::Partition(_) => true,
             FeedScope::Slice(_) => false,
         };
         let scope = set.partitions(slice.partitions(), is_one);
         let size = finder.estimate(&scope).await?;
-        let mut parts = vec![Access::Entries(scope)];
-        match &self.plan.access {
-            Access::All(inner) => parts.extend(inner.iter().cloned()),
-            access => parts.push(access.clone()),
-        }
-        Ok((Access::All(parts), size))
+        Ok((Some(scope), size))
     }
 
     /// The documents of a range for a query that looks at all of them, in any order; `None` if a scan is cheaper.
-    pub(crate) async fn all(
-        &self,
-        range: &astrarium_catalog::container::Range,
-    ) -> Result<Option<Found>, ExecuteError> {
-        self.find(range, |estimate, size| estimate.saturating_mul(BY_NUMBER_COST) < size).await
+    pub(crate) async fn all(&self, range: &Range) -> Result<Option<Found>, ExecuteError> {
+        self.find(range, u64::MAX, |_, estimate, size| estimate.saturating_mul(BY_NUMBER_COST) < size).await
     }
 
     /// The documents of a range for a query that gives rows in order of insertion, so many a page; `None` if reading in
     /// that order is cheaper.
     pub(crate) async fn in_order(
         &self,
-        range: &astrarium_catalog::container::Range,
+        range: &Range,
         row_count: usize,
     ) -> Result<Option<Found>, ExecuteError> {
-        let sorts = self.plan.access.needs_sorting();
-        self.find(range, |estimate, size| {
+        let row_count = row_count as u64;
+        self.find(range, row_count, |sorts, estimate, size| {
             if !sorts {
                 return estimate < size;
             }
-            let looked_at = (row_count as u64).saturating_mul(size / estimate.max(1)).min(size);
+            let looked_at = row_count.saturating_mul(size / estimate.max(1)).min(size);
             estimate.saturating_mul(ENTRY_COST) < looked_at.saturating_mul(DOCUMENT_COST)
         })
         .await
@@ -101,28 +94,41 @@ impl Search<'_> {
 
     async fn find(
         &self,
-        range: &astrarium_catalog::container::Range,
-        is_worth_it: impl FnOnce(u64, u64) -> bool,
+        range: &Range,
+        document_count: u64,
+        is_worth_it: impl FnOnce(bool, u64, u64) -> bool,
     ) -> Result<Option<Found>, ExecuteError> {
         let set = &self.plan.indexes.active;
         let never = self.index_use == IndexUse::Never;
         if never || !set.is_used() || self.plan.access == Access::Everything {
             return Ok(None);
         }
-        let finder = self.finder(range);
+        let finder = finder(self.reader, range);
         let slice = self.reader.slice(self.scope, range);
-        let (access, size) = self.scoped(&finder, &slice).await?;
-        let keyed = !matches!(self.scope, FeedScope::All | FeedScope::Range(_));
-        if self.index_use == IndexUse::ByCost {
-            if keyed && size <= SMALL_SCOPE {
-                return Ok(None);
-            }
-            let estimate = finder.rough_estimate(&self.plan.access).await?;
-            if !is_worth_it(estimate, size) {
+        let (scope, size) = self.scoped(&finder, &slice).await?;
+        if self.index_use == IndexUse::ByCost && scope.is_some() && size <= SMALL_SCOPE {
+            return Ok(None);
+        }
+        let wanted = Wanted { document_count, scope_count: size };
+        let chosen = finder.chosen(&self.plan.access, wanted).await?;
+        let sorts = chosen.needs_sorting();
+        let mut is_worth_it = Some(is_worth_it).filter(|_| self.index_use == IndexUse::ByCost);
+        // Where nothing has to be sorted, preparing tells how many documents there are, and costs no more than an estimate.
+        let cheap = !sorts && scope.as_ref().is_none_or(Served::is_terms);
+        if !cheap && let Some(is_worth_it) = is_worth_it.take() {
+            let estimate = finder.rough_estimate(&chosen).await?;
+            if !is_worth_it(sorts, estimate, size) {
                 return Ok(None);
             }
         }
-        let candidates = finder.candidates(set, &access, false).await?;
+        let access = match (scope.map(Access::Entries), chosen) {
+            (None, access) => access,
+            (Some(scope), Access::All(parts)) => Access::All(std::iter::once(scope).chain(parts).collect()),
+            (Some(scope), access) => Access::All(vec![scope, access]),
+        };
+        let candidates = finder.candidates(set, &access, false).await?.filter(|candidates| {
+            is_worth_it.is_none_or(|is_worth_it| is_worth_it(sorts, candidates.estimate, size))
+        });
         Ok(candidates.map(|candidates| Found { finder, candidates }))
     }
 }

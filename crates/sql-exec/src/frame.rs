@@ -40,14 +40,23 @@ impl Datum {
     }
 
     /// The text at a path, if this is text and the path leads to something the user wrote.
-    fn text(&self, steps: &[Step]) -> Option<Bytes> {
+    fn raw(&self, steps: &[Step]) -> Option<&[u8]> {
         match self {
             Datum::Document(_, body) => {
                 let own = matches!(steps.first(), Some(Step::Name(name)) if !name.starts_with('_'));
-                let raw = own.then(|| raw_path(body.text(), steps))??;
-                Some(body.as_bytes().slice_ref(raw))
+                own.then(|| stored_path(body, steps))?
             }
-            Datum::Text(text) => Some(text.slice_ref(raw_path(text, steps)?)),
+            Datum::Text(text) => raw_path(text, steps),
+            Datum::Empty | Datum::Value(_) => None,
+        }
+    }
+
+    /// The same, shared.
+    fn text(&self, steps: &[Step]) -> Option<Bytes> {
+        let raw = self.raw(steps)?;
+        match self {
+            Datum::Document(_, body) => Some(body.as_bytes().slice_ref(raw)),
+            Datum::Text(text) => Some(text.slice_ref(raw)),
             Datum::Empty | Datum::Value(_) => None,
         }
     }
@@ -71,7 +80,14 @@ fn document_path(container: Rid, body: &Body, steps: &[Step]) -> Value {
     {
         return rest.iter().fold(value, |value, step| step_into(&value, step));
     }
-    raw_path(body.text(), steps).map_or(Value::Undefined, seek::value)
+    stored_path(body, steps).map_or(Value::Undefined, seek::value)
+}
+
+fn stored_path<'t>(body: &'t Body, steps: &[Step]) -> Option<&'t [u8]> {
+    match steps {
+        [Step::Name(name), rest @ ..] => raw_path(body.member(name)?, rest),
+        _ => raw_path(body.text(), steps),
+    }
 }
 
 fn raw_path<'t>(text: &'t [u8], steps: &[Step]) -> Option<&'t [u8]> {
@@ -108,6 +124,11 @@ impl Frame {
 
     pub(crate) fn path(&self, slot: Slot, steps: &[Step]) -> Value {
         self.slots.borrow()[slot].path(steps)
+    }
+
+    /// Hands the text at a path to some work, if there is such text.
+    pub(crate) fn with_raw<T>(&self, slot: Slot, steps: &[Step], work: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        self.slots.borrow()[slot].raw(steps).map(work)
     }
 
     /// The elements of the array at a path, each unread; none if there is no array, or if it is no stored text.

@@ -2,29 +2,34 @@
 //!
 //! In: entries in order, from the position of the page before. Out: rows of the page.
 //! Terms of long text and of arrays and objects stand for several values (`keys::index_entry`): the documents of such a
-//! term are sorted among themselves.
+//! term are sorted among themselves. An index of one path has no entries for documents without it: they are equal in the
+//! order, before all others, and read in the order of their numbers.
 //! Invariant: the rows and their order are those that sorting everything would give.
 
-use crate::access::{IndexPlan, Search};
+use crate::access::{BY_NUMBER_COST, IndexPlan, finder};
 use crate::budget::{IndexUse, Pace};
 use crate::page::{ExecuteError, Execution, LastRow, Offer, collect_row, output};
 use crate::pipeline::Flow;
 use crate::resume::{Place, keys_fit};
 use crate::rows::Counts;
 use astrarium_catalog::container::Range;
-use astrarium_index::finder::just_after;
 use astrarium_index::{Access, Finder, Ordered};
 use astrarium_keys::body::Body;
 use astrarium_keys::index_entry::read_entry;
-use astrarium_kv::{Direction, KeyRange, ScanLimit};
+use astrarium_kv::{Direction, KeyRange, ScanLimit, just_after};
 use astrarium_sql_plan::evaluate::EvaluateError;
 use astrarium_store::{FeedReader, FeedScope};
 use astrarium_value::Value;
+use bytes::Bytes;
 
 /// Entries read first, and at most, at once.
 const STEP: (usize, usize) = (16, 512);
-/// Looking at a document by its number costs about so many times what it costs in a scan.
-const BY_NUMBER_COST: u64 = 3;
+
+/// Documents without the path are listed if there are so many times as many others, but not more than so many.
+const LISTED_FACTOR: u64 = 64;
+const LISTED_MAX: u64 = 2_000_000;
+/// Reading and sorting so many entries costs what looking at a document costs.
+const ENTRIES_PER_DOCUMENT: u128 = 75;
 
 /// The index of a row that comes after all rows of its document.
 const WHOLE_DOCUMENT: u32 = u32::MAX;
@@ -38,6 +43,39 @@ pub(crate) struct Walk<'a> {
     pub(crate) index_use: IndexUse,
 }
 
+/// What is walked.
+pub(crate) struct Route<'a> {
+    range: &'a Range,
+    /// How documents without an entry are found; none if there are none.
+    lacking: Option<Lacking>,
+}
+
+/// How documents without the path are found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lacking {
+    /// By looking at documents one after another.
+    AmongAll,
+    /// By the numbers of all documents and of those with an entry.
+    Listed,
+}
+
+/// Documents that come one after another.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Section {
+    /// Those that have an entry.
+    Entries,
+    /// Those without the path, among others that have been given or will be.
+    Lacking,
+}
+
+/// What a document gives.
+struct DocumentRows {
+    /// Its sort keys, unless only a row would tell and it has none.
+    keys: Option<Vec<Value>>,
+    /// Its rows, each with its index.
+    rows: Vec<(u32, Vec<u8>)>,
+}
+
 /// Whether the page goes on.
 #[derive(PartialEq, Eq)]
 enum Going {
@@ -46,26 +84,42 @@ enum Going {
 }
 
 impl Walk<'_> {
-    fn search(&self) -> Search<'_> {
-        Search { plan: self.plan, reader: self.reader, scope: self.scope, index_use: self.index_use }
+    fn direction(&self) -> Direction {
+        if self.ordered.backward { Direction::Backward } else { Direction::Forward }
     }
 
-    /// The one range to walk, if the index has all its documents and walking it is cheaper than sorting what the filter
+    /// What to walk, if the index has all documents that can pass and walking it is cheaper than sorting what the filter
     /// leaves. `wanted` is how many rows the page needs.
-    pub(crate) async fn choose(&self, wanted: u64) -> Result<Option<&Range>, ExecuteError> {
+    pub(crate) async fn choose(
+        &self,
+        wanted: u64,
+        after: Option<&LastRow>,
+    ) -> Result<Option<Route<'_>>, ExecuteError> {
         let ranges = self.reader.ranges(self.scope)?;
         let [range] = ranges[..] else { return Ok(None) };
         if self.index_use == IndexUse::Never {
             return Ok(None);
         }
         let set = &self.plan.indexes.active;
-        let search = self.search();
-        let finder = search.finder(range);
+        let finder = finder(self.reader, range);
+        if finder.count(set.excluded()).await? > 0 {
+            return Ok(None);
+        }
         let size = finder.count(set.documents()).await?;
-        let complete = finder.count(set.excluded()).await? == 0
-            && (self.ordered.complete || finder.count(self.ordered.family).await? == size);
-        if !complete || self.index_use == IndexUse::Always {
-            return Ok(complete.then_some(range));
+        let lacking = if self.ordered.complete {
+            0
+        } else {
+            size.saturating_sub(finder.count(self.ordered.family).await?)
+        };
+        if lacking > 0 && !self.ordered.all_types {
+            // Arrays and objects are among them.
+            return Ok(None);
+        }
+        let few = lacking.saturating_mul(LISTED_FACTOR) < size && size <= LISTED_MAX;
+        let way = if few { Lacking::Listed } else { Lacking::AmongAll };
+        let route = Route { range, lacking: (lacking > 0).then_some(way) };
+        if self.index_use == IndexUse::Always {
+            return Ok(Some(route));
         }
         let keyed = matches!(self.scope, FeedScope::Partition(_) | FeedScope::Slice(_));
         let mut matching = size;
@@ -80,28 +134,100 @@ impl Walk<'_> {
             matching = matching.min(finder.rough_estimate(&self.plan.access).await?);
             matching.saturating_mul(BY_NUMBER_COST)
         };
-        let walked = u128::from(wanted) * u128::from(size) / u128::from(matching.max(1));
+        let entries = finder.estimate_range(self.ordered.family, &self.ordered.within).await?;
+        let extent = Extent { size, entries, lacking, way };
+        let walked = extent.walked(self.ordered.backward, wanted, matching, is_lacking(after));
         let cheaper = walked * u128::from(BY_NUMBER_COST) <= u128::from(sorting_cost.max(1_000));
-        Ok((cheaper && matching > 0).then_some(range))
+        Ok((cheaper && matching > 0).then_some(route))
     }
 
     /// The entries to walk from a position on. Where the position's term is shortened, all of its documents.
     fn entries(&self, finder: &Finder, after: Option<&LastRow>) -> KeyRange {
         let prefix = self.ordered.family.prefix(finder.shard);
-        let mut entries = KeyRange::prefix(&prefix);
+        let mut entries = finder.keys(self.ordered.family, &self.ordered.within);
         let Some((keys, (number, index))) = after else { return entries };
         // A document that was looked at to its end does not come again, so every page gets further.
         let is_over = *index == WHOLE_DOCUMENT;
         let terms = [&prefix[..], &self.ordered.terms(keys)].concat();
         let shortened = self.ordered.shortened_length(&terms[prefix.len()..]);
         let at = [&terms[..], &number.to_be_bytes()].concat();
-        match (self.ordered.backward, shortened.map(|length| &terms[..prefix.len() + length])) {
-            (false, None) => entries.start = if is_over { just_after(&at) } else { at.into() },
-            (false, Some(group)) => entries.start = group.to_vec().into(),
-            (true, None) => entries.end = if is_over { at.into() } else { just_after(&at) },
-            (true, Some(group)) => entries.end = KeyRange::prefix(group).end,
+        let bound: Bytes =
+            match (self.ordered.backward, shortened.map(|length| &terms[..prefix.len() + length])) {
+                (false, None) => {
+                    if is_over {
+                        just_after(&at)
+                    } else {
+                        at.into()
+                    }
+                }
+                (false, Some(group)) => group.to_vec().into(),
+                (true, None) => {
+                    if is_over {
+                        at.into()
+                    } else {
+                        just_after(&at)
+                    }
+                }
+                (true, Some(group)) => KeyRange::prefix(group).end,
+            };
+        if self.ordered.backward {
+            entries.end = entries.end.min(bound);
+        } else {
+            entries.start = entries.start.max(bound);
         }
         entries
+    }
+}
+
+/// Whether a position is among the documents without the path; none if there is no position.
+fn is_lacking(after: Option<&LastRow>) -> Option<bool> {
+    after.map(|(keys, _)| matches!(keys[..], [Value::Undefined]))
+}
+
+/// Up to so many numbers of a sorted list from one on, upwards or downwards.
+fn numbers_from(listed: &[u64], first: u64, direction: Direction, count_max: usize) -> Vec<u64> {
+    match direction {
+        Direction::Forward => {
+            let start = listed.partition_point(|number| *number < first);
+            listed[start..].iter().take(count_max).copied().collect()
+        }
+        Direction::Backward => {
+            let end = listed.partition_point(|number| *number <= first);
+            listed[..end].iter().rev().take(count_max).copied().collect()
+        }
+    }
+}
+
+/// How many documents a walk has.
+struct Extent {
+    /// Documents of the range.
+    size: u64,
+    /// Entries to walk.
+    entries: u64,
+    /// Documents without an entry.
+    lacking: u64,
+    /// How they are found.
+    way: Lacking,
+}
+
+impl Extent {
+    /// About how many documents are looked at to find so many rows, where so many documents give one.
+    fn walked(&self, backward: bool, wanted: u64, matching: u64, is_lacking: Option<bool>) -> u128 {
+        let (entries, lacking) = (u128::from(self.entries), u128::from(self.lacking));
+        let needed = u128::from(wanted) * (entries + lacking) / u128::from(matching.max(1));
+        let size = u128::from(self.size);
+        let found = |count: u128| match self.way {
+            Lacking::AmongAll => count * size / lacking.max(1),
+            Lacking::Listed => (size + entries) / ENTRIES_PER_DOCUMENT + count,
+        };
+        match (backward, is_lacking) {
+            (false, Some(false)) => needed,
+            (false, _) if needed <= lacking => found(needed),
+            (false, _) => found(lacking) + needed - lacking,
+            (true, Some(true)) => found(needed.min(lacking)),
+            (true, _) if needed <= entries => needed,
+            (true, _) => entries + found((needed - entries).min(lacking)),
+        }
     }
 }
 
@@ -110,17 +236,45 @@ impl Execution<'_> {
     pub(crate) async fn in_index_order(
         &mut self,
         walk: &Walk<'_>,
-        range: &Range,
+        route: Route<'_>,
         after: Option<LastRow>,
     ) -> Result<(), ExecuteError> {
-        let search = walk.search();
-        let finder = search.finder(range);
-        let mut entries = walk.entries(&finder, after.as_ref());
-        let direction = if walk.ordered.backward { Direction::Backward } else { Direction::Forward };
-        let mut step = STEP.0;
+        let Route { range, lacking } = route;
+        let after = after.as_ref();
         let mut last = None;
+        let Some(way) = lacking else {
+            return self.give_entries(walk, range, after, &mut last).await.map(drop);
+        };
+        // Where a page goes on in the second section, the first is behind it.
+        match (walk.ordered.backward, is_lacking(after)) {
+            (false, Some(false)) => self.give_entries(walk, range, after, &mut last).await?,
+            (true, Some(true)) => self.give_lacking(walk, (range, way), after, &mut last).await?,
+            (false, _) => match self.give_lacking(walk, (range, way), after, &mut last).await? {
+                Going::On => self.give_entries(walk, range, None, &mut last).await?,
+                Going::Over => Going::Over,
+            },
+            (true, _) => match self.give_entries(walk, range, after, &mut last).await? {
+                Going::On => self.give_lacking(walk, (range, way), None, &mut last).await?,
+                Going::Over => Going::Over,
+            },
+        };
+        Ok(())
+    }
+
+    /// Gives the rows of documents that have entries, in their order.
+    async fn give_entries(
+        &mut self,
+        walk: &Walk<'_>,
+        range: &Range,
+        after: Option<&LastRow>,
+        last: &mut Option<Place>,
+    ) -> Result<Going, ExecuteError> {
+        let finder = finder(walk.reader, range);
+        let mut entries = walk.entries(&finder, after);
+        let direction = walk.direction();
+        let mut step = STEP.0;
         let mut pace = Pace::default();
-        loop {
+        while entries.start < entries.end {
             let limit = ScanLimit { entry_count_max: step, byte_count_max: usize::MAX };
             let batch = finder.snapshot.scan_keys(&entries, direction, limit).await;
             let batch = batch.map_err(astrarium_index::finder::Error::from)?;
@@ -138,16 +292,14 @@ impl Execution<'_> {
                 numbers.push(number);
             }
             let bodies = walk.reader.by_numbers(range, walk.scope, &numbers).await?;
-            if self.give_documents(walk, bodies, after.as_ref(), &mut last)? == Going::Over {
-                return Ok(());
+            if self.give_documents(walk, bodies, Section::Entries, after, last)? == Going::Over {
+                return Ok(Going::Over);
             }
             match shortened {
                 Some(term) => {
                     let group = KeyRange::prefix(&term);
-                    if self.give_group(walk, &finder, range, &group, after.as_ref(), &mut last).await?
-                        == Going::Over
-                    {
-                        return Ok(());
+                    if self.give_group(walk, &finder, range, &group, after, last).await? == Going::Over {
+                        return Ok(Going::Over);
                     }
                     match direction {
                         Direction::Forward => entries.start = group.end,
@@ -157,12 +309,79 @@ impl Execution<'_> {
                 None if batch.more => match (batch.keys.last(), direction) {
                     (Some(key), Direction::Forward) => entries.start = just_after(key),
                     (Some(key), Direction::Backward) => entries.end = key.to_vec().into(),
-                    (None, _) => return Ok(()),
+                    (None, _) => return Ok(Going::On),
                 },
-                None => return Ok(()),
+                None => return Ok(Going::On),
             }
             pace.step(numbers.len() as u64, 0).await;
         }
+        Ok(Going::On)
+    }
+
+    /// Gives the rows of documents without the path.
+    async fn give_lacking(
+        &mut self,
+        walk: &Walk<'_>,
+        (range, way): (&Range, Lacking),
+        after: Option<&LastRow>,
+        last: &mut Option<Place>,
+    ) -> Result<Going, ExecuteError> {
+        let direction = walk.direction();
+        let beyond = |number: u64| match direction {
+            Direction::Forward => number.checked_add(1),
+            Direction::Backward => number.checked_sub(1),
+        };
+        let mut first = match (after, direction) {
+            (Some((_, (number, WHOLE_DOCUMENT))), _) => beyond(*number),
+            (Some((_, (number, _))), _) => Some(*number),
+            (None, Direction::Forward) => Some(0),
+            (None, Direction::Backward) => Some(u64::MAX),
+        };
+        let listed = match way {
+            Lacking::AmongAll => None,
+            Lacking::Listed => Some(self.list_lacking(walk, range).await?),
+        };
+        let mut step = STEP.0;
+        let mut pace = Pace::default();
+        while let Some(from) = first {
+            let numbers = match &listed {
+                Some(listed) => numbers_from(listed, from, direction, step),
+                None => walk.reader.numbers(range, from, direction, step).await?,
+            };
+            let Some(furthest) = numbers.last().copied() else { break };
+            let bodies = walk.reader.by_numbers(range, walk.scope, &numbers).await?;
+            if self.give_documents(walk, bodies, Section::Lacking, after, last)? == Going::Over {
+                return Ok(Going::Over);
+            }
+            if self.job.gauge.page_is_over() {
+                self.stop_at(Place::Key(Some(vec![Value::Undefined]), furthest, WHOLE_DOCUMENT));
+                return Ok(Going::Over);
+            }
+            first = beyond(furthest);
+            step = (step * 4).min(STEP.1);
+            pace.step(numbers.len() as u64, 0).await;
+        }
+        Ok(Going::On)
+    }
+
+    /// The numbers of documents without an entry.
+    async fn list_lacking(&mut self, walk: &Walk<'_>, range: &Range) -> Result<Vec<u64>, ExecuteError> {
+        let finder = finder(walk.reader, range);
+        let set = &walk.plan.indexes.active;
+        let mut lists = Vec::new();
+        for family in [set.documents(), walk.ordered.family] {
+            let (numbers, entries) = finder.numbers(family).await?;
+            self.count(Counts { entries, ..Counts::default() });
+            lists.push(numbers);
+        }
+        let with = lists.pop().unwrap_or_default();
+        let mut all = lists.pop().unwrap_or_default();
+        let mut with = with.into_iter().peekable();
+        all.retain(|number| {
+            while with.next_if(|other| other < number).is_some() {}
+            with.peek() != Some(number)
+        });
+        Ok(all)
     }
 
     /// Gives the rows of documents that are in order already.
@@ -170,11 +389,10 @@ impl Execution<'_> {
         &mut self,
         walk: &Walk<'_>,
         bodies: Vec<Body>,
+        section: Section,
         after: Option<&LastRow>,
         last: &mut Option<Place>,
     ) -> Result<Going, ExecuteError> {
-        let plan = self.plan;
-        let keys = plan.order_keys();
         let container = walk.reader.container.rid();
         let mut examined: Option<(Vec<Value>, u64)> = None;
         for body in bodies {
@@ -182,29 +400,11 @@ impl Execution<'_> {
             self.count(Counts { documents: 1, bytes: body.text().len() as u64, entries: 0 });
             self.job.bind(&self.frame, crate::frame::Datum::Document(container, body));
             let given = after.filter(|(_, place)| place.0 == number).map(|(_, place)| place.1);
-            let is_given = |index: u32| given.is_some_and(|given| index <= given);
-            let mut rows = Vec::new();
-            let mut sort_keys = Vec::new();
-            self.with_machine(|machine| {
-                machine.budget.step()?;
-                for key in keys {
-                    sort_keys.push(machine.evaluate(&key.key)?);
-                }
-                let mut index = 0;
-                machine.visit(plan, &mut || {
-                    if !is_given(index)
-                        && let Some(json) = output(&plan.projection, &machine.row())?
-                    {
-                        rows.push((index, json));
-                    }
-                    index += 1;
-                    Ok(Flow::Continue(()))
-                })
-            })?;
+            let DocumentRows { keys, rows } = self.document_rows(section, given)?;
             for (index, json) in rows {
                 match self.offer(json) {
                     Offer::Taken => {
-                        let keys = keys_fit(&sort_keys).then(|| sort_keys.clone());
+                        let keys = keys.clone().filter(|keys| keys_fit(keys));
                         *last = Some(Place::Key(keys, number, index));
                     }
                     Offer::Full => {
@@ -219,9 +419,10 @@ impl Execution<'_> {
             if self.is_done() {
                 return Ok(Going::Over);
             }
-            examined = Some((sort_keys, number));
+            examined = keys.map(|keys| (keys, number));
         }
         if let Some((keys, number)) = examined
+            && section == Section::Entries
             && self.job.gauge.page_is_over()
             && keys_fit(&keys)
         {
@@ -229,6 +430,46 @@ impl Execution<'_> {
             return Ok(Going::Over);
         }
         Ok(Going::On)
+    }
+
+    /// The rows of the document at hand that belong to a section, without those up to the one that was given.
+    fn document_rows(&mut self, section: Section, given: Option<u32>) -> Result<DocumentRows, EvaluateError> {
+        let plan = self.plan;
+        let order = plan.order_keys();
+        // The keys of other sources are known only where these are bound.
+        let mut read = Vec::new();
+        for key in order {
+            key.key.slots(&mut read);
+        }
+        let are_of_documents =
+            plan.sources.first().is_some_and(|source| read.iter().all(|slot| *slot == source.slot));
+        let belongs = |keys: &Vec<Value>| section == Section::Entries || keys.iter().all(Value::is_undefined);
+        let (mut keys, mut rows) = (None, Vec::new());
+        self.with_machine(|machine| {
+            machine.budget.step()?;
+            let evaluate = || -> Result<Vec<Value>, EvaluateError> {
+                order.iter().map(|key| machine.evaluate(&key.key)).collect()
+            };
+            if are_of_documents && !belongs(keys.insert(evaluate()?)) {
+                return Ok(());
+            }
+            let mut index = 0;
+            machine.visit(plan, &mut || {
+                let keys = match &mut keys {
+                    Some(keys) => keys,
+                    none => none.insert(evaluate()?),
+                };
+                if belongs(keys)
+                    && given.is_none_or(|given| index > given)
+                    && let Some(json) = output(&plan.projection, &machine.row())?
+                {
+                    rows.push((index, json));
+                }
+                index += 1;
+                Ok(Flow::Continue(()))
+            })
+        })?;
+        Ok(DocumentRows { keys, rows })
     }
 
     /// Sorts the documents of a shortened term, and gives their rows.

@@ -5,15 +5,15 @@
 //! differently.
 //! Invariant: the answer is the one that reading all documents gives.
 
-use crate::access::{IndexPlan, Search};
-use crate::budget::{IndexUse, Pace};
+use crate::access::{IndexPlan, finder};
+use crate::budget::Pace;
 use crate::operators::groups::{FinishedGroup, RowPlace};
 use crate::page::ExecuteError;
 use crate::rows::Counts;
-use astrarium_index::finder::{Error as IndexError, just_after};
-use astrarium_index::{Access, Finder, OrderPath, Path, PathStep, TermRange};
+use astrarium_index::finder::Error as IndexError;
+use astrarium_index::{Access, Finder, Need, OrderPath, Path, PathStep, TermRange, Wanted};
 use astrarium_keys::index_entry::{Family, is_shortened_term, read_entry, read_term, tag};
-use astrarium_kv::{Direction, KeyRange, ScanLimit};
+use astrarium_kv::{Direction, KeyRange, ScanLimit, just_after};
 use astrarium_sql_functions::aggregates::AggregateFunction;
 use astrarium_sql_plan::Expr;
 use astrarium_sql_plan::needs::IndexOnly;
@@ -92,9 +92,7 @@ impl Asking<'_> {
     }
 
     fn finders(&self) -> Result<Vec<Finder>, ExecuteError> {
-        let search =
-            Search { plan: self.plan, reader: self.reader, scope: self.scope, index_use: IndexUse::Always };
-        Ok(self.reader.ranges(self.scope)?.into_iter().map(|range| search.finder(range)).collect())
+        Ok(self.reader.ranges(self.scope)?.into_iter().map(|range| finder(self.reader, range)).collect())
     }
 
     fn is_keyed(&self) -> bool {
@@ -105,14 +103,8 @@ impl Asking<'_> {
         let set = &self.plan.indexes.active;
         let mut sum = 0;
         for range in self.reader.ranges(self.scope)? {
-            let search = Search {
-                plan: self.plan,
-                reader: self.reader,
-                scope: self.scope,
-                index_use: IndexUse::Always,
-            };
-            let finder = search.finder(range);
-            let mut access = self.plan.access.clone();
+            let finder = finder(self.reader, range);
+            let mut access = finder.chosen(&self.plan.access, Wanted::default()).await?;
             if self.is_keyed() {
                 let is_one = matches!(self.scope, FeedScope::Partition(_));
                 let slice = self.reader.slice(self.scope, range);
@@ -151,7 +143,7 @@ impl Asking<'_> {
         family: Family,
         terms: &TermRange,
     ) -> Result<u64, ExecuteError> {
-        if terms.start[..] <= [tag::NULL][..] && terms.end[..] >= [tag::END][..] {
+        if *terms == TermRange::everything() {
             return Ok(finder.count(family).await?);
         }
         let mut rest = finder.keys(family, terms);
@@ -175,7 +167,8 @@ impl Asking<'_> {
     /// access to that family or none.
     fn family(&self, path: &Path) -> Option<(Family, Vec<TermRange>)> {
         let order = OrderPath { path: path.clone(), descending: false };
-        let ordered = self.plan.indexes.active.order(&[order]).filter(|ordered| ordered.all_types)?;
+        let ordered =
+            self.plan.indexes.active.order(&[order], &Need::Anything).filter(|ordered| ordered.all_types)?;
         let everything = TermRange { start: vec![tag::NULL], end: vec![tag::END], is_point: false };
         match &self.plan.access {
             Access::Everything => Some((ordered.family, vec![everything])),

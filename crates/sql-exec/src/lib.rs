@@ -1,8 +1,9 @@
 //! Runs plans: documents in, rows out, page by page.
 //!
-//! [`run`] takes a plan, documents from a container or a list of values, and a position, and gives a [`Page`]: rows as
-//! JSON, and where to go on. Queries that can stream do; aggregates, groups, sorted and distinct rows look at everything
-//! first, within a memory budget, and give the page's part of it.
+//! [`run`] takes a plan, an [`Input`] (documents of a container with what its indexes could do, or values at hand) and a
+//! position, and gives a [`Page`]: rows as JSON, and where to go on. Rows in order of insertion or of an index come as they
+//! are found; what an index tells alone is not read from documents; aggregates, groups, other orders and distinct rows look
+//! at everything first, on all cores and within a memory budget, and give the page's part of it.
 //! Invariants
 //! - The same rows in the same order for any page size, as long as the data stays the same.
 //! - A position is a place (a document's number, a sort key), never a count, except for ranked results.
@@ -11,6 +12,7 @@
 //! Not here: planning (`sql-plan`), the text of continuation tokens (`gateway`), HTTP.
 
 mod access;
+mod ahead;
 mod budget;
 mod frame;
 mod in_order;

@@ -187,9 +187,7 @@ impl Execution<'_> {
         let mut pace = Pace::default();
         loop {
             let batch = reader.next().await?;
-            self.page.documents = reader.counts.documents;
-            self.page.document_bytes = reader.counts.bytes;
-            self.page.index_entries = reader.counts.entries;
+            self.page.index_entries = reader.entries;
             let Some(batch) = batch else { return Ok(()) };
             let batch_count = batch.len() as u64;
             for document in batch {
@@ -207,6 +205,10 @@ impl Execution<'_> {
                     // The document whose rows were given in part is gone.
                     start.clear();
                 }
+                // What was read ahead and is left to the next page is that one's to count.
+                if let Datum::Document(_, body) = &document.datum {
+                    self.count(Counts { documents: 1, bytes: body.text().len() as u64, entries: 0 });
+                }
                 let stopped = self.stream_document(document, start)?;
                 if let Some(index) = stopped {
                     let place = after.as_ref().and_then(just_before).or(before);
@@ -219,8 +221,8 @@ impl Execution<'_> {
                 before = after;
             }
             if self.page.rows.len() >= self.budget.limits().row_count_max {
-                let since = *examined_when_full.get_or_insert(reader.counts.documents);
-                if reader.counts.documents - since > LOOKAHEAD_DOCUMENTS_MAX {
+                let since = *examined_when_full.get_or_insert(self.page.documents);
+                if self.page.documents - since > LOOKAHEAD_DOCUMENTS_MAX {
                     self.stop_at(Place::Stream(before, Vec::new()));
                     return Ok(());
                 }
@@ -292,11 +294,11 @@ impl Execution<'_> {
             (input, ordered, self.plan.distinct)
         {
             let walk = Walk { reader, scope, plan, ordered, index_use: self.budget.limits().index_use };
-            if let Some(range) = walk.choose(self.wanted()).await? {
+            if let Some(route) = walk.choose(self.wanted(), after.as_ref()).await? {
                 self.page.in_index_order = true;
                 self.page.incremental = true;
                 self.page.reverse_ties = ordered.backward;
-                return self.in_index_order(&walk, range, after).await;
+                return self.in_index_order(&walk, route, after).await;
             }
         }
         let first_descends = keys.first().is_some_and(|key| key.descending);

@@ -7,7 +7,7 @@ use crate::page::ExecuteError;
 use astrarium_catalog::container::Range;
 use astrarium_keys::Rid;
 use astrarium_keys::body::Body;
-use astrarium_store::{Documents, FeedPosition, FeedReader, FeedScope, KeySlice, PageLimit};
+use astrarium_store::{FeedPosition, FeedReader, FeedScope, KeySlice, PageLimit};
 use astrarium_value::Value;
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -45,7 +45,8 @@ pub(crate) struct Reader<'a> {
     at_end: bool,
     /// What an index finds in the range with this id.
     found: Option<(u32, Option<Found>)>,
-    pub(crate) counts: Counts,
+    /// Entries of indexes that were read.
+    pub(crate) entries: u64,
 }
 
 /// What was read.
@@ -70,16 +71,7 @@ impl<'a> Reader<'a> {
     pub(crate) fn new(input: &'a Input, limits: &Limits, position: Option<FeedPosition>) -> Reader<'a> {
         let (row_count, index_use) = (limits.row_count_max, limits.index_use);
         let step = row_count.saturating_add(1).min(STEP.count_max);
-        Reader {
-            input,
-            row_count,
-            step,
-            index_use,
-            position,
-            at_end: false,
-            found: None,
-            counts: Counts::default(),
-        }
+        Reader { input, row_count, step, index_use, position, at_end: false, found: None, entries: 0 }
     }
 
     /// Where the next step starts, if there is one.
@@ -108,19 +100,9 @@ impl<'a> Reader<'a> {
                 let page = reader.page(scope, position, limit).await?;
                 self.at_end = page.resume.is_none();
                 self.position = page.resume;
-                Ok(Some(self.incoming(reader, page.documents)))
+                Ok(Some(incoming(reader, page.documents)))
             }
         }
-    }
-
-    fn incoming(&mut self, reader: &FeedReader, documents: Vec<(FeedPosition, Body)>) -> Vec<Incoming> {
-        let container = reader.container.rid();
-        let incoming = documents.into_iter().map(|(after, body)| {
-            self.counts.documents += 1;
-            self.counts.bytes += body.text().len() as u64;
-            Incoming { datum: Datum::Document(container, body), after: Some(after) }
-        });
-        incoming.collect()
     }
 
     /// The next documents that an index finds; none if it is not used here.
@@ -155,7 +137,7 @@ impl<'a> Reader<'a> {
             .candidates
             .numbers(&found.finder, first, STEP.count_max.min(self.row_count.saturating_add(1)))
             .await?;
-        self.counts.entries += found.candidates.entries - read_before;
+        self.entries += found.candidates.entries - read_before;
         let at = |number: u64| {
             if keyed {
                 FeedPosition::Within { range_id: id, number }
@@ -178,8 +160,14 @@ impl<'a> Reader<'a> {
         self.at_end = self.position.is_none();
         let bodies = reader.by_numbers(range, scope, &numbers).await?;
         let documents = bodies.into_iter().map(|body| (at(body.header.number), body)).collect();
-        Ok(Some(self.incoming(reader, documents)))
+        Ok(Some(incoming(reader, documents)))
     }
+}
+
+fn incoming(reader: &FeedReader, documents: Vec<(FeedPosition, Body)>) -> Vec<Incoming> {
+    let container = reader.container.rid();
+    let incoming = |(after, body)| Incoming { datum: Datum::Document(container, body), after: Some(after) };
+    documents.into_iter().map(incoming).collect()
 }
 
 /// Values are numbered from 1 in their order.
@@ -242,22 +230,24 @@ impl Cursor {
         Ok((Cursor { reader: reader.clone(), scope: scope.clone(), pieces }, entries))
     }
 
-    /// The next documents; none at the end.
-    pub(crate) async fn next(&mut self) -> Result<Option<Batch>, ExecuteError> {
-        let container = self.reader.container.rid();
+    /// The container of the documents.
+    pub(crate) fn container(&self) -> Rid {
+        self.reader.container.rid()
+    }
+
+    /// The next documents; `None` at the end.
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<Body>>, ExecuteError> {
         while let Some(piece) = self.pieces.front_mut() {
             match piece {
                 Piece::Slice(slice) => {
-                    if let Some(documents) = self.reader.next_of(slice).await? {
-                        return Ok(Some(Batch { container, documents }));
+                    if let Some(bodies) = self.reader.next_of(slice).await? {
+                        return Ok(Some(bodies));
                     }
                 }
                 Piece::Numbers(range, numbers) if !numbers.is_empty() => {
                     let rest = numbers.split_off(numbers.len().min(NUMBERS_STEP));
                     let step = std::mem::replace(numbers, rest);
-                    let bodies = self.reader.by_numbers(range, &self.scope, &step).await?;
-                    let documents = Documents::of(bodies, self.reader.expiry);
-                    return Ok(Some(Batch { container, documents }));
+                    return Ok(Some(self.reader.by_numbers(range, &self.scope, &step).await?));
                 }
                 Piece::Numbers(..) => {}
             }
@@ -287,23 +277,5 @@ impl Cursor {
             pieces: VecDeque::from([piece]),
         };
         Ok(parts.into_iter().map(cursor).collect())
-    }
-}
-
-/// Stored documents on their way into a query, with their numbers.
-pub(crate) struct Batch {
-    container: Rid,
-    documents: Documents,
-}
-
-impl Batch {
-    /// The documents, each with its place in order of insertion.
-    pub(crate) fn documents(self) -> impl Iterator<Item = Result<(Datum, u64), ExecuteError>> {
-        let container = self.container;
-        self.documents.visible().map(move |body| {
-            let body = body.map_err(|error| ExecuteError::Feed(error.into()))?;
-            let number = body.header.number;
-            Ok((Datum::Document(container, body), number))
-        })
     }
 }

@@ -8,11 +8,14 @@
 //!   result, sums included, on any machine.
 //! - Between two steps a task gives way to others: a long query holds up nobody.
 
+use crate::ahead::Ahead;
 use crate::budget::{Budget, Gauge, IndexUse, Pace};
 use crate::frame::{Datum, Frame};
 use crate::page::{ExecuteError, Runtime};
 use crate::pipeline::Machine;
-use crate::rows::{Batch, Counts, Cursor, Input};
+use crate::rows::{Counts, Cursor, Input};
+use astrarium_keys::Rid;
+use astrarium_keys::body::Body;
 use astrarium_sql_functions::Context;
 use astrarium_sql_plan::evaluate::EvaluateError;
 use astrarium_sql_plan::plan::QueryPlan;
@@ -103,13 +106,13 @@ impl Job {
         let mut worker = Worker::new(self.clone());
         let (reader, (scope, index)) = match input {
             Input::Nothing => {
-                worker.take([Ok((Datum::Empty, 0))], &mut sink)?;
+                worker.take([(Datum::Empty, 0)], &mut sink)?;
                 return Ok((sink, Counts::default()));
             }
             Input::Values(values) => {
-                let values =
-                    values.iter().zip(1..).map(|(value, number)| Ok((Datum::Value(value.clone()), number)));
-                worker.take(values, &mut sink)?;
+                let values = values.iter().zip(1..);
+                worker
+                    .take(values.map(|(value, number)| (Datum::Value(value.clone()), number)), &mut sink)?;
                 return Ok((sink, Counts::default()));
             }
             Input::Container(reader, scope, index) => (reader, (scope, index)),
@@ -118,10 +121,10 @@ impl Job {
         worker.counts.entries = entries;
         let mut pace = Pace::default();
         while worker.counts.documents < self.gauge.limits.alone_documents_max {
-            let Some(batch) = cursor.next().await? else { return Ok((sink, worker.counts)) };
-            let before = worker.counts.documents;
-            worker.take_batch(batch, &mut sink)?;
-            pace.step(worker.counts.documents - before, 0).await;
+            let Some(bodies) = cursor.next().await? else { return Ok((sink, worker.counts)) };
+            let count = bodies.len() as u64;
+            worker.take_documents(cursor.container(), bodies, &mut sink)?;
+            pace.step(count, 0).await;
         }
         let parts = cursor.divide(PART_COUNT).await?;
         self.in_parallel(parts, Merged { sink, worker, next: 0, waiting: BTreeMap::new() }).await
@@ -188,43 +191,51 @@ struct Worker {
     job: Job,
     frame: Frame,
     budget: Budget,
+    ahead: Ahead,
     counts: Counts,
 }
 
 impl Worker {
     fn new(job: Job) -> Worker {
-        let (frame, budget) = (job.frame(), job.budget());
-        Worker { job, frame, budget, counts: Counts::default() }
+        let (frame, budget, ahead) = (job.frame(), job.budget(), Ahead::new(&job.plan));
+        Worker { job, frame, budget, ahead, counts: Counts::default() }
     }
 
     async fn take_all<S: Sink>(&mut self, mut cursor: Cursor, mut sink: S) -> Result<S, ExecuteError> {
         let mut pace = Pace::default();
-        while let Some(batch) = cursor.next().await? {
-            let before = self.counts.documents;
-            self.take_batch(batch, &mut sink)?;
-            pace.step(self.counts.documents - before, 0).await;
+        while let Some(bodies) = cursor.next().await? {
+            let count = bodies.len() as u64;
+            self.take_documents(cursor.container(), bodies, &mut sink)?;
+            pace.step(count, 0).await;
         }
         sink.settle(&self.budget)?;
         Ok(sink)
     }
 
-    fn take_batch(&mut self, batch: Batch, sink: &mut impl Sink) -> Result<(), ExecuteError> {
-        self.take(batch.documents(), sink)
+    fn take_documents(
+        &mut self,
+        container: Rid,
+        bodies: Vec<Body>,
+        sink: &mut impl Sink,
+    ) -> Result<(), EvaluateError> {
+        self.ahead.fetch(&bodies);
+        self.counts.documents += bodies.len() as u64;
+        self.counts.bytes += bodies.iter().map(|body| body.text().len() as u64).sum::<u64>();
+        let documents = bodies.into_iter().map(|body| {
+            let number = body.header.number;
+            (Datum::Document(container, body), number)
+        });
+        self.take(documents, sink)
     }
 
     fn take(
         &mut self,
-        documents: impl IntoIterator<Item = Result<(Datum, u64), ExecuteError>>,
+        documents: impl IntoIterator<Item = (Datum, u64)>,
         sink: &mut impl Sink,
-    ) -> Result<(), ExecuteError> {
-        let (job, counts) = (&self.job, &mut self.counts);
+    ) -> Result<(), EvaluateError> {
+        let job = &self.job;
         job.with_machine(&self.frame, &self.budget, |machine| {
-            for document in documents {
-                let (datum, number) = document?;
-                if let Datum::Document(_, body) = &datum {
-                    counts.documents += 1;
-                    counts.bytes += body.text().len() as u64;
-                }
+            for (datum, number) in documents {
                 job.bind(machine.frame, datum);
                 machine.budget.step()?;
                 sink.take(machine, &job.plan, number)?;

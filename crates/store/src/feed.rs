@@ -10,7 +10,7 @@ use crate::{Error, Expiry};
 use astrarium_catalog::container::Range;
 use astrarium_keys::body::Body;
 use astrarium_keys::{document, number};
-use astrarium_kv::{Direction, KeyRange, ScanLimit, Snapshot, Space};
+use astrarium_kv::{Direction, KeyRange, ScanLimit, Snapshot, Space, just_after};
 use astrarium_partition::{EffectiveRange, PartitionKey};
 use bytes::Bytes;
 
@@ -132,14 +132,6 @@ pub(crate) async fn by_key(
         }
     }
     Ok(page.finished())
-}
-
-/// The smallest key greater than this one.
-pub(crate) fn just_after(key: &[u8]) -> Bytes {
-    let mut next = Vec::with_capacity(key.len() + 1);
-    next.extend_from_slice(key);
-    next.push(0);
-    next.into()
 }
 
 struct PageBuilder<P> {

@@ -205,7 +205,7 @@ impl Step<'_> {
         }
         let range = KeyRange {
             start: number::number_key(self.shard, self.mark.built + 1),
-            end: crate::feed::just_after(&number::number_key(self.shard, last)),
+            end: astrarium_kv::just_after(&number::number_key(self.shard, last)),
         };
         let limit = ScanLimit { entry_count_max: count_max, byte_count_max: usize::MAX };
         Ok(snapshot.scan(Space::Log, &range, Direction::Forward, limit).await?)

@@ -5,29 +5,22 @@
 //! - The slices of a scope, and the parts that a slice is divided into, hold each document once.
 //! - Where a slice is divided depends on its first and last key only, so the same data gives the same parts.
 
-use crate::feed::{Scope, just_after};
+use crate::Error;
+use crate::feed::Scope;
 use crate::scoped::{FeedError, FeedReader, FeedScope};
-use crate::{Error, Expiry};
 use astrarium_catalog::container::Range;
 use astrarium_keys::body::Body;
 use astrarium_keys::document;
-use astrarium_kv::{Direction, KeyRange, ScanLimit, Space};
+use astrarium_kv::{Direction, KeyRange, ScanLimit, Space, just_after};
 use bytes::Bytes;
 
 /// Documents read from the engine at once.
-const STEP: ScanLimit = ScanLimit { entry_count_max: 256, byte_count_max: 1 << 20 };
+const STEP: ScanLimit = ScanLimit { entry_count_max: 1_024, byte_count_max: 1 << 20 };
 
 /// Documents of one range between two keys, those that were not read yet.
 #[derive(Debug, Clone)]
 pub struct KeySlice {
     keys: KeyRange,
-}
-
-/// Documents read at once.
-#[derive(Debug)]
-pub struct Documents {
-    entries: Vec<(Bytes, Bytes)>,
-    expiry: Expiry,
 }
 
 impl KeySlice {
@@ -41,28 +34,7 @@ impl KeySlice {
     }
 }
 
-impl Documents {
-    /// Documents that were read otherwise, and are known to be visible.
-    pub fn of(bodies: Vec<Body>, expiry: Expiry) -> Documents {
-        let entries = bodies.into_iter().map(|body| (Bytes::new(), body.into_bytes())).collect();
-        Documents { entries, expiry }
-    }
-
-    /// The visible ones.
-    pub fn visible(self) -> impl Iterator<Item = Result<Body, Error>> {
-        self.entries.into_iter().filter_map(move |(_, bytes)| match Body::decode(bytes) {
-            Ok(body) => self.expiry.is_alive(&body.header).then_some(Ok(body)),
-            Err(error) => Some(Err(error.into())),
-        })
-    }
-}
-
 impl FeedReader {
-    /// The slices that hold the documents of a scope, one for each range that it touches.
-    pub fn slices(&self, scope: &FeedScope) -> Result<Vec<KeySlice>, FeedError> {
-        Ok(self.ranges(scope)?.into_iter().map(|range| self.slice(scope, range)).collect())
-    }
-
     /// The slice of one range that holds the documents of a scope.
     pub fn slice(&self, scope: &FeedScope, range: &Range) -> KeySlice {
         let keys = match scope {
@@ -76,8 +48,8 @@ impl FeedReader {
         KeySlice { keys }
     }
 
-    /// The next documents of a slice, which then begins after them; none at its end.
-    pub async fn next_of(&self, slice: &mut KeySlice) -> Result<Option<Documents>, FeedError> {
+    /// The next visible documents of a slice, which then begins after them; `None` at its end.
+    pub async fn next_of(&self, slice: &mut KeySlice) -> Result<Option<Vec<Body>>, FeedError> {
         if slice.keys.start >= slice.keys.end {
             return Ok(None);
         }
@@ -87,7 +59,14 @@ impl FeedReader {
             Some((key, _)) if batch.more => just_after(key),
             _ => slice.keys.end.clone(),
         };
-        Ok(Some(Documents { entries: batch.entries, expiry: self.expiry }))
+        let mut bodies = Vec::with_capacity(batch.entries.len());
+        for (_, bytes) in batch.entries {
+            let body = Body::decode(bytes).map_err(Error::from)?;
+            if self.expiry.is_alive(&body.header) {
+                bodies.push(body);
+            }
+        }
+        Ok(Some(bodies))
     }
 
     /// Divides a slice into about so many parts of about the same size, in order.

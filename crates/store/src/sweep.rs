@@ -2,13 +2,15 @@
 //!
 //! A step is one batch; after a kill the next start simply goes on.
 
-use crate::feed::{Scope, just_after};
+use crate::feed::Scope;
 use crate::{Error, FeedScope, Transaction};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_env::Env;
 use astrarium_index::Indexes;
 use astrarium_keys::{document, feed, index_state, number, unique};
-use astrarium_kv::{Direction, Engine, KeyRange, ScanLimit, ShardId, Snapshot, Space, WriteBatch};
+use astrarium_kv::{
+    Direction, Engine, KeyRange, ScanLimit, ShardId, Snapshot, Space, WriteBatch, just_after,
+};
 use astrarium_partition::EffectiveRange;
 use bytes::Bytes;
 use std::sync::Arc;

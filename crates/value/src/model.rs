@@ -39,6 +39,9 @@ pub struct Object {
     members: Vec<(Arc<str>, Value)>,
 }
 
+/// Members that are compared with each other one by one.
+const FEW_MEMBERS: usize = 8;
+
 impl Value {
     /// Whether this is the absent value.
     pub fn is_undefined(&self) -> bool {
@@ -74,6 +77,9 @@ impl Object {
     /// any input, where repeated `insert` would take n squared.
     pub fn from_members(members: impl IntoIterator<Item = (Arc<str>, Value)>) -> Self {
         let members: Vec<_> = members.into_iter().collect();
+        if members.len() <= FEW_MEMBERS {
+            return Self::from_few_members(members);
+        }
         let mut by_name: Vec<usize> = (0..members.len()).collect();
         by_name.sort_by(|&a, &b| members[a].0.cmp(&members[b].0).then(a.cmp(&b)));
         let mut keep: Vec<bool> = members.iter().map(|(_, value)| !value.is_undefined()).collect();
@@ -81,6 +87,19 @@ impl Object {
             if members[pair[0]].0 == members[pair[1]].0 {
                 keep[pair[0]] = false;
             }
+        }
+        let mut keep = keep.into_iter();
+        let mut object = Self { members };
+        object.members.retain(|_| keep.next().unwrap_or(false));
+        object
+    }
+
+    /// The same where comparing each name with each is cheaper than sorting them.
+    fn from_few_members(members: Vec<(Arc<str>, Value)>) -> Self {
+        let mut keep = [false; FEW_MEMBERS];
+        for (index, (name, value)) in members.iter().enumerate() {
+            keep[index] =
+                !value.is_undefined() && members[index + 1..].iter().all(|(later, _)| later != name);
         }
         let mut keep = keep.into_iter();
         let mut object = Self { members };
@@ -149,6 +168,11 @@ mod tests {
         check(&[], "{}");
         check(&[("a", 1.0.into()), ("b", true.into()), ("a", 2.0.into())], r#"{"b":true,"a":2}"#);
         check(&[("a", 1.0.into()), ("b", Value::Null), ("a", Value::Undefined)], r#"{"b":null}"#);
+        let many: Vec<(String, Value)> =
+            (0..30).map(|i| (format!("{}", i % 10), f64::from(i).into())).collect();
+        let many: Vec<(&str, Value)> = many.iter().map(|(name, value)| (&**name, value.clone())).collect();
+        check(&many[..12], r#"{"2":2,"3":3,"4":4,"5":5,"6":6,"7":7,"8":8,"9":9,"0":10,"1":11}"#);
+        check(&many[4..12], r#"{"4":4,"5":5,"6":6,"7":7,"8":8,"9":9,"0":10,"1":11}"#);
     }
 
     #[test]

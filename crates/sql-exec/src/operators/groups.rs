@@ -3,6 +3,7 @@
 use crate::pipeline::Machine;
 use astrarium_sql_functions::aggregates::Accumulator;
 use astrarium_sql_functions::limits::approximate_bytes;
+use astrarium_sql_plan::Expr;
 use astrarium_sql_plan::evaluate::EvaluateError;
 use astrarium_sql_plan::plan::Grouping;
 use astrarium_value::Value;
@@ -20,6 +21,9 @@ pub(crate) struct Groups {
     bytes: usize,
     /// The keys of the row at hand, kept for their memory.
     keys: Vec<Value>,
+    /// Groups of one key by the key's text, as far as it was seen: a look at it spares reading the value. One group may
+    /// have several, such as `1` and `1.0`.
+    by_text: HashMap<Box<[u8]>, usize, RandomState>,
 }
 
 struct Group {
@@ -37,6 +41,9 @@ pub(crate) struct FinishedGroup {
 
 /// What a group takes beside its keys and lists.
 pub(crate) const GROUP_BYTES: usize = 200;
+/// Texts of keys that are remembered, and bytes of each, at most.
+const TEXTS_MAX: usize = 1_024;
+const TEXT_BYTES_MAX: usize = 64;
 
 impl Groups {
     pub(crate) fn new(grouping: &Grouping) -> Groups {
@@ -60,13 +67,10 @@ impl Groups {
         grouping: &Grouping,
         place: RowPlace,
     ) -> Result<(), EvaluateError> {
-        let mut keys = std::mem::take(&mut self.keys);
-        keys.clear();
-        for key in &grouping.keys {
-            keys.push(machine.evaluate(key)?);
-        }
-        let index = self.group(&keys, grouping, place);
-        self.keys = keys;
+        let index = match self.known(machine, grouping) {
+            Some(index) => index,
+            None => self.of_row(machine, grouping, place)?,
+        };
         let group = &mut self.found[index];
         for (accumulator, aggregate) in group.accumulators.iter_mut().zip(&grouping.aggregates) {
             let value = machine.value(&aggregate.argument)?;
@@ -76,6 +80,38 @@ impl Groups {
         }
         group.first = group.first.min(place);
         Ok(())
+    }
+
+    /// The group of the machine's current row, if the text of its key was seen before.
+    fn known(&self, machine: &Machine<'_>, grouping: &Grouping) -> Option<usize> {
+        let [Expr::Path(slot, steps)] = &grouping.keys[..] else { return None };
+        machine.frame.with_raw(*slot, steps, |text| self.by_text.get(text).copied())?
+    }
+
+    /// The group of the machine's current row, by the values of its keys.
+    fn of_row(
+        &mut self,
+        machine: &Machine<'_>,
+        grouping: &Grouping,
+        place: RowPlace,
+    ) -> Result<usize, EvaluateError> {
+        let mut keys = std::mem::take(&mut self.keys);
+        keys.clear();
+        for key in &grouping.keys {
+            keys.push(machine.evaluate(key)?);
+        }
+        let index = self.group(&keys, grouping, place);
+        self.keys = keys;
+        if let [Expr::Path(slot, steps)] = &grouping.keys[..]
+            && self.by_text.len() < TEXTS_MAX
+        {
+            machine.frame.with_raw(*slot, steps, |text| {
+                if text.len() <= TEXT_BYTES_MAX {
+                    self.by_text.insert(text.into(), index);
+                }
+            });
+        }
+        Ok(index)
     }
 
     fn group(&mut self, keys: &[Value], grouping: &Grouping, first: RowPlace) -> usize {

@@ -7,13 +7,12 @@
 
 use super::{Checked, Report};
 use crate::Error;
-use crate::feed::just_after;
 use crate::sweep::Walk;
 use crate::transaction::{as_indexed, etag};
 use astrarium_keys::body::Body;
 use astrarium_keys::index_entry::{NUMBER_BYTES, PREFIX_BYTES};
 use astrarium_keys::{document, number};
-use astrarium_kv::{Direction, FAMILY_BYTES, KeyList, KeyRange, ScanLimit, Snapshot, Space};
+use astrarium_kv::{Direction, FAMILY_BYTES, KeyList, KeyRange, ScanLimit, Snapshot, Space, just_after};
 use bytes::Bytes;
 use std::hash::{DefaultHasher, Hasher as _};
 

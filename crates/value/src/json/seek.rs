@@ -7,24 +7,47 @@
 use super::Text;
 use crate::model::Value;
 
+/// A member of an object, as it stands in the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Member<'a> {
+    /// The name with its quotes, still escaped.
+    pub name: &'a [u8],
+    is_escaped: bool,
+    /// The raw value.
+    pub value: &'a [u8],
+}
+
+impl<'a> Member<'a> {
+    /// The name without its quotes; none if it has escapes.
+    pub fn plain_name(&self) -> Option<&'a [u8]> {
+        self.name.get(1..self.name.len() - 1).filter(|_| !self.is_escaped)
+    }
+
+    fn has_name(&self, name: &str) -> bool {
+        if self.is_escaped {
+            return is_escaped_name(self.name, name);
+        }
+        // The length tells most names from each other without a look at the text.
+        self.name.len() == name.len() + 2 && self.plain_name() == Some(name.as_bytes())
+    }
+}
+
+/// The members of an object; none if the text is no object.
+pub fn members(object: &[u8]) -> impl Iterator<Item = Member<'_>> {
+    let mut rest = object.strip_prefix(b"{").unwrap_or_default();
+    std::iter::from_fn(move || {
+        let (name_end, is_escaped) = string_end(rest)?;
+        let (name, after) = rest.split_at_checked(name_end)?;
+        let after = after.strip_prefix(b":")?;
+        let (value, after) = after.split_at_checked(value_end(after)?)?;
+        rest = after.strip_prefix(b",").unwrap_or_default();
+        Some(Member { name, is_escaped, value })
+    })
+}
+
 /// The raw value of a member of an object; of equal names the first, for stored text has each name once.
 pub fn member<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
-    let mut rest = object.strip_prefix(b"{")?;
-    loop {
-        let (name_end, is_escaped) = string_end(rest)?;
-        let value = rest.get(name_end..)?.strip_prefix(b":")?;
-        let found = if is_escaped {
-            is_escaped_name(rest.get(..name_end)?, name)
-        } else {
-            // Quotes apart. The length tells most names from each other without a look at the text.
-            name_end == name.len() + 2 && rest.get(1..name_end - 1) == Some(name.as_bytes())
-        };
-        let end = value_end(value)?;
-        if found {
-            return value.get(..end);
-        }
-        rest = value.get(end..)?.strip_prefix(b",")?;
-    }
+    members(object).find(|member| member.has_name(name)).map(|member| member.value)
 }
 
 /// The raw value of an element of an array.
@@ -55,21 +78,37 @@ pub fn value(raw: &[u8]) -> Value {
         }
         // Escapes and containers go through the reader, which takes nothing for granted.
         Some(b'"' | b'{' | b'[') => Text::parse(raw).map_or(Value::Undefined, |text| text.root().to_value()),
-        Some(_) => {
-            let number = std::str::from_utf8(raw).ok().and_then(|text| text.parse().ok());
-            number.map_or(Value::Undefined, Value::Number)
-        }
+        Some(_) => number(raw).map_or(Value::Undefined, Value::Number),
         None => Value::Undefined,
     }
 }
 
-/// Whether a name with its quotes, which has escapes, is this one.
+/// Digits of which a double holds every number.
+const EXACT_DIGITS: usize = 15;
+
+/// The number of a raw value. Most are whole and short, and need no general reading.
+fn number(raw: &[u8]) -> Option<f64> {
+    let digits = raw.strip_prefix(b"-").unwrap_or(raw);
+    if matches!(digits.len(), 1..=EXACT_DIGITS) && digits.iter().all(u8::is_ascii_digit) {
+        let whole = digits.iter().fold(0, |whole: u64, digit| whole * 10 + u64::from(digit - b'0')) as f64;
+        return Some(if digits.len() == raw.len() { whole } else { -whole });
+    }
+    std::str::from_utf8(raw).ok()?.parse().ok()
+}
+
+/// Whether a name with its quotes is this one.
+pub(crate) fn is_name(quoted: &[u8], name: &str) -> bool {
+    let is_escaped = memchr::memchr(b'\\', quoted).is_some();
+    Member { name: quoted, is_escaped, value: &[] }.has_name(name)
+}
+
+/// The same for a name that has escapes.
 fn is_escaped_name(quoted: &[u8], name: &str) -> bool {
     Text::parse(quoted).is_ok_and(|text| text.root().as_str().is_some_and(|own| own == name))
 }
 
 /// Bytes of a string from its opening to its closing quote, and whether there is an escape in it.
-fn string_end(text: &[u8]) -> Option<(usize, bool)> {
+pub(crate) fn string_end(text: &[u8]) -> Option<(usize, bool)> {
     if text.first() != Some(&b'"') {
         return None;
     }
@@ -110,7 +149,7 @@ const fn zero_bytes(word: u64) -> u64 {
 }
 
 /// Bytes of the value at the start of a text.
-fn value_end(text: &[u8]) -> Option<usize> {
+pub(crate) fn value_end(text: &[u8]) -> Option<usize> {
     match text.first()? {
         b'"' => string_end(text).map(|(end, _)| end),
         b'{' | b'[' => container_end(text),
@@ -166,7 +205,12 @@ mod tests {
         check(&["a", "x"], None);
         check(&["x"], None);
         assert_eq!(value(br#""x\ny""#), Value::from("x\ny"));
-        assert_eq!(value(b"-1.5e3"), Value::Number(-1500.0));
+        for number in
+            ["0", "7", "-12", "999999999999999", "9007199254740993", "1.5", "-1.5e3", "2E-3", "-0.25"]
+        {
+            assert_eq!(value(number.as_bytes()), Value::Number(number.parse().expect("a number")));
+        }
+        assert!(matches!(value(b"-0"), Value::Number(zero) if zero.is_sign_negative()));
         assert_eq!(elements(b"[1,[2,3],\"a\"]").map(Iterator::count), Some(3));
     }
 

@@ -4,7 +4,7 @@
 //! bracket is. Nothing is validated: text of another form gives `None` or wrong offsets inside of it, but no panic.
 //! Not here: values and slices of such text (`json::seek`).
 
-use crate::json::Text;
+use crate::json::seek;
 use std::ops::Range;
 
 /// An item of a container.
@@ -30,7 +30,7 @@ pub(super) enum Search {
 
 /// Looks for a member of the object that begins at `open`.
 pub(super) fn member(text: &[u8], open: usize, name: &str) -> Option<Search> {
-    search(text, open, |text, _, item| is_name(&text[item.start..item.value.start - 1], name))
+    search(text, open, |text, _, item| seek::is_name(&text[item.start..item.value.start - 1], name))
 }
 
 /// Looks for an element of the array that begins at `open`; without an index, for its end.
@@ -51,10 +51,11 @@ fn search(text: &[u8], open: usize, is_wanted: impl Fn(&[u8], usize, &Item) -> b
     loop {
         let mut value = start;
         if is_object {
-            value = string_end(text, start)? + 1;
+            value = start + seek::string_end(text.get(start..)?)?.0 + 1;
             (text.get(value - 1) == Some(&b':')).then_some(())?;
         }
-        let end = value_end(text, value)?;
+        let length = seek::value_end(text.get(value..)?).filter(|length| *length > 0)?;
+        let end = value + length;
         let item = Item { start, value: value..end };
         if is_wanted(text, count, &item) {
             return Some(Search::Found(item));
@@ -65,61 +66,5 @@ fn search(text: &[u8], open: usize, is_wanted: impl Fn(&[u8], usize, &Item) -> b
             byte if *byte == closing => return Some(Search::Absent { close: end, count }),
             _ => return None,
         }
-    }
-}
-
-/// Whether a name with its quotes is this one.
-fn is_name(quoted: &[u8], name: &str) -> bool {
-    if memchr::memchr(b'\\', quoted).is_some() {
-        return Text::parse(quoted).is_ok_and(|text| text.root().as_str().is_some_and(|own| own == name));
-    }
-    quoted.get(1..quoted.len() - 1) == Some(name.as_bytes())
-}
-
-/// The offset after the string that begins at `start`.
-fn string_end(text: &[u8], start: usize) -> Option<usize> {
-    (*text.get(start)? == b'"').then_some(())?;
-    let mut at = start + 1;
-    loop {
-        at += memchr::memchr2(b'"', b'\\', text.get(at..)?)?;
-        if text[at] == b'"' {
-            return Some(at + 1);
-        }
-        at += 2;
-    }
-}
-
-/// The offset after the value that begins at `start`; values take at least a byte.
-fn value_end(text: &[u8], start: usize) -> Option<usize> {
-    match text.get(start)? {
-        b'"' => string_end(text, start),
-        b'{' | b'[' => container_end(text, start),
-        b',' | b'}' | b']' => None,
-        _ => {
-            let rest = text.get(start..)?;
-            let length = rest.iter().position(|byte| matches!(byte, b',' | b'}' | b']'));
-            Some(start + length.unwrap_or(rest.len()))
-        }
-    }
-}
-
-fn container_end(text: &[u8], start: usize) -> Option<usize> {
-    let (mut at, mut depth) = (start, 0_usize);
-    loop {
-        match text.get(at)? {
-            b'"' => {
-                at = string_end(text, at)?;
-                continue;
-            }
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' => {
-                depth -= 1;
-                if depth == 0 {
-                    return Some(at + 1);
-                }
-            }
-            _ => {}
-        }
-        at += 1;
     }
 }
