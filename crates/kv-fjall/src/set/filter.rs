@@ -223,17 +223,12 @@ mod tests {
 
     #[test]
     fn too_many_beginnings_make_no_filter() {
-        // Keys of one, two and three beginnings.
-        for length in [24, 32, 48] {
-            let mut builder = FilterBuilder::default();
-            for number in 0..=BEGINNINGS_MAX as u64 {
-                let mut key = [&[7; 16][..], &number.to_be_bytes()].concat();
-                key.resize(length, 0);
-                builder.push(&key);
-            }
-            let filter = builder.finish();
-            assert_eq!((filter.byte_count(), filter.may_have(&[1; 40])), (0, true), "{length}");
+        let mut builder = FilterBuilder::default();
+        for number in 0..=BEGINNINGS_MAX as u64 {
+            builder.push(&[&[7; 16][..], &number.to_be_bytes()].concat());
         }
+        let filter = builder.finish();
+        assert_eq!((filter.byte_count(), filter.may_have(&[1; 40])), (0, true));
     }
 
     proptest! {
