@@ -1,4 +1,4 @@
-//! The kinds of index. Each has a file; a new one is a new file and a line in [`all`].
+//! The kinds of index. Each has a file; a new one is a new file and a line in `all`.
 
 mod composite;
 mod range;
