@@ -2,7 +2,7 @@
 //!
 //! `03 | shard (8) | place in the policy (1) | partition | values` -> the document's number (8)
 //! The partition is that part of a document's key; values are in their order (`ordered`), undefined as null. What would be
-//! longer than [`VALUES_BYTES_MAX`] is its beginning and its SHA-256, so that no two combinations share a key.
+//! longer than `VALUES_BYTES_MAX` is its beginning and its SHA-256, so that no two combinations share a key.
 
 use crate::{Malformed, ordered, tags};
 use astrarium_value::Value;
