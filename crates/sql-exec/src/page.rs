@@ -185,20 +185,21 @@ impl Execution<'_> {
         self.page.incremental = true;
         let mut examined_when_full = None;
         let mut pace = Pace::default();
+        let mut range_id = reader.first_range_id()?;
         loop {
+            // Every range has pages of its own, one at least, as on the service.
+            if let Some(position) = reader.position()
+                && position.range_id() != *range_id.get_or_insert(position.range_id())
+            {
+                self.stop_at(Place::Stream(Some(position.clone()), Vec::new()));
+                return Ok(());
+            }
             let batch = reader.next().await?;
             self.page.index_entries = reader.entries;
             let Some(batch) = batch else { return Ok(()) };
             let batch_count = batch.len() as u64;
             for document in batch {
                 let after = document.after.clone();
-                // A page holds rows of one range, as on the service.
-                let same_range =
-                    before.as_ref().map(FeedPosition::range_id) == after.as_ref().map(FeedPosition::range_id);
-                if !same_range && !self.page.rows.is_empty() {
-                    self.stop_at(Place::Stream(before, Vec::new()));
-                    return Ok(());
-                }
                 let mut start = std::mem::take(&mut done);
                 let expected = before.as_ref().and_then(document_number).map(|number| number + 1);
                 if expected.is_some() && expected != after.as_ref().and_then(document_number) {

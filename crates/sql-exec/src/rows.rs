@@ -74,6 +74,13 @@ impl<'a> Reader<'a> {
         Reader { input, row_count, step, index_use, position, at_end: false, found: None, entries: 0 }
     }
 
+    /// The range that is read first, if there are several.
+    pub(crate) fn first_range_id(&self) -> Result<Option<u32>, ExecuteError> {
+        let Input::Container(reader, scope, _) = self.input else { return Ok(None) };
+        let first = || Ok(reader.ranges(scope)?.first().map(|range| range.id));
+        self.position.as_ref().map_or_else(first, |position| Ok(Some(position.range_id())))
+    }
+
     /// Where the next step starts, if there is one.
     pub(crate) fn position(&self) -> Option<&FeedPosition> {
         self.position.as_ref()
