@@ -149,7 +149,7 @@ impl Account {
         script_of(&resource)
     }
 
-    /// Refuses a script that does not compile, and one more than a container may have; keeps the compiled form.
+    /// Refuses a script that does not compile; keeps the compiled form for its first execution.
     pub(crate) async fn check_script(&self, resource: &Resource) -> Result<(), Error> {
         let script = script_of(resource)?;
         self.shared.scripts.check(script).await.map_err(|error| fault(error, String::new()))

@@ -66,6 +66,14 @@ fn find<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a HeaderValue> {
     headers.iter().find(|(own, _)| own.as_str() == name).map(|(_, value)| value)
 }
 
+/// The condition that a header, or an operation of a batch, names; nothing if it is empty.
+pub(crate) fn etag_condition(text: &str) -> Option<EtagCondition> {
+    Some(match Condition::parse(text)? {
+        Condition::Any => EtagCondition::Any,
+        Condition::Etags(etags) => EtagCondition::OneOf(etags.iter().map(str::to_owned).collect()),
+    })
+}
+
 impl Request<'_> {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         if self.lengths.may_have(name) { header(self.headers, name) } else { None }
@@ -114,10 +122,7 @@ impl Request<'_> {
     }
 
     fn condition(&self, name: &str) -> Option<EtagCondition> {
-        Some(match Condition::parse(self.header(name)?)? {
-            Condition::Any => EtagCondition::Any,
-            Condition::Etags(etags) => EtagCondition::OneOf(etags.iter().map(str::to_owned).collect()),
-        })
+        etag_condition(self.header(name)?)
     }
 
     pub(crate) fn partition_key(&self) -> Result<Option<PartitionKey>, Failure> {

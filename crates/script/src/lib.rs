@@ -8,7 +8,8 @@
 //! - `pool`: the threads, their deadlines, and those that could not be stopped; `scripts`: all of it behind one handle.
 //!
 //! Invariants
-//! - Every execution has its own JavaScript runtime, so nothing is shared with another one, of the same client or not.
+//! - Every execution finds a world that no script has seen, byte for byte, so nothing is shared with another one, of the
+//!   same client or not.
 //! - A script has an effect only through its host, and the host comes back to the caller only when the script completed
 //!   in time: whatever a script does after its deadline, or before it throws, is dropped with the host.
 //! - Nothing a script does blocks its caller for longer than the time limit and a short grace.

@@ -1,6 +1,6 @@
 //! The definitions of stored procedures, triggers and user-defined functions: a name and the text of a function.
 //!
-//! The text is not looked at: whether it compiles shows when it runs, as in the original service.
+//! The text is not looked at here: whether it compiles is for who stores and runs it to find out (`database`, `script`).
 
 use super::members::Members;
 use super::{AsGiven, Invalid, Named, id};

@@ -10,17 +10,16 @@ use super::patch;
 use crate::answer::Answer;
 use crate::database::partition::PartitionKey;
 use crate::database::{
-    BatchAction, BatchOperation, Conditions, Container, Done, Effect, Error, EtagCondition, Link, WriteMode,
-    etag_text, push_document,
+    BatchAction, BatchOperation, Conditions, Container, Done, Effect, Error, Link, WriteMode, etag_text,
+    push_document,
 };
 use crate::error::Failure;
 use crate::place::Place;
-use crate::request::Request;
+use crate::request::{Request, etag_condition};
 use crate::service::Shared;
 use crate::wire::batch::{
     self, Action, Encoding, FAILED_DEPENDENCY, Operation, OperationResult, RESPONSE_BYTES_MAX,
 };
-use crate::wire::condition::Condition;
 use crate::wire::headers;
 use http::StatusCode;
 use std::borrow::Cow;
@@ -145,14 +144,6 @@ fn operation<'a>(
         index_directive: index_directive(sent.indexing_directive.as_deref()),
         is_shown,
     }
-}
-
-/// A condition of one operation, read as the header of that name is.
-fn etag_condition(text: &str) -> Option<EtagCondition> {
-    Some(match Condition::parse(text)? {
-        Condition::Any => EtagCondition::Any,
-        Condition::Etags(etags) => EtagCondition::OneOf(etags.iter().map(str::to_owned).collect()),
-    })
 }
 
 fn success(container: &Container, done: &Done) -> OperationResult {
