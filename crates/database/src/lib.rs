@@ -55,7 +55,7 @@ pub use index_use::IndexUtilization;
 pub use maintenance::Health;
 pub use offers::OfferChange;
 pub use patch::Patch;
-pub use queries::{Query, QueryPage, QueryScope};
+pub use queries::{Query, QueryPage, QueryScope, query_parameters};
 pub use scripts::{
     ProcedureOutcome, ScriptFault, ScriptRequest, ScriptStatistics, TriggeredOutcome, Triggers,
 };

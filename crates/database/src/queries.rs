@@ -18,7 +18,7 @@ use astrarium_sql_plan::{Catalog, NOT_JSON, Parameters, PlanError, QueryPlan};
 use astrarium_sql_syntax::{Position, SyntaxError};
 use astrarium_store::{FeedReader, FeedScope};
 use astrarium_value::Value;
-use astrarium_value::json::seek;
+use astrarium_value::json::{self, seek};
 use std::sync::Arc;
 use tokio::runtime::Handle;
 
@@ -317,6 +317,15 @@ impl Account {
         let index = self.index_plan(container, plan)?.map(Box::new);
         Ok(Input::Container(reader, scope, index))
     }
+}
+
+/// The parameters of a query as clients and scripts write them: an array of names with values. Nothing if one has no name.
+pub fn query_parameters(list: json::Node<'_>) -> Option<Vec<(String, Value)>> {
+    let parameter = |node: json::Node<'_>| {
+        let name = node.get("name").and_then(json::Node::as_str)?.into_owned();
+        Some((name, node.get("value").map_or(Value::Undefined, json::Node::to_value)))
+    };
+    list.elements().map(parameter).collect()
 }
 
 /// Refuses a query over several ranges whose rows the client must merge, with the plan that tells it how.

@@ -9,7 +9,7 @@
 
 use crate::documents::{Failure, checked_key, other_id, stage_write};
 use crate::{Account, Conditions, Error, EtagCondition, Limits, Query, Resume, WriteMode, WriteOptions};
-use crate::{Link, read_charge, write_charge};
+use crate::{Link, query_parameters, read_charge, write_charge};
 use astrarium_catalog::container::Container;
 use astrarium_keys::body::{Body, IndexDirective};
 use astrarium_keys::rid::Rid;
@@ -396,9 +396,5 @@ fn parameters(list: &str) -> Result<Vec<(String, Value)>, Error> {
     let malformed =
         || Error::invalid("The parameters of a query are an array of objects with a name and a value.");
     let list = json::Text::parse(list.as_bytes()).map_err(|_| malformed())?;
-    let parameter = |node: json::Node<'_>| {
-        let name = node.get("name").and_then(json::Node::as_str)?.into_owned();
-        Some((name, node.get("value").map_or(Value::Undefined, json::Node::to_value)))
-    };
-    list.root().elements().map(|node| parameter(node).ok_or_else(malformed)).collect()
+    query_parameters(list.root()).ok_or_else(malformed)
 }

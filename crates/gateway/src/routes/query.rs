@@ -2,9 +2,10 @@
 
 use crate::answer::{Answer, fixed_name};
 use crate::database::partition::PartitionKey;
-use crate::database::value::{Value, json as json_text};
+use crate::database::value::json as json_text;
 use crate::database::{
     Advice, Container, Error, FeedScope, IndexUtilization, Limits, Query, QueryPage, QueryScope, Resume,
+    query_parameters,
 };
 use crate::error::Failure;
 use crate::paging::{self, Feed};
@@ -36,11 +37,7 @@ pub(super) fn parse(shared: &Shared, request: &Request<'_>) -> Result<Query, Fai
     let query = body.root().get("query").and_then(json_text::Node::as_str).ok_or_else(malformed)?;
     let mut parameters = Vec::new();
     if let Some(list) = body.root().get("parameters").filter(|list| list.kind() == json_text::Kind::Array) {
-        for parameter in list.elements() {
-            let name = parameter.get("name").and_then(json_text::Node::as_str).ok_or_else(malformed)?;
-            let value = parameter.get("value").map_or(Value::Undefined, json_text::Node::to_value);
-            parameters.push((name.into_owned(), value));
-        }
+        parameters = query_parameters(list).ok_or_else(malformed)?;
     }
     Ok(shared.account.parse_query(&query, parameters)?)
 }
