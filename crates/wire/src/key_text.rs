@@ -30,11 +30,14 @@ pub enum KeyError {
     TooLong,
 }
 
-/// Decodes a key; white space around it is ignored, as key files end with a line break.
+/// Decodes a key; white space around and within it is ignored, as key files end with a line break and tools such as
+/// `openssl rand -base64 64` break the text into lines.
 pub fn decode_key(text: &str) -> Result<Vec<u8>, KeyError> {
-    let text = text.trim();
     // Four characters carry three bytes; longer text need not be decoded to be refused.
-    if text.len() > KEY_BYTES_MAX.div_ceil(3) * 4 {
+    let characters_max = KEY_BYTES_MAX.div_ceil(3) * 4;
+    let solid = text.bytes().filter(|byte| !byte.is_ascii_whitespace());
+    let text: Vec<u8> = solid.take(characters_max + 1).collect();
+    if text.len() > characters_max {
         return Err(KeyError::TooLong);
     }
     let bytes = STANDARD_PAD_INDIFFERENT.decode(text).map_err(|_| KeyError::NotBase64)?;
@@ -60,6 +63,10 @@ mod tests {
         check(EMULATOR_KEY, Ok(64));
         check(&format!(" {EMULATOR_KEY}\n"), Ok(64));
         check(EMULATOR_KEY.trim_end_matches('='), Ok(64));
+        let (first, second) = EMULATOR_KEY.split_at(64);
+        for broken in [format!("{first}\n{second}\n"), format!("\t{first}\r\n {second} \r\n")] {
+            assert_eq!(decode_key(&broken), decode_key(EMULATOR_KEY));
+        }
         check("", Err(KeyError::TooShort));
         check("AAAA", Err(KeyError::TooShort));
         check("not base64!", Err(KeyError::NotBase64));
