@@ -8,14 +8,13 @@
 //!
 //! Not here: the form of requests and responses, statuses (`wire`, `gateway`).
 
-use crate::documents::{Failure, Staged, checked_key, required, stage_write};
+use crate::documents::{Failure, Target, checked_key, required, stage_write};
 use crate::{ATTEMPTS_MAX, Account, Conditions, Error, Kind, Link, Patch, WriteMode, WriteOptions};
 use crate::{read_charge, write_charge};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_keys::body::{Body, IndexDirective};
 use astrarium_partition::PartitionKey;
 use astrarium_store::{Incoming, Location, Transaction};
-use bytes::Bytes;
 use std::sync::Arc;
 
 /// Most bytes of documents that one transaction may read and write together.
@@ -301,12 +300,12 @@ impl Account {
             BatchAction::Write(mode, text) => {
                 let incoming = checked_document(container, key, text)?;
                 let target = place(&incoming.id);
-                match mode {
-                    WriteMode::Replace(Link::Name(id)) if *id != incoming.id => {
-                        rename(transaction, &place(id), &target, incoming, options).await?
-                    }
-                    mode => stage_write(transaction, &target, *mode, incoming, options).await?,
-                }
+                let replaced = match mode {
+                    WriteMode::Replace(Link::Name(id)) => Some(place(id)),
+                    _ => None,
+                };
+                let target = Target { key: &target, replaced: replaced.as_ref() };
+                stage_write(transaction, target, *mode, incoming, options).await?
             }
         };
         let effect = if staged.created { Effect::Created } else { Effect::Changed };
@@ -358,23 +357,6 @@ fn checked_document(container: &Container, key: &PartitionKey, text: &[u8]) -> R
     let incoming = Incoming::parse(&container.definition, text)?;
     let own = checked_key(&container.definition.partition_key, &incoming.partition)?;
     if own == *key { Ok(incoming) } else { Err(Error::PartitionKeyMismatch) }
-}
-
-/// A replace that gives the document another id, which the service allows in batches: the old one goes, a new one comes.
-async fn rename(
-    transaction: &mut Transaction,
-    old: &Bytes,
-    new: &Bytes,
-    incoming: Incoming,
-    options: WriteOptions<'_>,
-) -> Result<Staged, Failure> {
-    let header = transaction.read(old).await?.ok_or(Error::NotFound)?.header;
-    options.conditions.check_write(header.etag, header.timestamp)?;
-    let removed = transaction.remove(old).await?.ok_or(Error::NotFound)?;
-    let unconditional = WriteOptions { conditions: &Conditions::default(), ..options };
-    let staged = stage_write(transaction, new, WriteMode::Create, incoming, unconditional).await?;
-    let charge = staged.charge + write_charge(removed.text().len());
-    Ok(Staged { charge, created: false, ..staged })
 }
 
 /// A read under conditions. In a batch the service takes an etag that matches for "not modified", whichever condition

@@ -135,12 +135,15 @@ impl Account {
     async fn write_seen(&self, write: &Write<'_>, incoming: Incoming) -> Result<Outcome, Failure> {
         let snapshot = self.engine().snapshot();
         let location = Location::of(write.container, write.partition, &incoming.id);
-        if let WriteMode::Replace(link) = write.mode {
-            self.check_same_document(&*snapshot, write, link, &incoming, &location).await?;
-        }
+        let replaced = match write.mode {
+            WriteMode::Replace(link) => {
+                Some(self.locate(&*snapshot, write.container, link, Some(write.partition)).await?.key)
+            }
+            WriteMode::Create | WriteMode::Upsert => None,
+        };
         let mut transaction = self.begin(write.container, location.range, snapshot).await?;
-        let staged =
-            stage_write(&mut transaction, &location.key, write.mode, incoming, write.options).await?;
+        let target = Target { key: &location.key, replaced: replaced.as_ref() };
+        let staged = stage_write(&mut transaction, target, write.mode, incoming, write.options).await?;
         let lsn = self.commit(transaction).await?;
         Ok(Outcome {
             container: write.container.clone(),
@@ -150,25 +153,6 @@ impl Account {
             created: staged.created,
             charge: staged.charge,
         })
-    }
-
-    /// A replace must name the document that its body is.
-    async fn check_same_document(
-        &self,
-        snapshot: &dyn Snapshot,
-        write: &Write<'_>,
-        link: DocumentLink<'_>,
-        incoming: &Incoming,
-        location: &Location<'_>,
-    ) -> Result<(), Failure> {
-        let same = match link {
-            Link::Name(id) => id == incoming.id,
-            Link::Rid(_) => {
-                let named = self.locate(snapshot, write.container, link, write.options.partition_key).await?;
-                named.key == location.key
-            }
-        };
-        if same { Ok(()) } else { Err(other_id().into()) }
     }
 
     /// Removes a document and gives what it was.
@@ -400,35 +384,53 @@ impl FailureSource for Error {
     }
 }
 
+/// Where a write goes.
+#[derive(Clone, Copy)]
+pub(crate) struct Target<'a> {
+    /// The key of the document as it will be.
+    pub(crate) key: &'a Bytes,
+    /// The key of the document that a replace names, which may have another id.
+    pub(crate) replaced: Option<&'a Bytes>,
+}
+
+impl<'a> From<&'a Bytes> for Target<'a> {
+    fn from(key: &'a Bytes) -> Target<'a> {
+        Target { key, replaced: None }
+    }
+}
+
 /// Adds a write to a transaction, if the document that is there allows it.
 pub(crate) async fn stage_write(
     transaction: &mut Transaction,
-    key: &Bytes,
+    target: Target<'_>,
     mode: WriteMode<'_>,
     incoming: Incoming,
     options: WriteOptions<'_>,
 ) -> Result<Staged, Failure> {
-    let old = transaction.read(key).await?.map(|body| (body.header, body.text().len()));
+    let key = target.key;
+    let renamed = target.replaced.filter(|replaced| *replaced != key);
+    let old = transaction.read(renamed.unwrap_or(key)).await?;
+    let old = old.map(|body| (body.header, body.text().len()));
     match (mode, old) {
         (WriteMode::Create, Some(_)) => return Err(Error::Exists.into()),
         (WriteMode::Replace(_), None) => return Err(Error::NotFound.into()),
         (_, Some((header, _))) => options.conditions.check_write(header.etag, header.timestamp)?,
         (_, None) => {}
     }
+    if renamed.is_some() && transaction.read(key).await?.is_some() {
+        return Err(Error::Exists.into());
+    }
     let charge = write_charge(incoming.text_length()) + old.map_or(0.0, |(_, length)| write_charge(length));
-    let body = transaction.write(key, incoming, options.index_directive).await?.clone();
+    let directive = options.index_directive;
+    let body = match renamed {
+        Some(renamed) => transaction.rename(renamed, key, incoming, directive).await?.clone(),
+        None => transaction.write(key, incoming, directive).await?.clone(),
+    };
     if transaction.breaks_unique_key(key).await? {
-        transaction.undo_write(key);
+        std::iter::once(key).chain(renamed).for_each(|key| transaction.undo_write(key));
         return Err(Error::UniqueKey.into());
     }
     Ok(Staged { body, created: old.is_none(), charge })
-}
-
-/// The refusal of a replace whose body is another document.
-pub(crate) fn other_id() -> Error {
-    Error::invalid(
-        "Replacing an item cannot change its id: the id in the body must be the one in the request's address.",
-    )
 }
 
 async fn locate_by_rid<'a>(

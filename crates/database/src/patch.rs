@@ -113,7 +113,7 @@ impl Account {
         }
         let id = incoming.id.clone();
         let mode = WriteMode::Replace(Link::Name(&id));
-        let staged = stage_write(transaction, key, mode, incoming, options).await?;
+        let staged = stage_write(transaction, key.into(), mode, incoming, options).await?;
         let charge = staged.charge + OPERATION_CHARGE * patch.operations.len() as f64;
         Ok(Staged { charge, ..staged })
     }

@@ -20,7 +20,7 @@ use astrarium_partition::{EffectiveKey, PartitionKey};
 use astrarium_value::{Value, json};
 use bytes::Bytes;
 use hashbrown::HashMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Which of a shard's running sums counts documents, expired ones included until they are swept.
@@ -67,6 +67,8 @@ pub struct Transaction {
     holders: HashMap<Bytes, usize>,
     sequence: u32,
     stands_by_reads: bool,
+    /// Whether a document got another key, so that its number is at two entries.
+    has_renamed: bool,
     /// What the transaction sees, until the next write.
     view: Option<Arc<dyn Snapshot>>,
 }
@@ -85,6 +87,13 @@ struct Entry {
     changed: bool,
     /// What the last write found, so that it can be taken back.
     before: Option<Box<(Option<Body>, bool)>>,
+}
+
+impl Entry {
+    /// The key without the shard.
+    fn suffix(&self) -> &[u8] {
+        &self.key[document::SHARD_PREFIX_LENGTH..]
+    }
 }
 
 impl Transaction {
@@ -118,6 +127,7 @@ impl Transaction {
             holders: HashMap::default(),
             sequence: 0,
             stands_by_reads: false,
+            has_renamed: false,
             view: None,
         })
     }
@@ -168,6 +178,29 @@ impl Transaction {
         Ok(entry.current.insert(body))
     }
 
+    /// Gives the document at a key that was read before another key and new content; it keeps its number. Whatever was
+    /// at the new key gives way. Undone by [`Transaction::undo_write`] of both keys.
+    pub async fn rename(
+        &mut self,
+        old: &Bytes,
+        new: &Bytes,
+        incoming: Incoming,
+        directive: IndexDirective,
+    ) -> Result<&Body, Error> {
+        let (from, to) = (self.entry(old).await?, self.entry(new).await?);
+        let number = self.entries[from].current.as_ref().map(|body| body.header.number);
+        let body = self.new_body(number, incoming, directive);
+        self.view = None;
+        self.has_renamed = true;
+        for (index, body) in [(from, None), (to, Some(body))] {
+            let entry = &mut self.entries[index];
+            let before = std::mem::replace(&mut entry.current, body);
+            entry.before = Some(Box::new((before, entry.changed)));
+            entry.changed = true;
+        }
+        Ok(self.entries[to].current.as_ref().expect("just written"))
+    }
+
     /// Takes back the last write at a key.
     pub fn undo_write(&mut self, key: &Bytes) {
         self.view = None;
@@ -202,7 +235,14 @@ impl Transaction {
         let mut batch = WriteBatch::new(self.shard, self.epoch);
         let changed = || self.entries.iter().filter(|entry| entry.changed);
         let construction = self.construction.as_ref();
-        changed().for_each(|entry| stage_index(&mut batch, &self.indexes, construction, entry));
+        let (pairs, kept) = if self.has_renamed {
+            pairs_by_number(changed())
+        } else {
+            (changed().map(|entry| (Some(entry), Some(entry))).collect(), BTreeSet::new())
+        };
+        for (old, new) in pairs {
+            stage_index(&mut batch, &self.indexes, construction, old, new);
+        }
         if let Some(construction) = construction {
             let replaced = changed().filter_map(|entry| entry.stored.as_ref());
             construction.expect(&mut batch, replaced.map(|body| &body.header));
@@ -210,7 +250,7 @@ impl Transaction {
         stage_unique(&mut batch, &self.indexes, changed());
         for entry in self.entries {
             if entry.changed {
-                stage(&mut batch, entry);
+                stage(&mut batch, entry, &kept);
             } else if self.stands_by_reads {
                 batch.expect(Space::Body, entry.key.clone(), as_it_was(&entry));
             }
@@ -287,20 +327,42 @@ impl Transaction {
     }
 }
 
+/// The entry that has what a document was, and the one that has what it is to be.
+type Pair<'e> = (Option<&'e Entry>, Option<&'e Entry>);
+
+/// Pairs what documents were with what they are to be by their numbers, since a renamed one is at another key; also
+/// gives the numbers in use afterwards. Every entry is in one pair as what was, and in one as what is to be.
+fn pairs_by_number<'e>(entries: impl Iterator<Item = &'e Entry> + Clone) -> (Vec<Pair<'e>>, BTreeSet<u64>) {
+    let number = |body: Option<&Body>| body.map(|body| body.header.number);
+    let mut new: BTreeMap<u64, &Entry> =
+        entries.clone().filter_map(|entry| Some((number(entry.current.as_ref())?, entry))).collect();
+    let kept = new.keys().copied().collect();
+    let mut pairs = Vec::new();
+    for entry in entries {
+        if let Some(old) = number(entry.stored.as_ref()) {
+            pairs.push((Some(entry), new.remove(&old)));
+        }
+    }
+    pairs.extend(new.into_values().map(|entry| (None, Some(entry))));
+    (pairs, kept)
+}
+
 /// Appends the difference between the index entries of what storage has and of what it shall have.
 fn stage_index(
     batch: &mut WriteBatch,
     indexes: &Indexes,
     construction: Option<&Construction>,
-    entry: &Entry,
+    old: Option<&Entry>,
+    new: Option<&Entry>,
 ) {
-    let suffix = &entry.key[document::SHARD_PREFIX_LENGTH..];
-    let (old_etag, new_etag) = (entry.stored.as_ref().map(etag), entry.current.as_ref().map(etag));
-    let old = entry.stored.as_ref().map(|body| Stored {
+    let old = old.and_then(|entry| Some((entry.suffix(), entry.stored.as_ref()?)));
+    let new = new.and_then(|entry| Some((entry.suffix(), entry.current.as_ref()?)));
+    let (old_etag, new_etag) = (old.map(|(_, body)| etag(body)), new.map(|(_, body)| etag(body)));
+    let old = old.map(|(suffix, body)| Stored {
         is_built: construction.is_some_and(|construction| construction.has(&body.header)),
         ..as_indexed(body, suffix, old_etag.as_deref())
     });
-    let new = entry.current.as_ref().map(|body| Stored {
+    let new = new.map(|(suffix, body)| Stored {
         is_built: construction.is_some_and(Construction::is_begun),
         ..as_indexed(body, suffix, new_etag.as_deref())
     });
@@ -309,8 +371,7 @@ fn stage_index(
 
 /// The unique keys of a document that may be there at an entry's key.
 fn unique_keys(shard: u64, indexes: &Indexes, entry: &Entry, body: Option<&Body>) -> Vec<Bytes> {
-    let suffix = &entry.key[document::SHARD_PREFIX_LENGTH..];
-    let keys = body.map(|body| indexes.unique_keys(shard, as_indexed(body, suffix, None)));
+    let keys = body.map(|body| indexes.unique_keys(shard, as_indexed(body, entry.suffix(), None)));
     keys.unwrap_or_default()
 }
 
@@ -363,8 +424,8 @@ fn as_it_was(entry: &Entry) -> Expectation {
     entry.stored.as_ref().map_or(Expectation::Absent, |body| Expectation::Version(body.header.lsn))
 }
 
-/// Appends the difference between what storage has and what it shall have.
-fn stage(batch: &mut WriteBatch, entry: Entry) {
+/// Appends the difference between what storage has and what it shall have. Numbers in `kept` belong to another entry now.
+fn stage(batch: &mut WriteBatch, entry: Entry, kept: &BTreeSet<u64>) {
     let shard = batch.shard.0;
     batch.expect(Space::Body, entry.key.clone(), as_it_was(&entry));
     let suffix = entry.key.slice(document::SHARD_PREFIX_LENGTH..);
@@ -373,7 +434,7 @@ fn stage(batch: &mut WriteBatch, entry: Entry) {
     tally(batch, entry.current.as_ref(), 1);
     if let Some(old) = &entry.stored {
         astrarium_changefeed::remove(batch, old.header.lsn, old.header.sequence);
-        if new_number != Some(old.header.number) {
+        if new_number != Some(old.header.number) && !kept.contains(&old.header.number) {
             batch.delete(Space::Log, number::number_key(shard, old.header.number));
         }
     }

@@ -29,6 +29,9 @@ pub const TARGET_BYTES_MAX: usize = 16 * 1024;
 /// The most segments any route has: `dbs/d/colls/c/docs/i/attachments/a`.
 const SEGMENT_COUNT_MAX: usize = 8;
 
+/// What the paths of the protocol begin with.
+const ROOTS: [&str; 2] = ["dbs", "offers"];
+
 /// A parsed request target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address<'a> {
@@ -46,6 +49,12 @@ pub enum AddressError {
     /// No resource lives at such a path.
     #[error("The request path does not name a resource of the protocol.")]
     UnknownRoute,
+    /// The path begins as those of the protocol do, and goes on as none of them.
+    #[error(
+        "The request path does not name a resource: below databases and offers it must alternate between keywords and \
+         ids, and slashes within an id must be escaped as %2F."
+    )]
+    UnknownChild,
     /// An id is not UTF-8 after percent-decoding.
     #[error("The request path is not valid percent-encoded UTF-8.")]
     BadEncoding,
@@ -59,7 +68,7 @@ impl AddressError {
     pub const fn status(self) -> u16 {
         match self {
             AddressError::UnknownRoute => 404,
-            AddressError::BadEncoding | AddressError::TooLong => 400,
+            AddressError::UnknownChild | AddressError::BadEncoding | AddressError::TooLong => 400,
         }
     }
 }
@@ -88,6 +97,15 @@ impl<'a> Address<'a> {
             return Err(AddressError::TooLong);
         }
         let trimmed = path.trim_start_matches('/');
+        Address::parse_trimmed(trimmed, query).map_err(|error| match error {
+            AddressError::UnknownRoute if ROOTS.contains(&first_segment(trimmed)) => {
+                AddressError::UnknownChild
+            }
+            other => other,
+        })
+    }
+
+    fn parse_trimmed(trimmed: &'a str, query: Option<&'a str>) -> Result<Self, AddressError> {
         let mut segments: SmallVec<[&str; SEGMENT_COUNT_MAX + 1]> = SmallVec::new();
         for segment in trimmed.split('/') {
             // One more than any route has, for the empty segment after a slash at the end.
@@ -231,6 +249,10 @@ impl<'a> Address<'a> {
         }
         link
     }
+}
+
+fn first_segment(path: &str) -> &str {
+    path.split_once('/').map_or(path, |(first, _)| first)
 }
 
 /// The kind of resource and how many ids the segments hold.

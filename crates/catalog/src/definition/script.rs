@@ -85,7 +85,7 @@ impl StoredProcedure {
     /// Reads the body of a create or replace request.
     pub fn from_json(body: &Value) -> Result<StoredProcedure, Invalid> {
         let body = Members::of(body, "the stored procedure")?;
-        Ok(StoredProcedure { id: id::name_of(&body)?, body: function_text(&body)? })
+        Ok(StoredProcedure { id: id::script_name_of(&body)?, body: function_text(&body)? })
     }
 
     /// The body as reads show it, without system properties.
@@ -98,7 +98,7 @@ impl UserDefinedFunction {
     /// Reads the body of a create or replace request.
     pub fn from_json(body: &Value) -> Result<UserDefinedFunction, Invalid> {
         let body = Members::of(body, "the user-defined function")?;
-        Ok(UserDefinedFunction { id: id::name_of(&body)?, body: function_text(&body)? })
+        Ok(UserDefinedFunction { id: id::script_name_of(&body)?, body: function_text(&body)? })
     }
 
     /// The body as reads show it, without system properties.
@@ -112,7 +112,7 @@ impl Trigger {
     pub fn from_json(body: &Value) -> Result<Trigger, Invalid> {
         let body = Members::of(body, "the trigger")?;
         Ok(Trigger {
-            id: id::name_of(&body)?,
+            id: id::script_name_of(&body)?,
             body: function_text(&body)?,
             trigger_type: choice(&body, "triggerType")?,
             operation: choice(&body, "triggerOperation")?,

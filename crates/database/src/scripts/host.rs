@@ -7,7 +7,7 @@
 //! - Documents that a script read, by name or as rows of a query, are expected unchanged by the commit.
 //! - Memory is bounded by [`HELD_BYTES_MAX`]; before that the script is told to wrap up.
 
-use crate::documents::{Failure, checked_key, other_id, stage_write};
+use crate::documents::{Failure, Target, checked_key, stage_write};
 use crate::{Account, Conditions, Error, EtagCondition, Limits, Query, Resume, WriteMode, WriteOptions};
 use crate::{Link, query_parameters, read_charge, write_charge};
 use astrarium_catalog::container::Container;
@@ -192,11 +192,10 @@ impl ScriptHost {
         }
         self.hold(incoming.text_length())?;
         let place = Location::of(&self.container, &self.key, &incoming.id).key;
-        if let Some(link) = replaced
-            && self.place(link).await? != place
-        {
-            return Err(other_id().into());
-        }
+        let replaced = match replaced {
+            Some(link) => Some(self.place(link).await?),
+            None => None,
+        };
         let conditions = conditions(etag);
         let index_directive = match index {
             IndexAction::Default => IndexDirective::Default,
@@ -205,7 +204,8 @@ impl ScriptHost {
         };
         let options =
             WriteOptions { partition_key: Some(&self.key), conditions: &conditions, index_directive };
-        let staged = stage_write(&mut self.transaction, &place, mode, incoming, options).await?;
+        let target = Target { key: &place, replaced: replaced.as_ref() };
+        let staged = stage_write(&mut self.transaction, target, mode, incoming, options).await?;
         self.charge += staged.charge;
         self.made.insert(staged.body.header.number, place);
         Ok(Written { document: self.shown(&staged.body), created: staged.created })

@@ -7,7 +7,7 @@
 use super::host::ScriptHost;
 use super::{EXECUTION_CHARGE, Execution, ScriptRequest, script_of};
 use crate::databases::find;
-use crate::documents::{Failure, checked_key, other_id, required, stage_write};
+use crate::documents::{Failure, Target, checked_key, required, stage_write};
 use crate::{Account, Conditions, DocumentLink, Error, Link, Outcome, WriteMode, WriteOptions, write_charge};
 use astrarium_catalog::container::Container;
 use astrarium_catalog::definition::script::{Trigger, TriggerOperation, TriggerType};
@@ -189,16 +189,14 @@ impl Account {
             return Err(Error::PartitionKeyMismatch.into());
         }
         let key = Location::of(container, &execution.key, &incoming.id).key;
-        if let WriteMode::Replace(link) = mode {
-            let named = match link {
-                Link::Name(id) => Location::of(container, &execution.key, id).key,
-                Link::Rid(_) => self.locate(&*snapshot, container, link, Some(&execution.key)).await?.key,
-            };
-            if named != key {
-                return Err(other_id().into());
+        let replaced = match mode {
+            WriteMode::Replace(link) => {
+                Some(self.locate(&*snapshot, container, link, Some(&execution.key)).await?.key)
             }
-        }
-        let staged = stage_write(host.transaction(), &key, mode, incoming, options).await?;
+            WriteMode::Create | WriteMode::Upsert => None,
+        };
+        let target = Target { key: &key, replaced: replaced.as_ref() };
+        let staged = stage_write(host.transaction(), target, mode, incoming, options).await?;
         host.add_charge(staged.charge);
         host.note_written(staged.body.header.number, key.clone());
         Ok(Changed { key, body: staged.body, created: staged.created })

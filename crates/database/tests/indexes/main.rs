@@ -9,6 +9,7 @@ mod equality;
 mod interposed;
 mod policies;
 mod races;
+mod rename;
 mod unique_keys;
 mod utilization;
 mod verify;

@@ -106,7 +106,7 @@ fn not_yet(what: &str) -> Failure {
 /// Patches and batches run no triggers on the service either. Triggers are named by the client, so leaving them out
 /// would be something else than was asked for.
 pub(super) fn refuse_triggers(request: &Request<'_>) -> Result<(), Failure> {
-    if scripts::triggers(request)?.is_some() {
+    if scripts::names_triggers(request) {
         return Err(Failure::bad_request("Triggers run with create, replace, upsert and delete only."));
     }
     Ok(())
@@ -140,7 +140,7 @@ async fn write(
     let options = WriteOptions { partition_key, conditions: &conditions, index_directive };
     let text = document_text(&request.body)?;
     let status = |created| if created { StatusCode::CREATED } else { StatusCode::OK };
-    if let Some(triggers) = scripts::triggers(request)? {
+    if let Some(triggers) = scripts::triggers(shared, request).await? {
         let done = shared.account.write_with_triggers(container, mode, &text, options, &triggers).await?;
         return Ok(triggered(request, status(done.outcome.created), done));
     }
@@ -184,7 +184,7 @@ async fn delete(
     partition_key: Option<&PartitionKey>,
 ) -> Result<Answer, Failure> {
     let (link, conditions) = (request.link(2), request.conditions());
-    let mut answer = if let Some(triggers) = scripts::triggers(request)? {
+    let mut answer = if let Some(triggers) = scripts::triggers(shared, request).await? {
         let account = &shared.account;
         let done =
             account.delete_with_triggers(container, link, partition_key, &conditions, &triggers).await?;

@@ -2,13 +2,14 @@
 
 use super::documents::{container, with_place};
 use crate::answer::Answer;
-use crate::database::{Error, ScriptRequest, Triggers};
+use crate::database::{ChildKind, Error, Link, ScriptRequest, Triggers};
 use crate::error::Failure;
 use crate::place::Place;
 use crate::request::Request;
 use crate::service::Shared;
-use crate::wire::headers;
+use crate::wire::{headers, percent};
 use http::StatusCode;
+use std::borrow::Cow;
 
 /// Most bytes of a procedure's parameters.
 const PARAMETER_BYTES_MAX: usize = 2 << 20;
@@ -39,13 +40,37 @@ pub(super) async fn execute(shared: &Shared, request: &Request<'_>) -> Result<An
 }
 
 /// The triggers that a write names, if it names any. There may be one of each kind, as on the service.
-pub(super) fn triggers(request: &Request<'_>) -> Result<Option<Triggers>, Failure> {
-    let pre = trigger_name(request, headers::PRE_TRIGGER_INCLUDE)?;
-    let post = trigger_name(request, headers::POST_TRIGGER_INCLUDE)?;
-    if pre.is_none() && post.is_none() {
+pub(super) async fn triggers(shared: &Shared, request: &Request<'_>) -> Result<Option<Triggers>, Failure> {
+    if !names_triggers(request) {
         return Ok(None);
     }
-    Ok(Some(Triggers { pre, post, request: script_request(request) }))
+    let pre = existing_name(shared, request, trigger_name(request, headers::PRE_TRIGGER_INCLUDE)?).await?;
+    let post = existing_name(shared, request, trigger_name(request, headers::POST_TRIGGER_INCLUDE)?).await?;
+    Ok((pre.is_some() || post.is_some()).then(|| Triggers { pre, post, request: script_request(request) }))
+}
+
+/// Whether a request names triggers.
+pub(super) fn names_triggers(request: &Request<'_>) -> bool {
+    [headers::PRE_TRIGGER_INCLUDE, headers::POST_TRIGGER_INCLUDE]
+        .into_iter()
+        .any(|header| request.header(header).is_some_and(|text| text.contains(|letter| letter != ',')))
+}
+
+/// The name as sent, or what it is an escape of: names with line breaks, which some clients escape, cannot stand in a
+/// header otherwise.
+async fn existing_name(
+    shared: &Shared,
+    request: &Request<'_>,
+    name: Option<String>,
+) -> Result<Option<String>, Failure> {
+    let Some(sent) = name else { return Ok(None) };
+    let Some(Cow::Owned(decoded)) = percent::decode_once(&sent) else { return Ok(Some(sent)) };
+    let kind = ChildKind::Trigger(request.link(0), request.link(1));
+    match shared.account.child(kind, Link::Name(&sent)).await {
+        Err(Error::NotFound) => Ok(Some(decoded)),
+        Ok(_) => Ok(Some(sent)),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn trigger_name(request: &Request<'_>, header: &str) -> Result<Option<String>, Failure> {

@@ -70,10 +70,13 @@
             if (!text(startsWith, link, owner + "/")) continue;
             const rest = text(slice, link, owner.length + 1);
             const id = withoutSlash(text(slice, rest, 5));
-            if (text(toLowerCase, text(slice, rest, 0, 5)) !== "docs/" || id === "" || text(indexOf, id, "/") >= 0) {
+            const isRid = index === 0;
+            // An id may have slashes, a rid has none.
+            const isForeign = isRid && text(indexOf, id, "/") >= 0;
+            if (text(toLowerCase, text(slice, rest, 0, 5)) !== "docs/" || id === "" || isForeign) {
                 throw refuse(`Invalid document link: "${link}".`);
             }
-            return { id, isRid: index === 0 };
+            return { id, isRid };
         }
         throw outside(link);
     };
