@@ -85,8 +85,18 @@ struct Entry {
     /// What this transaction sees: never expired.
     current: Option<Body>,
     changed: bool,
+    /// Whether the view shows what storage has instead of the change.
+    hidden: bool,
     /// What the last write found, so that it can be taken back.
-    before: Option<Box<(Option<Body>, bool)>>,
+    before: Option<Box<Before>>,
+}
+
+/// An entry before its last write.
+#[derive(Clone)]
+struct Before {
+    current: Option<Body>,
+    changed: bool,
+    hidden: bool,
 }
 
 impl Entry {
@@ -138,12 +148,23 @@ impl Transaction {
         self.stands_by_reads = true;
     }
 
-    /// What the transaction sees: its snapshot with its own writes.
+    /// Keeps the staged change of a document out of the view: queries find what storage has. Reading the document by its key
+    /// gives the change, and writing it once more shows it.
+    pub fn hide(&mut self, key: &Bytes) {
+        self.view = None;
+        if let Some(&index) = self.places.get(key) {
+            self.entries[index].hidden = true;
+        }
+    }
+
+    /// What the transaction sees: its snapshot with its own writes, but for those that are hidden.
     pub fn view(&mut self) -> Arc<dyn Snapshot> {
         if let Some(view) = &self.view {
             return Arc::clone(view);
         }
-        let view: Arc<dyn Snapshot> = match self.clone().into_batch() {
+        let mut shown = self.clone();
+        shown.entries.iter_mut().for_each(|entry| entry.changed &= !entry.hidden);
+        let view: Arc<dyn Snapshot> = match shown.into_batch() {
             Some(batch) => Arc::new(Overlay::new(Arc::clone(&self.snapshot), &batch, UNCOMMITTED)),
             None => Arc::clone(&self.snapshot),
         };
@@ -173,8 +194,9 @@ impl Transaction {
         let body = self.new_body(number, incoming, directive);
         self.view = None;
         let entry = &mut self.entries[index];
-        entry.before = Some(Box::new((entry.current.take(), entry.changed)));
-        entry.changed = true;
+        let (current, changed, hidden) = (entry.current.take(), entry.changed, entry.hidden);
+        entry.before = Some(Box::new(Before { current, changed, hidden }));
+        (entry.changed, entry.hidden) = (true, false);
         Ok(entry.current.insert(body))
     }
 
@@ -208,7 +230,7 @@ impl Transaction {
         if let Some(entry) = entry
             && let Some(before) = entry.before.take()
         {
-            (entry.current, entry.changed) = *before;
+            (entry.current, entry.changed, entry.hidden) = (before.current, before.changed, before.hidden);
         }
     }
 
@@ -216,7 +238,7 @@ impl Transaction {
     pub fn write_unseen(&mut self, key: Bytes, incoming: Incoming, directive: IndexDirective) -> &Body {
         debug_assert!(self.entries.iter().all(|entry| entry.key != key), "an unseen document was seen");
         let body = self.new_body(None, incoming, directive);
-        let entry = Entry { key, stored: None, current: Some(body), changed: true, before: None };
+        let entry = Entry { key, stored: None, current: Some(body), changed: true, hidden: false, before: None };
         let index = self.push(entry);
         self.entries[index].current.as_ref().expect("just written")
     }
@@ -227,6 +249,7 @@ impl Transaction {
         self.view = None;
         let entry = &mut self.entries[index];
         entry.changed |= entry.stored.is_some() || entry.current.is_some();
+        entry.hidden = false;
         Ok(entry.current.take())
     }
 
@@ -302,7 +325,7 @@ impl Transaction {
         }
         let stored = self.snapshot.get(Space::Body, key).await?.map(Body::decode).transpose()?;
         let current = stored.clone().filter(|body| self.expiry.is_alive(&body.header));
-        Ok(self.push(Entry { key: key.clone(), stored, current, changed: false, before: None }))
+        Ok(self.push(Entry { key: key.clone(), stored, current, changed: false, hidden: false, before: None }))
     }
 
     fn push(&mut self, entry: Entry) -> usize {

@@ -145,6 +145,8 @@ impl Account {
         let changed = self.change_between(execution, &mut host, change, document.as_deref()).await?;
         let mut response = None;
         if let Some(script) = post {
+            // The service's queries do not find the document whose write runs the trigger.
+            host.transaction().hide(&changed.key);
             let written = document.is_some().then(|| shown(&execution.container, &changed.body));
             let work = Work::PostTrigger { operation, document, written };
             let answer = execution.run(self, script, work, &triggers.request, host).await?;
