@@ -238,7 +238,8 @@ impl Transaction {
     pub fn write_unseen(&mut self, key: Bytes, incoming: Incoming, directive: IndexDirective) -> &Body {
         debug_assert!(self.entries.iter().all(|entry| entry.key != key), "an unseen document was seen");
         let body = self.new_body(None, incoming, directive);
-        let entry = Entry { key, stored: None, current: Some(body), changed: true, hidden: false, before: None };
+        let entry =
+            Entry { key, stored: None, current: Some(body), changed: true, hidden: false, before: None };
         let index = self.push(entry);
         self.entries[index].current.as_ref().expect("just written")
     }
@@ -325,7 +326,14 @@ impl Transaction {
         }
         let stored = self.snapshot.get(Space::Body, key).await?.map(Body::decode).transpose()?;
         let current = stored.clone().filter(|body| self.expiry.is_alive(&body.header));
-        Ok(self.push(Entry { key: key.clone(), stored, current, changed: false, hidden: false, before: None }))
+        Ok(self.push(Entry {
+            key: key.clone(),
+            stored,
+            current,
+            changed: false,
+            hidden: false,
+            before: None,
+        }))
     }
 
     fn push(&mut self, entry: Entry) -> usize {

@@ -45,7 +45,10 @@ impl Binder<'_> {
             ExpressionKind::Boolean(value) => Ok(Expr::Constant(Value::Bool(*value))),
             ExpressionKind::Number(number) => Ok(Expr::Constant(Value::Number(number.to_double()))),
             ExpressionKind::String(text) => Ok(Expr::Constant(Value::String(text.as_str().into()))),
-            ExpressionKind::Parameter(name) => Ok(Expr::Constant(self.parameter(name, span)?)),
+            // One that the request gives no value is undefined.
+            ExpressionKind::Parameter(name) => {
+                Ok(Expr::Constant(self.parameters.get(name).cloned().unwrap_or_default()))
+            }
             ExpressionKind::Identifier(name) => self.identifier(name, span, grouped.is_some()),
             ExpressionKind::Member { base, name, .. } => {
                 if let Some(computed) = self.computed_property(base, name, grouped.is_some())? {
@@ -134,11 +137,6 @@ impl Binder<'_> {
             }
             _ => Expr::Constant(Value::Undefined),
         })
-    }
-
-    fn parameter(&self, name: &str, span: Span) -> Result<Value, PlanError> {
-        let missing = || PlanError::new(span, "SC2002", format!("The parameter '{name}' has no value."));
-        self.parameters.get(name).cloned().ok_or_else(missing)
     }
 
     /// The name at the root of a path must be known before anything else is said about the path.
