@@ -69,6 +69,8 @@ pub struct Transaction {
     stands_by_reads: bool,
     /// Whether a document got another key, so that its number is at two entries.
     has_renamed: bool,
+    /// Entries that the view shows as storage has them, with the stamps of what they hold.
+    hidden: Vec<(usize, Option<u64>)>,
     /// What the transaction sees, until the next write.
     view: Option<Arc<dyn Snapshot>>,
 }
@@ -85,24 +87,21 @@ struct Entry {
     /// What this transaction sees: never expired.
     current: Option<Body>,
     changed: bool,
-    /// Whether the view shows what storage has instead of the change.
-    hidden: bool,
     /// What the last write found, so that it can be taken back.
-    before: Option<Box<Before>>,
-}
-
-/// An entry before its last write.
-#[derive(Clone)]
-struct Before {
-    current: Option<Body>,
-    changed: bool,
-    hidden: bool,
+    before: Option<Box<(Option<Body>, bool)>>,
 }
 
 impl Entry {
     /// The key without the shard.
     fn suffix(&self) -> &[u8] {
         &self.key[document::SHARD_PREFIX_LENGTH..]
+    }
+}
+
+impl Entry {
+    /// What no other version of the document has.
+    fn stamp(&self) -> Option<u64> {
+        self.current.as_ref().map(|body| body.header.etag)
     }
 }
 
@@ -138,6 +137,7 @@ impl Transaction {
             sequence: 0,
             stands_by_reads: false,
             has_renamed: false,
+            hidden: Vec::new(),
             view: None,
         })
     }
@@ -148,22 +148,23 @@ impl Transaction {
         self.stands_by_reads = true;
     }
 
-    /// Keeps the staged change of a document out of the view: queries find what storage has. Reading the document by its key
-    /// gives the change, and writing it once more shows it.
-    pub fn hide(&mut self, key: &Bytes) {
+    /// Keeps a change of one or more documents out of the view, until one of them is written again: queries find what
+    /// storage has. Reading the documents by their keys gives the change.
+    pub fn hide<'k>(&mut self, keys: impl IntoIterator<Item = &'k Bytes>) {
         self.view = None;
-        if let Some(&index) = self.places.get(key) {
-            self.entries[index].hidden = true;
-        }
+        let places = keys.into_iter().filter_map(|key| self.places.get(key).copied());
+        self.hidden = places.map(|index| (index, self.entries[index].stamp())).collect();
     }
 
-    /// What the transaction sees: its snapshot with its own writes, but for those that are hidden.
+    /// What the transaction sees: its snapshot with its own writes, but for the change that is hidden.
     pub fn view(&mut self) -> Arc<dyn Snapshot> {
         if let Some(view) = &self.view {
             return Arc::clone(view);
         }
         let mut shown = self.clone();
-        shown.entries.iter_mut().for_each(|entry| entry.changed &= !entry.hidden);
+        if self.hidden.iter().all(|(index, stamp)| self.entries[*index].stamp() == *stamp) {
+            self.hidden.iter().for_each(|(index, _)| shown.entries[*index].changed = false);
+        }
         let view: Arc<dyn Snapshot> = match shown.into_batch() {
             Some(batch) => Arc::new(Overlay::new(Arc::clone(&self.snapshot), &batch, UNCOMMITTED)),
             None => Arc::clone(&self.snapshot),
@@ -194,9 +195,8 @@ impl Transaction {
         let body = self.new_body(number, incoming, directive);
         self.view = None;
         let entry = &mut self.entries[index];
-        let (current, changed, hidden) = (entry.current.take(), entry.changed, entry.hidden);
-        entry.before = Some(Box::new(Before { current, changed, hidden }));
-        (entry.changed, entry.hidden) = (true, false);
+        entry.before = Some(Box::new((entry.current.take(), entry.changed)));
+        entry.changed = true;
         Ok(entry.current.insert(body))
     }
 
@@ -230,7 +230,7 @@ impl Transaction {
         if let Some(entry) = entry
             && let Some(before) = entry.before.take()
         {
-            (entry.current, entry.changed, entry.hidden) = (before.current, before.changed, before.hidden);
+            (entry.current, entry.changed) = *before;
         }
     }
 
@@ -238,8 +238,7 @@ impl Transaction {
     pub fn write_unseen(&mut self, key: Bytes, incoming: Incoming, directive: IndexDirective) -> &Body {
         debug_assert!(self.entries.iter().all(|entry| entry.key != key), "an unseen document was seen");
         let body = self.new_body(None, incoming, directive);
-        let entry =
-            Entry { key, stored: None, current: Some(body), changed: true, hidden: false, before: None };
+        let entry = Entry { key, stored: None, current: Some(body), changed: true, before: None };
         let index = self.push(entry);
         self.entries[index].current.as_ref().expect("just written")
     }
@@ -250,7 +249,6 @@ impl Transaction {
         self.view = None;
         let entry = &mut self.entries[index];
         entry.changed |= entry.stored.is_some() || entry.current.is_some();
-        entry.hidden = false;
         Ok(entry.current.take())
     }
 
@@ -326,14 +324,7 @@ impl Transaction {
         }
         let stored = self.snapshot.get(Space::Body, key).await?.map(Body::decode).transpose()?;
         let current = stored.clone().filter(|body| self.expiry.is_alive(&body.header));
-        Ok(self.push(Entry {
-            key: key.clone(),
-            stored,
-            current,
-            changed: false,
-            hidden: false,
-            before: None,
-        }))
+        Ok(self.push(Entry { key: key.clone(), stored, current, changed: false, before: None }))
     }
 
     fn push(&mut self, entry: Entry) -> usize {

@@ -63,6 +63,8 @@ impl Change<'_> {
 /// A change that is part of the transaction now.
 struct Changed {
     key: Bytes,
+    /// Where the document was, if it was replaced.
+    replaced: Option<Bytes>,
     body: Body,
     created: bool,
 }
@@ -146,7 +148,7 @@ impl Account {
         let mut response = None;
         if let Some(script) = post {
             // The service's queries do not find the document whose write runs the trigger.
-            host.transaction().hide(&changed.key);
+            host.transaction().hide(changed.replaced.iter().chain([&changed.key]));
             let written = document.is_some().then(|| shown(&execution.container, &changed.body));
             let work = Work::PostTrigger { operation, document, written };
             let answer = execution.run(self, script, work, &triggers.request, host).await?;
@@ -181,7 +183,7 @@ impl Account {
                 let body = host.transaction().remove(&key).await?.ok_or(Error::NotFound)?;
                 conditions.check_write(body.header.etag, body.header.timestamp)?;
                 host.add_charge(write_charge(body.text().len()));
-                return Ok(Changed { key, body, created: false });
+                return Ok(Changed { key, replaced: None, body, created: false });
             }
             Change::Write(mode, _, options) => (mode, options),
         };
@@ -201,7 +203,7 @@ impl Account {
         let staged = stage_write(host.transaction(), target, mode, incoming, options).await?;
         host.add_charge(staged.charge);
         host.note_written(staged.body.header.number, key.clone());
-        Ok(Changed { key, body: staged.body, created: staged.created })
+        Ok(Changed { key, replaced, body: staged.body, created: staged.created })
     }
 
     /// The trigger of a name, if it is one of the kind and for the operation.
