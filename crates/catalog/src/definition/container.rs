@@ -82,8 +82,22 @@ pub struct ContainerDefinition {
 }
 
 impl ContainerDefinition {
-    /// Reads the body of a create or replace request. A body without a partition key gets the key of older times
-    /// (`/_partitionKey`, a system key).
+    /// Reads the body of a create request.
+    pub fn from_create(body: &Value) -> Result<ContainerDefinition, Invalid> {
+        let definition = ContainerDefinition::from_replace(body)?;
+        partition_key::check_new(&definition.partition_key)?;
+        Ok(definition)
+    }
+
+    /// Reads the body of a replace request.
+    pub fn from_replace(body: &Value) -> Result<ContainerDefinition, Invalid> {
+        let mut definition = ContainerDefinition::from_json(body)?;
+        definition.indexing.normalise();
+        Ok(definition)
+    }
+
+    /// Reads a definition, also one that was stored when more was let pass. A body without a partition key gets the key
+    /// of older times (`/_partitionKey`, a system key).
     pub fn from_json(body: &Value) -> Result<ContainerDefinition, Invalid> {
         let body = Members::of(body, "the container")?;
         if let Some(name) = UNSUPPORTED.iter().find(|name| body.get(name).is_some()) {
@@ -165,11 +179,7 @@ impl ContainerDefinition {
                 excerpt(&new.id)
             )));
         }
-        if !partition_key::is_unchanged(&self.partition_key, &new.partition_key) {
-            return Err(Invalid::new(
-                "The partition key of a container cannot be changed. Send it as it is, or make a new container.",
-            ));
-        }
+        partition_key::check_unchanged(&self.partition_key, &new.partition_key)?;
         if !new.unique_keys.is_empty() && new.unique_keys != self.unique_keys {
             return Err(Invalid::new(
                 "The unique keys of a container cannot be changed. Send them as they are, or make a new container.",

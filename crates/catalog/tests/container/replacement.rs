@@ -56,7 +56,7 @@ fn policies_may_change() {
 fn names_and_keys_stay() {
     check(&json!({}), &json!({"id": "other"}), Err("The id of a container cannot be changed"));
     let key = |key: Value| json!({ "partitionKey": key });
-    let changed = Err("The partition key of a container cannot be changed");
+    let changed = Err("Document collection partition key cannot be changed");
     check(&json!({}), &key(json!({"paths": ["/key"], "kind": "Hash", "version": 2})), changed);
     check(&json!({}), &key(json!({"paths": ["/pk"], "kind": "Range", "version": 2})), changed);
     check(&json!({}), &key(json!({"paths": ["/pk"], "kind": "Hash", "version": 1})), changed);

@@ -27,7 +27,7 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
                 query::resources(shared, request, feed, shown(&all.resources)).await
             }
             Method::POST => {
-                let definition = ContainerDefinition::from_json(&request.json()?)?;
+                let definition = ContainerDefinition::from_create(&request.json()?)?;
                 let new = NewContainer { definition, throughput: throughput(request)? };
                 let container = account.create_container(database, &new).await?;
                 let mut answer = single(shared, request, StatusCode::CREATED, &container).await?;
@@ -44,7 +44,7 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
             Ok(Answer::empty(StatusCode::NO_CONTENT))
         }
         Method::PUT => {
-            let definition = ContainerDefinition::from_json(&request.json()?)?;
+            let definition = ContainerDefinition::from_replace(&request.json()?)?;
             let container =
                 account.replace_container(database, link, &definition, &request.conditions()).await?;
             single(shared, request, StatusCode::OK, &container).await

@@ -28,8 +28,8 @@ impl Binder<'_> {
         let policy = self.catalog.container.and_then(|container| container.full_text.as_ref());
         let Some(policy) = policy else { return Language::default() };
         let found = policy.paths.iter().find(|path| self.is_path(text, path.path.segments()));
-        let own = found.and_then(|path| path.language).unwrap_or(policy.default_language);
-        Language::from_name(own.name()).unwrap_or_default()
+        let own = found.and_then(|path| path.language.as_ref()).unwrap_or(&policy.default_language);
+        Language::from_name(own.value.name()).unwrap_or_default()
     }
 
     fn vector_of(&self, vector: &Expr) -> Option<VectorDefaults> {

@@ -1,7 +1,7 @@
 //! Full-text search: which properties hold prose, in which language, and which of them are indexed.
 
 use crate::definition::members::Members;
-use crate::definition::{Invalid, Named, choices, excerpt};
+use crate::definition::{AsGiven, Invalid, Named, choices, excerpt};
 use astrarium_value::PropertyPath;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FullTextPolicy {
     /// The language of properties that name none.
-    pub default_language: Language,
+    pub default_language: AsGiven<Language>,
     /// The properties.
     pub paths: Vec<FullTextPath>,
 }
@@ -21,7 +21,7 @@ pub struct FullTextPath {
     /// The property.
     pub path: PropertyPath,
     /// Its language, if it is not the default one.
-    pub language: Option<Language>,
+    pub language: Option<AsGiven<Language>>,
 }
 
 /// The languages whose words can be taken apart.
@@ -52,6 +52,14 @@ impl Named for Language {
         (Self::PortugueseBrazil, "pt-BR"),
         (Self::PortuguesePortugal, "pt-PT"),
         (Self::SpanishSpain, "es-ES"),
+        // The numbers that older clients have for them.
+        (Self::EnglishUnitedStates, "1033"),
+        (Self::FrenchFrance, "1036"),
+        (Self::GermanGermany, "1031"),
+        (Self::ItalianItaly, "1040"),
+        (Self::PortugueseBrazil, "1046"),
+        (Self::PortuguesePortugal, "2070"),
+        (Self::SpanishSpain, "3082"),
     ];
 }
 
@@ -72,13 +80,13 @@ pub(super) fn to_json(policy: &FullTextPolicy) -> Value {
     let shown = |entry: &FullTextPath| {
         let mut body = Map::new();
         body.insert("path".to_owned(), entry.path.as_str().into());
-        if let Some(language) = entry.language {
-            body.insert("language".to_owned(), language.name().into());
+        if let Some(language) = &entry.language {
+            body.insert("language".to_owned(), language.as_str().into());
         }
         Value::Object(body)
     };
     let paths: Vec<Value> = policy.paths.iter().map(shown).collect();
-    json!({"defaultLanguage": policy.default_language.name(), "fullTextPaths": paths})
+    json!({"defaultLanguage": policy.default_language.as_str(), "fullTextPaths": paths})
 }
 
 /// Reads the `fullTextIndexes` member of an indexing policy.
@@ -129,8 +137,8 @@ fn no_language(name: &str) -> Invalid {
     ))
 }
 
-fn language(text: &str) -> Result<Language, Invalid> {
-    Language::from_name(text).ok_or_else(|| {
+fn language(text: &str) -> Result<AsGiven<Language>, Invalid> {
+    AsGiven::parse(text).ok_or_else(|| {
         Invalid::new(format!(
             "The Full Text Policy contains an unsupported language {}. Supported languages are: {}.",
             excerpt(text),

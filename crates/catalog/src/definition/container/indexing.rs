@@ -31,7 +31,8 @@ const ETAG: &str = "_etag";
 pub struct IndexingPolicy {
     /// When the index follows the documents.
     pub mode: IndexingMode,
-    /// Whether documents are indexed unless their write says otherwise.
+    /// Whether documents are indexed unless their write says otherwise; false only without an index, and in definitions
+    /// that were stored before [`IndexingPolicy::normalise`].
     pub automatic: bool,
     /// Paths that are indexed.
     pub included: Vec<IndexPath>,
@@ -52,7 +53,7 @@ pub struct IndexingPolicy {
 pub enum IndexingMode {
     /// With every write.
     Consistent,
-    /// Some time after the write (of older accounts).
+    /// Some time after the write (of definitions stored before [`IndexingPolicy::normalise`]; they follow as others do).
     Lazy,
     /// Never: there is no index.
     None,
@@ -93,6 +94,15 @@ impl Default for IndexingPolicy {
 }
 
 impl IndexingPolicy {
+    /// Makes of what clients ask for what the service makes of it: an index follows with every write and takes all
+    /// documents, unless there is none.
+    pub(super) fn normalise(&mut self) {
+        if self.mode != IndexingMode::None {
+            self.mode = IndexingMode::Consistent;
+            self.automatic = true;
+        }
+    }
+
     /// Whether both ask for the same entries, whatever the order of their paths. Neither mode is [`IndexingMode::None`].
     pub(super) fn has_same_indexes(&self, other: &IndexingPolicy) -> bool {
         let same = |own: &[IndexPath], others: &[IndexPath]| {

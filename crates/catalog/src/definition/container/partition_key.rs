@@ -1,5 +1,6 @@
 //! The partition key of a container as clients write it, checked, and back.
 
+use super::index_path;
 use crate::definition::members::{self, Members};
 use crate::definition::{Invalid, Named, excerpt};
 use astrarium_partition::{HashVersion, PartitionKeyDefinition, PartitionKind};
@@ -47,11 +48,7 @@ pub(super) fn to_json(key: &PartitionKeyDefinition) -> Value {
     body.insert("paths".to_owned(), paths.into());
     body.insert("kind".to_owned(), key.kind.name().into());
     if let Some(version) = key.version {
-        let number = match version {
-            HashVersion::V1 => 1,
-            HashVersion::V2 => 2,
-        };
-        body.insert("version".to_owned(), json!(number));
+        body.insert("version".to_owned(), json!(number(version)));
     }
     if key.system_key {
         body.insert("systemKey".to_owned(), true.into());
@@ -59,11 +56,31 @@ pub(super) fn to_json(key: &PartitionKeyDefinition) -> Value {
     Value::Object(body)
 }
 
-/// Whether a replace that brings `new` leaves the key as it is. Clients may leave the version out, and those that know
-/// nothing of a key leave out all of it.
-pub(super) fn is_unchanged(old: &PartitionKeyDefinition, new: &PartitionKeyDefinition) -> bool {
-    let same_version = new.version.is_none() || new.hash_version() == old.hash_version();
-    old.paths == new.paths && old.kind == new.kind && same_version
+/// Checks that a replace that brings `new` leaves the key as it is. Clients may leave the version out, and those that
+/// know nothing of a key leave out all of it.
+pub(super) fn check_unchanged(
+    old: &PartitionKeyDefinition,
+    new: &PartitionKeyDefinition,
+) -> Result<(), Invalid> {
+    let advice = if old.paths != new.paths || old.kind != new.kind {
+        "Send it as it is, or make a new container.".to_owned()
+    } else if new.version.is_some() && new.hash_version() != old.hash_version() {
+        let (old, new) = (number(old.hash_version()), number(new.hash_version()));
+        format!(
+            "Its version is {old} (which is also that of a key made without a version), the request has version {new}: \
+             send version {old} or none, or make a new container."
+        )
+    } else {
+        return Ok(());
+    };
+    Err(Invalid::new(format!("Document collection partition key cannot be changed. {advice}")))
+}
+
+fn number(version: HashVersion) -> u8 {
+    match version {
+        HashVersion::V1 => 1,
+        HashVersion::V2 => 2,
+    }
 }
 
 fn legacy() -> PartitionKeyDefinition {
@@ -77,27 +94,52 @@ fn check_count(count: usize, kind: PartitionKind) -> Result<(), Invalid> {
         return Err(Invalid::input("'paths' of partitionKey must be an array with at least one path"));
     }
     if count > max {
-        let kind = kind.name();
+        let advice = if kind == PartitionKind::MultiHash {
+            String::new()
+        } else {
+            format!(" A hierarchical key (kind MultiHash, version 2) has up to {LEVELS_MAX}.")
+        };
         return Err(Invalid::new(format!(
-            "Too many partition key paths: {count}. A key of kind {kind} has at most {max}; hierarchical keys (kind \
-             MultiHash, version 2) have up to {LEVELS_MAX}."
+            "Too many partition key paths ({count}) specified. A maximum of {max} is allowed.{advice}"
         )));
     }
     Ok(())
 }
 
 fn path(text: &str) -> Result<PropertyPath, Invalid> {
-    let shown = excerpt(text);
-    PropertyPath::parse(text).map_err(|error| match error {
-        PathError::NoLeadingSlash => Invalid::new(format!(
-            "The partition key component definition path '{shown}' could not be accepted, failed near position '0': \
-             {error}."
-        )),
-        _ => Invalid::new(format!(
-            "Partition key paths must contain only valid characters and not contain a trailing slash or wildcard \
-             character: '{shown}' ({error})."
-        )),
+    PropertyPath::parse(text).map_err(|error| {
+        let position = match error {
+            PathError::NoLeadingSlash => 0,
+            PathError::TrailingSlash => text.len().saturating_sub(1),
+            PathError::EmptyName { offset }
+            | PathError::UnclosedQuote { offset }
+            | PathError::TextAfterQuote { offset }
+            | PathError::Wildcard { offset }
+            | PathError::ArrayIndex { offset } => offset,
+        };
+        refused_path(text, position, &error.to_string())
     })
+}
+
+/// Checks that the paths of a new key have no characters that need quotes.
+pub(super) fn check_new(key: &PartitionKeyDefinition) -> Result<(), Invalid> {
+    for path in &key.paths {
+        if let Some(position) = index_path::plain_name_fault(path.as_str()) {
+            let advice =
+                "names other than letters, digits and underscores need quotes, as in /\"first name\"";
+            return Err(refused_path(path.as_str(), position, advice));
+        }
+    }
+    Ok(())
+}
+
+fn refused_path(text: &str, position: usize, detail: &str) -> Invalid {
+    Invalid::new(format!(
+        "The partition key component definition path '{}' could not be accepted, failed near position '{position}'. \
+         Partition key paths must contain only valid characters and not contain a trailing slash or wildcard character. \
+         ({detail})",
+        excerpt(text)
+    ))
 }
 
 fn version(body: &Members<'_>, kind: PartitionKind) -> Result<Option<HashVersion>, Invalid> {
