@@ -55,6 +55,12 @@ pub enum AddressError {
          ids, and slashes within an id must be escaped as %2F."
     )]
     UnknownChild,
+    /// A client in direct mode asks for the addresses of replicas. No SDK repeats a request after 400.
+    #[error(
+        "This server has no direct (TCP) mode. Set the client's connection mode to gateway: in Java \
+         CosmosClientBuilder.gatewayMode(), in .NET CosmosClientOptions.ConnectionMode = ConnectionMode.Gateway."
+    )]
+    DirectMode,
     /// An id is not UTF-8 after percent-decoding.
     #[error("The request path is not valid percent-encoded UTF-8.")]
     BadEncoding,
@@ -68,7 +74,10 @@ impl AddressError {
     pub const fn status(self) -> u16 {
         match self {
             AddressError::UnknownRoute => 404,
-            AddressError::UnknownChild | AddressError::BadEncoding | AddressError::TooLong => 400,
+            AddressError::UnknownChild
+            | AddressError::DirectMode
+            | AddressError::BadEncoding
+            | AddressError::TooLong => 400,
         }
     }
 }
@@ -128,6 +137,9 @@ impl<'a> Address<'a> {
         }
         if segments.last() == Some(&"") {
             segments.pop();
+        }
+        if segments.first() == Some(&"addresses") {
+            return Err(AddressError::DirectMode);
         }
         let (kind, id_count) = classify(&segments).ok_or(AddressError::UnknownRoute)?;
         let ids = segments.iter().skip(1).step_by(2).take(id_count);

@@ -140,7 +140,6 @@ fn refusals() {
         "/dbs//",
         "/dbs//colls",
         "/dbs/a//colls",
-        "/addresses/",
         "/media/x",
         "/operations/dtc",
         "/dbs/a/colls/b/operations",
@@ -158,6 +157,9 @@ fn refusals() {
         let is_child = target.starts_with("/dbs") || target.starts_with("/offers");
         let expected = if is_child { AddressError::UnknownChild } else { AddressError::UnknownRoute };
         assert_eq!(parse(target).unwrap_err(), expected, "{target}");
+    }
+    for target in ["/addresses/", "//addresses/?$resolveFor=dbs", "/addresses?$filter=protocol eq rntbd"] {
+        assert_eq!(parse(target).unwrap_err(), AddressError::DirectMode, "{target}");
     }
     assert_eq!(parse("/dbs/%FF").unwrap_err(), AddressError::BadEncoding);
     assert_eq!(parse("/dbs/a/colls/b/docs/x?%FF").unwrap_err(), AddressError::BadEncoding);
