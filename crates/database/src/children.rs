@@ -87,6 +87,20 @@ impl Account {
         find(&*snapshot, kind.record_kind(), parent.rid, link).await?.ok_or(Error::NotFound)
     }
 
+    /// Finds a permission by its rid alone, if it, its user and its database are there.
+    pub async fn permission(&self, rid: Rid) -> Result<Option<Resource>, Error> {
+        let (Some(database), Some(user)) = (rid.database_part(), rid.container_part()) else {
+            return Ok(None);
+        };
+        let snapshot = self.engine().snapshot();
+        if find_database(&*snapshot, Link::Rid(database)).await?.is_none()
+            || find(&*snapshot, RecordKind::User, database, Link::Rid(user)).await?.is_none()
+        {
+            return Ok(None);
+        }
+        find(&*snapshot, RecordKind::Permission, user, Link::Rid(rid)).await
+    }
+
     /// Lists children in order of creation, after a number; also gives the parent's rid.
     pub async fn list_children(
         &self,

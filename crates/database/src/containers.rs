@@ -74,8 +74,11 @@ impl Account {
             (Link::Name(database), Link::Name(container)) => {
                 self.shared.containers.by_name(database, container)
             }
-            (_, Link::Rid(rid)) => self.shared.containers.by_rid(rid),
-            (Link::Rid(_), Link::Name(_)) => None,
+            (Link::Rid(database), Link::Rid(rid)) if rid.database_part() == Some(database) => {
+                self.shared.containers.by_rid(rid)
+            }
+            // A name with a rid, or a rid of another database: storage knows whether there is such a thing.
+            _ => None,
         };
         match cached {
             Some(container) => Ok(container),

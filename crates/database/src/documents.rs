@@ -6,6 +6,7 @@
 use crate::{ATTEMPTS_MAX, Account, Conditions, Error, Link, read_charge, write_charge};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_keys::body::{Body, IndexDirective};
+use astrarium_keys::rid::ChildType;
 use astrarium_keys::{Rid, document, number};
 use astrarium_kv::{self as kv, Snapshot, Space};
 use astrarium_partition::{PartitionKey, PartitionKeyDefinition};
@@ -438,6 +439,10 @@ async fn locate_by_rid<'a>(
     container: &'a Container,
     rid: Rid,
 ) -> Result<Location<'a>, Error> {
+    // Only the number is looked up, and other containers and other kinds of resources have the same ones.
+    if rid != Rid::child(container.rid(), ChildType::Document, rid.number()) {
+        return Err(Error::NotFound);
+    }
     for range in &container.ranges {
         let entry = snapshot.get(Space::Log, &number::number_key(range.shard.0, rid.number())).await?;
         if let Some(suffix) = entry {

@@ -1,7 +1,8 @@
 //! Who sends a request: the signature or token of its `Authorization` header, checked before anything else is told.
 
+use crate::authorize;
 use crate::error::Failure;
-use crate::request::header;
+use crate::request::{Headers, header};
 use crate::service::Settings;
 use crate::wire::address::Address;
 use crate::wire::authorization::{
@@ -11,6 +12,14 @@ use crate::wire::headers;
 use crate::wire::resource_token::ResourceToken;
 use crate::wire::status::substatus;
 use http::request::Parts;
+
+/// Who sent a request.
+pub(crate) struct Sender {
+    pub(crate) access: Access,
+    /// Whether the sender means the ids of the address as rids. It signed so, or has a token for that very database;
+    /// what exists has no say, so that nothing can be named to be taken for another.
+    pub(crate) by_rid: bool,
+}
 
 /// What the sender may do.
 pub(crate) enum Access {
@@ -22,21 +31,29 @@ pub(crate) enum Access {
     Token(ResourceToken),
 }
 
+/// What a signature is made of besides verb and address.
+const CREDENTIALS: [&str; 3] = [headers::AUTHORIZATION, headers::X_MS_DATE, headers::DATE];
+
 /// Checks the credentials of a request.
 pub(crate) fn check(
     settings: &Settings,
     parts: &Parts,
+    headers: Headers<'_>,
     address: &Address<'_>,
     now: u64,
-) -> Result<Access, Failure> {
+) -> Result<Sender, Failure> {
+    if let Some(name) = headers.repeated(&CREDENTIALS) {
+        return Err(Failure::bad_request(format!("The header {name} was sent more than once.")));
+    }
     let text = header(&parts.headers, headers::AUTHORIZATION).ok_or(AuthorizationError::MissingHeader)?;
     let authorization = Authorization::parse(text)?;
     match authorization.kind {
         AuthorizationKind::Master => check_signature(settings, parts, address, &authorization, now),
         AuthorizationKind::Resource => {
-            ResourceToken::verify(&authorization.signature, &settings.keys.primary, now)
-                .map(Access::Token)
-                .map_err(|error| Failure::new(error.status(), error.to_string()))
+            let token = ResourceToken::verify(&authorization.signature, &settings.keys.primary, now)
+                .map_err(|error| Failure::new(error.status(), error.to_string()))?;
+            let by_rid = address.looks_like_rid() && authorize::is_database_of(&token, address);
+            Ok(Sender { access: Access::Token(token), by_rid })
         }
         AuthorizationKind::Aad => Err(unsupported(substatus::AAD_BAD_TOKEN)),
         AuthorizationKind::Sas => Err(unsupported(substatus::SAS_NOT_SUPPORTED)),
@@ -55,16 +72,17 @@ fn check_signature(
     address: &Address<'_>,
     authorization: &Authorization<'_>,
     now: u64,
-) -> Result<Access, Failure> {
+) -> Result<Sender, Failure> {
     let x_ms_date = header(&parts.headers, headers::X_MS_DATE);
     let date = header(&parts.headers, headers::DATE);
     let verb = parts.method.as_str();
-    let access = settings.keys.verify(&authorization.signature, verb, address, x_ms_date, date)?;
+    let signed = settings.keys.verify(&authorization.signature, verb, address, x_ms_date, date)?;
     settings.date_window.check(x_ms_date, date, i64::try_from(now).unwrap_or(i64::MAX))?;
-    Ok(match access {
+    let access = match signed.access {
         authorization::Access::Full => Access::Full,
         authorization::Access::ReadOnly => Access::ReadOnly,
-    })
+    };
+    Ok(Sender { access, by_rid: signed.by_rid })
 }
 
 /// The refusal of a write that a read-only key signed: the same as of a wrong signature.

@@ -1,9 +1,12 @@
 //! HTTP in the service's dialect: addresses, signatures, headers and error bodies around a [`database::Account`].
 //!
 //! A connection is accepted by [`listener`], which tells plain HTTP from TLS by the first byte; `service` takes each
-//! request through authentication to its route; `routes/<resource>.rs` translate between the wire and the account.
+//! request through authentication, operation and authorization to its route; `routes/<resource>.rs` translate between the
+//! wire and the account.
 //! Invariants
 //! - Nothing is told about resources before the signature is checked.
+//! - What a request asks for is one value, an `operation`, made in one place; what is allowed and what is done follow
+//!   from it alone.
 //! - Every answer, errors included, carries an activity id and a request charge; every error has a JSON body.
 //! - Body, header, time and number of connections are bounded; a client can hold up nobody but itself.
 //!
@@ -12,11 +15,13 @@
 mod account_document;
 mod answer;
 mod authenticate;
+mod authorize;
 pub mod certificate;
 mod cross_origin;
 mod error;
 pub mod listener;
 mod metrics;
+mod operation;
 mod paging;
 mod place;
 mod render;

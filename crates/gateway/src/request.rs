@@ -3,12 +3,13 @@
 use crate::database::partition::{EffectiveKey, EffectiveRange, PartitionKey};
 use crate::database::{Conditions, EtagCondition, Link, PageLimit, Rid};
 use crate::error::Failure;
+use crate::operation::Operation;
 use crate::wire::address::Address;
 use crate::wire::condition::Condition;
 use crate::wire::header_values::{self, MaxItemCount};
 use crate::wire::headers;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method};
+use http::{HeaderMap, HeaderValue};
 use serde_json::Value;
 
 /// Bytes of one page's documents.
@@ -22,23 +23,55 @@ const PAGE_COUNT_MAX: usize = 1_000;
 
 /// A request that may be served.
 pub(crate) struct Request<'a> {
-    pub(crate) method: &'a Method,
+    /// What it asks for. The verb is not kept: this is all that routes go by.
+    pub(crate) operation: Operation,
     pub(crate) address: Address<'a>,
     /// Whether ids in the address are rids.
     pub(crate) by_rid: bool,
-    pub(crate) headers: &'a HeaderMap,
-    /// How long the names of the headers are.
-    pub(crate) lengths: NameLengths,
+    pub(crate) headers: Headers<'a>,
     pub(crate) body: Bytes,
+    /// Whether the sender may have the tokens of permissions.
+    pub(crate) sees_tokens: bool,
+}
+
+/// The headers of a request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Headers<'a> {
+    pub(crate) map: &'a HeaderMap,
+    /// How long their names are.
+    lengths: NameLengths,
+}
+
+impl<'a> Headers<'a> {
+    pub(crate) fn of(map: &'a HeaderMap) -> Headers<'a> {
+        Headers { map, lengths: NameLengths::of(map) }
+    }
+
+    /// The value of a header; an empty one counts as absent.
+    pub(crate) fn get(self, name: &str) -> Option<&'a str> {
+        if self.lengths.may_have(name) { header(self.map, name) } else { None }
+    }
+
+    pub(crate) fn flag(self, name: &str) -> bool {
+        self.get(name).is_some_and(header_values::parse_boolean)
+    }
+
+    /// The first of these headers that was sent more than once.
+    pub(crate) fn repeated<'n>(self, names: &[&'n str]) -> Option<&'n str> {
+        if self.map.len() == self.map.keys_len() {
+            return None;
+        }
+        names.iter().copied().find(|name| self.map.get_all(*name).iter().count() > 1)
+    }
 }
 
 /// The lengths of all names of headers, one bit for each, so that most of the headers that a request does not have are not
 /// searched for: a query asks for thirty and has a few of them.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct NameLengths(u64);
+struct NameLengths(u64);
 
 impl NameLengths {
-    pub(crate) fn of(headers: &HeaderMap) -> NameLengths {
+    fn of(headers: &HeaderMap) -> NameLengths {
         NameLengths(headers.keys().fold(0, |bits, name| bits | NameLengths::bit(name.as_str())))
     }
 
@@ -76,29 +109,22 @@ pub(crate) fn etag_condition(text: &str) -> Option<EtagCondition> {
 
 impl Request<'_> {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        if self.lengths.may_have(name) { header(self.headers, name) } else { None }
+        self.headers.get(name)
     }
 
     pub(crate) fn flag(&self, name: &str) -> bool {
-        self.header(name).is_some_and(header_values::parse_boolean)
+        self.headers.flag(name)
     }
 
     /// The id at a place of the address, from the database downwards.
     pub(crate) fn link(&self, index: usize) -> Link<'_> {
         let id = self.address.ids.get(index).map_or("", |id| id.as_ref());
-        match Rid::parse(id).filter(|_| self.by_rid) {
-            Some(rid) => Link::Rid(rid),
-            None => Link::Name(id),
+        if self.by_rid {
+            // What is no rid names nothing; it is never taken for a name.
+            Link::Rid(Rid::parse(id).unwrap_or(Rid::ROOT))
+        } else {
+            Link::Name(id)
         }
-    }
-
-    /// Whether a POST to a feed is a query: SDKs say so in three ways.
-    pub(crate) fn is_query(&self) -> bool {
-        let content_type = self.header(headers::CONTENT_TYPE).unwrap_or_default();
-        self.flag(headers::IS_QUERY)
-            || self.flag(headers::QUERY)
-            || content_type.starts_with("application/query+json")
-            || content_type.starts_with("application/sql")
     }
 
     /// The body as JSON, of a resource other than a document.

@@ -1,4 +1,4 @@
-//! From an address and a verb to the file that serves it.
+//! From an operation to the file that serves it.
 
 mod batch;
 mod children;
@@ -19,7 +19,7 @@ use crate::service::Shared;
 use crate::wire::address::ResourceKind;
 
 pub(crate) async fn dispatch(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
-    match request.address.kind {
+    match request.operation.kind {
         ResourceKind::Document => documents::serve(shared, request).await,
         ResourceKind::PartitionKeyDelete => documents::delete_partition(shared, request).await,
         ResourceKind::Database => databases::serve(shared, request).await,
@@ -37,4 +37,9 @@ pub(crate) async fn dispatch(shared: &Shared, request: &Request<'_>) -> Result<A
         }
         ResourceKind::Account => Err(Failure::new(404, "There is nothing at this path.")),
     }
+}
+
+/// For operations that a kind of resource does not have; none is ever made for it.
+fn unserved() -> Failure {
+    Failure::new(405, "The resource does not have this operation.")
 }

@@ -1,17 +1,19 @@
-//! One request from its first header to its answer: address, signature, limits, route, common headers, counters.
+//! One request from its first header to its answer: address, signature, operation, authorization, route, common headers,
+//! counters.
 
 use crate::answer::{Answer, digit, fixed_header, fixed_name, text_value};
 use crate::authenticate::{self, Access};
-use crate::database::{Account, Error, Link};
+use crate::database::{Account, Error};
 use crate::error::Failure;
 use crate::metrics::Metrics;
-use crate::request::{NameLengths, Request, header};
+use crate::operation::Operation;
+use crate::request::{Headers, Request, header};
 use crate::wire::address::{Address, ResourceKind};
 use crate::wire::authorization::{AccountKeys, DateWindow};
 use crate::wire::consistency::ConsistencyLevel;
 use crate::wire::continuation::SigningKey;
 use crate::wire::headers;
-use crate::{account_document, cross_origin, routes};
+use crate::{account_document, authorize, cross_origin, routes};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode};
@@ -198,28 +200,31 @@ impl Gateway {
         let address = Address::parse(parts.uri.path(), parts.uri.query());
         let address = address.map_err(|error| refuse_address(parts, error))?;
         *kind = address.kind;
+        let headers = Headers::of(&parts.headers);
         let now = shared.account.env().now_seconds();
-        let access = authenticate::check(&shared.settings, parts, &address, now)?;
-        if !address.allows(parts.method.as_str()) {
-            return Err(method_not_allowed(&address));
+        let sender = authenticate::check(&shared.settings, parts, headers, &address, now)?;
+        let operation = Operation::of(&parts.method, &address, headers)?;
+        if operation.kind != ResourceKind::Account {
+            self.check_headers(parts)?;
         }
-        if address.kind == ResourceKind::Account {
+        if sender.by_rid {
+            authorize::check_rids(&address)?;
+            authorize::refuse_ambiguous(shared, operation, &address).await?;
+        }
+        let request = Request {
+            operation,
+            address,
+            by_rid: sender.by_rid,
+            headers,
+            body: self.read_body(parts, body).await?,
+            sees_tokens: matches!(sender.access, Access::Full),
+        };
+        authorize::check(shared, &sender.access, parts, &request).await?;
+        if operation.kind == ResourceKind::Account {
             let authority = parts.uri.authority().map(http::uri::Authority::as_str);
             return Ok(account_document::answer(&shared.settings, &parts.headers, authority, scheme));
         }
-        self.check_headers(parts)?;
-        let by_rid = self.is_by_rid(&address).await?;
-        let body = self.read_body(parts, body).await?;
-        let (headers, lengths) = (&parts.headers, NameLengths::of(&parts.headers));
-        let request = Request { method: &parts.method, address, by_rid, headers, lengths, body };
-        let request = &request;
-        if let Access::Token(token) = &access {
-            crate::token::check(shared, token, request).await?;
-        }
-        if matches!(access, Access::ReadOnly) && is_write(request) {
-            return Err(authenticate::read_only(parts, &request.address));
-        }
-        routes::dispatch(shared, request).await
+        routes::dispatch(shared, &request).await
     }
 
     /// Headers whose value can be wrong whatever the route.
@@ -247,24 +252,6 @@ impl Gateway {
             return Err(Failure::bad_request("x-ms-cosmos-priority-level must be High or Low."));
         }
         Ok(())
-    }
-
-    /// Whether the address names resources by rid: it looks so, and there is such a database.
-    async fn is_by_rid(&self, address: &Address<'_>) -> Result<bool, Failure> {
-        if !address.looks_like_rid() {
-            return Ok(false);
-        }
-        let Some(rid) = address.ids.first().and_then(|id| crate::database::Rid::parse(id)) else {
-            return Ok(false);
-        };
-        if address.kind == ResourceKind::Offer {
-            return Ok(true);
-        }
-        match self.shared.account.database(Link::Rid(rid)).await {
-            Ok(_) => Ok(true),
-            Err(Error::NotFound) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
     }
 
     async fn read_body<B>(&self, parts: &Parts, body: B) -> Result<Bytes, Failure>
@@ -353,22 +340,6 @@ fn refuse_address(parts: &Parts, error: crate::wire::address::AddressError) -> F
     match header(&parts.headers, headers::AUTHORIZATION) {
         None => crate::wire::authorization::AuthorizationError::MissingHeader.into(),
         Some(_) => Failure::new(error.status(), error.to_string()),
-    }
-}
-
-fn method_not_allowed(address: &Address<'_>) -> Failure {
-    Failure::new(
-        405,
-        format!("The verb is not supported on this path; it takes {}.", address.allowed_methods().join(", ")),
-    )
-}
-
-/// Whether a request changes anything: queries are reads although they are POSTs.
-fn is_write(request: &Request<'_>) -> bool {
-    match *request.method {
-        Method::GET | Method::HEAD => false,
-        Method::POST => !(request.is_query() || request.flag(headers::IS_QUERY_PLAN_REQUEST)),
-        _ => true,
     }
 }
 

@@ -81,6 +81,8 @@ pub struct Request {
     pub credential: Credential,
     /// When.
     pub date: Date,
+    /// Whether names are signed also where the path has the form of rids.
+    pub signs_names: bool,
 }
 
 impl Request {
@@ -93,7 +95,15 @@ impl Request {
             body: Vec::new(),
             credential: Credential::Key(Key::Primary),
             date: Date::Offset(0),
+            signs_names: false,
         }
+    }
+
+    /// Signed as a request by names, also where the path has the form of rids.
+    #[must_use]
+    pub fn signed_by_names(mut self) -> Request {
+        self.signs_names = true;
+        self
     }
 
     /// With a header.
@@ -173,7 +183,7 @@ impl Request {
             Credential::Token(token) => return Some(encode_value(token)),
             Credential::Key(key) => key.master_key(),
         };
-        let (resource_type, link) = signed_resource(&self.target);
+        let (resource_type, link) = signed_resource(&self.target, self.signs_names);
         // `Date` stands in the payload only when it is the only date there is.
         let date = if x_ms_date.is_empty() { self.given("date").unwrap_or_default() } else { "" };
         let payload = format!(
@@ -189,7 +199,7 @@ impl Request {
 }
 
 /// The second and third line of what a client signs for a target.
-fn signed_resource(target: &str) -> (String, String) {
+fn signed_resource(target: &str, names_only: bool) -> (String, String) {
     let path = target.trim_start_matches('/');
     let path = path.strip_suffix('/').unwrap_or(path);
     let segments: Vec<String> = path.split('/').map(decode).collect();
@@ -197,25 +207,25 @@ fn signed_resource(target: &str) -> (String, String) {
         && operations == "operations"
         && operation == "partitionkeydelete"
     {
-        return ("partitionkey".to_owned(), link(above));
+        return ("partitionkey".to_owned(), link(above, names_only));
     }
     if segments.len().is_multiple_of(2) {
         let resource_type = segments[segments.len() - 2].clone();
-        (resource_type, link(&segments))
+        (resource_type, link(&segments, names_only))
     } else {
         let (resource_type, owner) = segments.split_last().expect("splitting gives at least one piece");
-        (resource_type.clone(), link(owner))
+        (resource_type.clone(), link(owner, names_only))
     }
 }
 
 /// The signed link of whole segments: the path by names, or the last rid in lower case.
-fn link(segments: &[String]) -> String {
+fn link(segments: &[String], names_only: bool) -> String {
     let by_rid = match segments {
         [kind, id, ..] => kind == "offers" || (kind == "dbs" && id.len() == 8 && id.ends_with("==")),
         _ => false,
     };
     match segments.last() {
-        Some(last) if by_rid => last.to_lowercase(),
+        Some(last) if by_rid && !names_only => last.to_lowercase(),
         _ => segments.join("/"),
     }
 }
@@ -269,7 +279,7 @@ mod tests {
 
     #[track_caller]
     fn check(target: &str, resource_type: &str, link: &str) {
-        assert_eq!(signed_resource(target), (resource_type.to_owned(), link.to_owned()), "{target}");
+        assert_eq!(signed_resource(target, false), (resource_type.to_owned(), link.to_owned()), "{target}");
     }
 
     #[test]

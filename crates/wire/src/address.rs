@@ -89,9 +89,11 @@ pub struct SigningCandidate<'a> {
     pub resource_type: &'static str,
     /// Third line of the signed text.
     pub link: Cow<'a, str>,
+    /// Whether who signs this means the ids of the path as resource ids.
+    pub by_rid: bool,
 }
 
-/// The ways to write the signed link.
+/// The ways to write the signed link. Those of a name and of a resource id are never equal: a name begins with `dbs/`.
 #[derive(Clone, Copy)]
 enum LinkForm {
     ResourceId,
@@ -199,7 +201,8 @@ impl<'a> Address<'a> {
 
     /// True when the ids may be resource ids: the database segment has the form of one, or it is an offer.
     ///
-    /// A database may still have such a name; whoever resolves it tries the resource id first and then the name.
+    /// A database may still have such a name. What is meant is told by what was signed ([`SigningCandidate::by_rid`]), or
+    /// by the resource that a token is for; never by what happens to exist.
     pub fn looks_like_rid(&self) -> bool {
         match (self.kind, self.ids.first()) {
             (ResourceKind::Offer, Some(_)) => true,
@@ -218,9 +221,11 @@ impl<'a> Address<'a> {
         };
         let types = self.kind.signed_types();
         forms.iter().flat_map(move |form| {
-            types
-                .iter()
-                .map(move |resource_type| SigningCandidate { resource_type, link: self.signed_link(*form) })
+            types.iter().map(move |resource_type| SigningCandidate {
+                resource_type,
+                link: self.signed_link(*form),
+                by_rid: self.kind == ResourceKind::Offer || matches!(form, LinkForm::ResourceId),
+            })
         })
     }
 

@@ -1,6 +1,6 @@
 //! The `Authorization` header, account keys, and the check of a master-key signature.
 //!
-//! In: header texts and an [`crate::address::Address`]. Out: [`Access`], or an [`AuthorizationError`] that knows its
+//! In: header texts and an [`crate::address::Address`]. Out: [`Signed`], or an [`AuthorizationError`] that knows its
 //! status. The common case costs one HMAC.
 //! Invariants
 //! - Signatures are compared in constant time; which key or which candidate matched is not a secret.
@@ -16,7 +16,7 @@ use std::borrow::Cow;
 
 use crate::{date, percent};
 
-pub use account_keys::{Access, AccountKeys, DateWindow, signing_payload};
+pub use account_keys::{Access, AccountKeys, DateWindow, Signed, signing_payload};
 pub use master_key::MasterKey;
 
 /// Longest header read, before decoding: the longest token with every byte escaped.

@@ -1,8 +1,8 @@
 //! Resource tokens: what a permission allows, signed by the account's key and carried by the client.
 //!
 //! In and out: `type=resource&ver=1.0&sig=<content>;<signature>;`, where both parts are base64url without padding, so
-//! that the token survives being percent-encoded or not. The content is binary: a version byte, mode, two times, and
-//! texts behind their lengths.
+//! that the token survives being percent-encoded or not. The content is binary: a version byte, mode, the permission's
+//! etag, two times, and texts behind their lengths.
 //! Invariants
 //! - Nothing of the content is believed before its signature is checked, in constant time, over a text that no other
 //!   use of the key can produce.
@@ -22,7 +22,7 @@ const PREFIX: &str = "type=resource&ver=1.0&sig=";
 /// Keeps these signatures apart from those of requests (whose first line is a verb) and of continuations.
 const CONTEXT: &[u8] = b"astrarium resource token\0";
 
-const FORMAT_VERSION: u8 = 1;
+const FORMAT_VERSION: u8 = 2;
 
 /// What a permission allows on its resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +38,8 @@ pub enum PermissionMode {
 pub struct ResourceToken {
     /// Resource id of the permission, so that a deleted one can be refused.
     pub permission_rid: String,
+    /// Which version of the permission this is of, so that a changed one can be refused.
+    pub permission_etag: u64,
     /// What may be done.
     pub mode: PermissionMode,
     /// The permitted resource, as path of resource ids or whatever form the issuer compares.
@@ -111,6 +113,7 @@ impl ResourceToken {
             PermissionMode::All => 1,
         };
         output.extend([FORMAT_VERSION, mode, u8::from(self.partition_key.is_some())]);
+        output.extend(self.permission_etag.to_be_bytes());
         output.extend(self.issued_at_seconds.to_be_bytes());
         output.extend(self.expires_at_seconds.to_be_bytes());
         for text in [&self.permission_rid, &self.resource].into_iter().chain(&self.partition_key) {
@@ -130,6 +133,7 @@ impl ResourceToken {
             1 => PermissionMode::All,
             _ => return None,
         };
+        let (permission_etag, rest) = rest.split_first_chunk()?;
         let (issued, rest) = rest.split_first_chunk()?;
         let (expires, rest) = rest.split_first_chunk()?;
         let (permission_rid, rest) = read_text(rest)?;
@@ -140,6 +144,7 @@ impl ResourceToken {
         };
         rest.is_empty().then_some(ResourceToken {
             permission_rid,
+            permission_etag: u64::from_be_bytes(*permission_etag),
             mode,
             resource,
             partition_key,
@@ -186,6 +191,7 @@ mod tests {
     fn sample() -> ResourceToken {
         ResourceToken {
             permission_rid: "ehszADxRRgACAAAAAAAAAA==".to_owned(),
+            permission_etag: u64::MAX - 1,
             mode: PermissionMode::Read,
             resource: "dbs/ehszAA==/colls/ehszALxRRgA=/".to_owned(),
             partition_key: Some(r#"["a"]"#.to_owned()),
@@ -248,10 +254,12 @@ mod tests {
             partition_key in proptest::option::of(".{0,40}"),
             all in any::<bool>(),
             times in any::<[u32; 2]>(),
+            permission_etag in any::<u64>(),
         ) {
             let [permission_rid, resource] = texts;
             let token = ResourceToken {
                 permission_rid,
+                permission_etag,
                 mode: if all { PermissionMode::All } else { PermissionMode::Read },
                 resource,
                 partition_key,

@@ -14,6 +14,7 @@ use crate::database::{
     push_document,
 };
 use crate::error::Failure;
+use crate::operation::Action as Asked;
 use crate::place::Place;
 use crate::request::{Request, etag_condition};
 use crate::service::Shared;
@@ -45,7 +46,7 @@ pub(super) async fn serve(
         .zip(&texts)
         .map(|(sent, text)| operation(sent, text, !(minimal || sent.prefers_minimal)))
         .collect();
-    let (place, results) = if request.flag(headers::BATCH_ATOMIC) {
+    let (place, results) = if request.operation.action == Asked::Transaction {
         transaction(shared, container, partition_key, &operations, parsed.encoding).await?
     } else {
         bulk(shared, request, container, partition_key, &operations, parsed.encoding).await?

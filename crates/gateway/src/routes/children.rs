@@ -9,49 +9,54 @@ use crate::database::definition::script::{StoredProcedure, Trigger, UserDefinedF
 use crate::database::definition::user::UserDefinition;
 use crate::database::{ChildKind, RecordKind, Resource};
 use crate::error::Failure;
+use crate::operation::Action;
 use crate::paging::{self, Feed};
 use crate::request::Request;
 use crate::service::Shared;
 use crate::token;
 use crate::wire::address::ResourceKind;
 use crate::wire::headers;
-use http::{Method, StatusCode};
+use http::StatusCode;
 use serde_json::{Map, Value};
 
 pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
     let kind = child_kind(request);
     // Before anything is written: a refused request changes nothing.
     token::expiry_seconds(request)?;
-    if request.address.is_feed() {
-        return match *request.method {
-            Method::POST if request.is_query() => {
-                let (owner, all) = shared.account.list_children(kind, 0, usize::MAX).await?;
-                let feed = Feed { owner, kind: request.address.kind };
-                query::resources(shared, request, feed, shown(&all.resources)).await
-            }
-            Method::POST => create(shared, request, kind).await,
-            _ => list(shared, request, kind).await,
-        };
-    }
     let link = request.link(request.address.ids.len() - 1);
-    match *request.method {
-        Method::PUT => {
+    match request.operation.action {
+        Action::Query => {
+            let (owner, all) = shared.account.list_children(kind, 0, usize::MAX).await?;
+            let feed = Feed { owner, kind: request.address.kind };
+            let mut rows = shown(&all.resources);
+            for (child, row) in all.resources.iter().zip(&mut rows) {
+                if let Some(row) = row.as_object_mut().filter(|_| shows_token(request, child)) {
+                    add_token(shared, request, child, row).await?;
+                }
+            }
+            query::resources(shared, request, feed, rows).await
+        }
+        Action::Create => create(shared, request, kind).await,
+        Action::Upsert => upsert(shared, request, kind).await,
+        Action::ReadFeed => list(shared, request, kind).await,
+        Action::Replace => {
             let (id, definition) = definition(request)?;
             check_rename(shared, request, kind, &id).await?;
             let conditions = request.conditions();
             let child = shared.account.replace_child(kind, link, &id, &definition, &conditions).await?;
             single(shared, request, StatusCode::OK, &child).await
         }
-        Method::DELETE => {
+        Action::Delete => {
             shared.account.delete_child(kind, link, &request.conditions()).await?;
             Ok(Answer::empty(StatusCode::NO_CONTENT))
         }
-        Method::POST => scripts::execute(shared, request).await,
-        _ => {
+        Action::Execute => scripts::execute(shared, request).await,
+        Action::Read => {
             let child = shared.account.child(kind, link).await?;
             let answer = single(shared, request, StatusCode::OK, &child).await?;
             Ok(unless_not_modified(request, &child, answer))
         }
+        _ => Err(super::unserved()),
     }
 }
 
@@ -120,14 +125,16 @@ fn definition(request: &Request<'_>) -> Result<(String, String), Failure> {
 
 async fn create(shared: &Shared, request: &Request<'_>, kind: ChildKind<'_>) -> Result<Answer, Failure> {
     let (id, definition) = definition(request)?;
-    if request.flag(headers::IS_UPSERT) {
-        let conditions = request.conditions();
-        let (child, created) = shared.account.upsert_child(kind, &id, &definition, &conditions).await?;
-        let status = if created { StatusCode::CREATED } else { StatusCode::OK };
-        return single(shared, request, status, &child).await;
-    }
     let child = shared.account.create_child(kind, &id, &definition).await?;
     single(shared, request, StatusCode::CREATED, &child).await
+}
+
+async fn upsert(shared: &Shared, request: &Request<'_>, kind: ChildKind<'_>) -> Result<Answer, Failure> {
+    let (id, definition) = definition(request)?;
+    let conditions = request.conditions();
+    let (child, created) = shared.account.upsert_child(kind, &id, &definition, &conditions).await?;
+    let status = if created { StatusCode::CREATED } else { StatusCode::OK };
+    single(shared, request, status, &child).await
 }
 
 async fn single(
@@ -137,7 +144,7 @@ async fn single(
     child: &Resource,
 ) -> Result<Answer, Failure> {
     let mut answer = resource_answer(status, child);
-    if child.kind == RecordKind::Permission {
+    if shows_token(request, child) {
         let mut json = crate::render::resource(child);
         add_token(shared, request, child, &mut json).await?;
         answer.body = Value::Object(json).to_string().into_bytes().into();
@@ -154,7 +161,7 @@ async fn list(shared: &Shared, request: &Request<'_>, kind: ChildKind<'_>) -> Re
     let after = paging::after(shared, request, feed)?;
     let (_, listing) = shared.account.list_children(kind, after, count_max).await?;
     let mut tokens = Map::new();
-    for child in listing.resources.iter().filter(|child| child.kind == RecordKind::Permission) {
+    for child in listing.resources.iter().filter(|child| shows_token(request, child)) {
         let mut json = Map::new();
         add_token(shared, request, child, &mut json).await?;
         tokens.insert(child.rid.to_string(), json.remove("_token").unwrap_or_default());
@@ -164,6 +171,11 @@ async fn list(shared: &Shared, request: &Request<'_>, kind: ChildKind<'_>) -> Re
             json.insert("_token".to_owned(), token);
         }
     }))
+}
+
+/// Only who may do everything gets tokens: who may read only could write with one.
+fn shows_token(request: &Request<'_>, child: &Resource) -> bool {
+    child.kind == RecordKind::Permission && request.sees_tokens
 }
 
 async fn add_token(

@@ -7,53 +7,51 @@ use crate::database::definition::container::{ContainerDefinition, IndexingMode};
 use crate::database::definition::throughput::Throughput;
 use crate::database::{ChildKind, Container, Error, Link, NewContainer};
 use crate::error::Failure;
+use crate::operation::Action;
 use crate::paging::{self, Feed};
 use crate::render;
 use crate::request::Request;
 use crate::service::Shared;
 use crate::wire::address::ResourceKind;
 use crate::wire::headers;
-use http::{Method, StatusCode};
+use http::StatusCode;
 use serde_json::{Value, json};
 
 pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
     let account = &shared.account;
     let database = request.link(0);
-    if request.address.is_feed() {
-        return match *request.method {
-            Method::POST if request.is_query() => {
-                let (owner, all) = account.list_containers(database, 0, usize::MAX).await?;
-                let feed = Feed { owner, kind: ResourceKind::Container };
-                query::resources(shared, request, feed, shown(&all.resources)).await
-            }
-            Method::POST => {
-                let definition = ContainerDefinition::from_create(&request.json()?)?;
-                let new = NewContainer { definition, throughput: throughput(request)? };
-                let container = account.create_container(database, &new).await?;
-                let mut answer = single(shared, request, StatusCode::CREATED, &container).await?;
-                answer.set_static(headers::OFFER_REPLACE_PENDING, "false");
-                Ok(answer)
-            }
-            _ => list(shared, request).await,
-        };
-    }
     let link = request.link(1);
-    match *request.method {
-        Method::DELETE => {
+    match request.operation.action {
+        Action::Query => {
+            let (owner, all) = account.list_containers(database, 0, usize::MAX).await?;
+            let feed = Feed { owner, kind: ResourceKind::Container };
+            query::resources(shared, request, feed, shown(&all.resources)).await
+        }
+        Action::Create => {
+            let definition = ContainerDefinition::from_create(&request.json()?)?;
+            let new = NewContainer { definition, throughput: throughput(request)? };
+            let container = account.create_container(database, &new).await?;
+            let mut answer = single(shared, request, StatusCode::CREATED, &container).await?;
+            answer.set_static(headers::OFFER_REPLACE_PENDING, "false");
+            Ok(answer)
+        }
+        Action::ReadFeed => list(shared, request).await,
+        Action::Delete => {
             account.delete_container(database, link, &request.conditions()).await?;
             Ok(Answer::empty(StatusCode::NO_CONTENT))
         }
-        Method::PUT => {
+        Action::Replace => {
             let definition = ContainerDefinition::from_replace(&request.json()?)?;
             let container =
                 account.replace_container(database, link, &definition, &request.conditions()).await?;
             single(shared, request, StatusCode::OK, &container).await
         }
-        _ => {
+        Action::Read => {
             let container = account.container(database, link).await?;
             let answer = single(shared, request, StatusCode::OK, &container).await?;
             Ok(unless_not_modified(request, &container.resource, answer))
         }
+        _ => Err(super::unserved()),
     }
 }
 

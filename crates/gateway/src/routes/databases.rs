@@ -6,38 +6,40 @@ use crate::answer::Answer;
 use crate::database::definition::database::DatabaseDefinition;
 use crate::database::{Resource, Rid};
 use crate::error::Failure;
+use crate::operation::Action;
 use crate::paging::{self, Feed};
 use crate::render;
 use crate::request::Request;
 use crate::service::Shared;
 use crate::wire::address::ResourceKind;
 use crate::wire::headers;
-use http::{Method, StatusCode};
+use http::StatusCode;
 use serde_json::Value;
 
 const FEED: Feed = Feed { owner: Rid::ROOT, kind: ResourceKind::Database };
 
 pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
     let account = &shared.account;
-    match (*request.method == Method::POST, request.address.is_feed()) {
-        (true, true) if request.is_query() => {
+    match request.operation.action {
+        Action::Query => {
             let all = account.list_databases(0, usize::MAX).await?;
             query::resources(shared, request, FEED, shown(&all.resources)).await
         }
-        (true, true) => {
+        Action::Create => {
             let definition = DatabaseDefinition::from_json(&request.json()?)?;
             let database = account.create_database(&definition, throughput(request)?).await?;
             Ok(resource_answer(StatusCode::CREATED, &database))
         }
-        (_, true) => list(shared, request).await,
-        _ if *request.method == Method::DELETE => {
+        Action::ReadFeed => list(shared, request).await,
+        Action::Delete => {
             account.delete_database(request.link(0), &request.conditions()).await?;
             Ok(Answer::empty(StatusCode::NO_CONTENT))
         }
-        _ => {
+        Action::Read => {
             let database = account.database(request.link(0)).await?;
             Ok(unless_not_modified(request, &database, resource_answer(StatusCode::OK, &database)))
         }
+        _ => Err(super::unserved()),
     }
 }
 

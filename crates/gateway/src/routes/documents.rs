@@ -9,6 +9,7 @@ use crate::database::{
     push_document,
 };
 use crate::error::Failure;
+use crate::operation::Action;
 use crate::paging::{self, Feed};
 use crate::place::Place;
 use crate::render;
@@ -16,7 +17,7 @@ use crate::request::Request;
 use crate::service::Shared;
 use crate::wire::address::ResourceKind;
 use crate::wire::{binary_json, header_values, headers};
-use http::{HeaderValue, Method, StatusCode};
+use http::{HeaderValue, StatusCode};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -24,16 +25,21 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
     let container = container(shared, request).await?;
     let partition_key = request.partition_key()?;
     let key = partition_key.as_ref();
-    let result = match (request.method, request.address.is_feed()) {
-        (&Method::POST, true) => create(shared, request, &container, key).await,
-        (&Method::GET | &Method::HEAD, true) => read_feed(shared, request, &container, key).await,
-        (&Method::GET | &Method::HEAD, false) => read(shared, request, &container, key).await,
-        (&Method::PUT, false) => {
+    let result = match request.operation.action {
+        Action::Read => read(shared, request, &container, key).await,
+        Action::ReadFeed => read_feed(shared, request, &container, key).await,
+        Action::Query => query::documents(shared, request, &container, key).await,
+        Action::PlanQuery => plan_query(shared, request, &container),
+        Action::Create => write(shared, request, &container, key, WriteMode::Create).await,
+        Action::Upsert => write(shared, request, &container, key, WriteMode::Upsert).await,
+        Action::Replace => {
             let mode = WriteMode::Replace(request.link(2));
             write(shared, request, &container, key, mode).await
         }
-        (&Method::DELETE, false) => delete(shared, request, &container, key).await,
-        _ => patch::serve(shared, request, &container, key).await,
+        Action::Patch => patch::serve(shared, request, &container, key).await,
+        Action::Delete => delete(shared, request, &container, key).await,
+        Action::Transaction | Action::Bulk => batch::serve(shared, request, &container, key).await,
+        Action::Execute | Action::DeletePartition => Err(super::unserved()),
     };
     match result {
         Err(failure) if matches!(failure.status, 404 | 409 | 412) => {
@@ -52,36 +58,12 @@ pub(super) async fn container(shared: &Shared, request: &Request<'_>) -> Result<
     }
 }
 
-async fn create(
-    shared: &Shared,
-    request: &Request<'_>,
-    container: &Arc<Container>,
-    key: Option<&PartitionKey>,
-) -> Result<Answer, Failure> {
-    if request.flag(headers::IS_QUERY_PLAN_REQUEST) || request.is_query() {
-        return run_query(shared, request, container, key).await;
-    }
-    if request.flag(headers::IS_BATCH_REQUEST) {
-        return batch::serve(shared, request, container, key).await;
-    }
-    let mode = if request.flag(headers::IS_UPSERT) { WriteMode::Upsert } else { WriteMode::Create };
-    write(shared, request, container, key, mode).await
-}
-
-async fn run_query(
-    shared: &Shared,
-    request: &Request<'_>,
-    container: &Arc<Container>,
-    key: Option<&PartitionKey>,
-) -> Result<Answer, Failure> {
-    if request.flag(headers::IS_QUERY_PLAN_REQUEST) {
-        let features = request.header(headers::SUPPORTED_QUERY_FEATURES);
-        let query = query::parse(shared, request).map_err(Failure::of_plan)?;
-        let plan = shared.account.client_plan(container, &query, features);
-        let plan = plan.map_err(|error| Failure::from(error).of_plan())?;
-        return Ok(Answer::json(StatusCode::OK, plan.to_string().into_bytes()));
-    }
-    query::documents(shared, request, container, key).await
+fn plan_query(shared: &Shared, request: &Request<'_>, container: &Arc<Container>) -> Result<Answer, Failure> {
+    let features = request.header(headers::SUPPORTED_QUERY_FEATURES);
+    let query = query::parse(shared, request).map_err(Failure::of_plan)?;
+    let plan = shared.account.client_plan(container, &query, features);
+    let plan = plan.map_err(|error| Failure::from(error).of_plan())?;
+    Ok(Answer::json(StatusCode::OK, plan.to_string().into_bytes()))
 }
 
 /// What a client says about indexing an item, in words or in the numbers that the Python SDK has for them. It changes no

@@ -4,26 +4,27 @@ use super::containers::owner_missing;
 use crate::answer::Answer;
 use crate::database::{Error, Rid};
 use crate::error::Failure;
+use crate::operation::Action;
 use crate::render;
 use crate::request::Request;
 use crate::service::Shared;
 use crate::wire::address::ResourceKind;
 use crate::wire::headers;
-use http::{Method, StatusCode};
+use http::StatusCode;
 
 pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
     let kind = request.address.kind;
     let container =
         shared.account.container(request.link(0), request.link(1)).await.map_err(owner_missing)?;
     let owner = owner(shared, request, container.rid()).await?;
-    let reads = matches!(*request.method, Method::GET | Method::HEAD) || request.is_query();
-    if kind == ResourceKind::Attachment && !reads && *request.method != Method::DELETE {
-        return Err(Failure::bad_request(
-            "Attachments are retired. Keep the file elsewhere and its address in the item.",
-        ));
-    }
-    if !request.address.is_feed() || !reads {
-        return Err(Error::NotFound.into());
+    match request.operation.action {
+        Action::ReadFeed | Action::Query => {}
+        Action::Create | Action::Replace if kind == ResourceKind::Attachment => {
+            return Err(Failure::bad_request(
+                "Attachments are retired. Keep the file elsewhere and its address in the item.",
+            ));
+        }
+        _ => return Err(Error::NotFound.into()),
     }
     let mut answer = Answer::json(StatusCode::OK, render::feed(owner, kind, &[]));
     answer.set_static(headers::ITEM_COUNT, "0");

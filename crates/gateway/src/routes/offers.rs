@@ -6,41 +6,47 @@ use crate::answer::Answer;
 use crate::database::definition::throughput::Migration;
 use crate::database::{Error, Link, OfferChange, Resource, Rid};
 use crate::error::Failure;
+use crate::operation::Action;
 use crate::paging::{self, Feed};
 use crate::request::Request;
 use crate::service::Shared;
 use crate::wire::address::ResourceKind;
 use crate::wire::headers;
-use http::{Method, StatusCode};
+use http::StatusCode;
 
 const FEED: Feed = Feed { owner: Rid::ROOT, kind: ResourceKind::Offer };
 
 pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
-    if request.address.is_feed() {
-        return match *request.method {
-            Method::POST if request.is_query() => {
-                let all = shared.account.list_offers(0, usize::MAX).await?;
-                let mut answer = query::resources(shared, request, FEED, shown(&all.resources)).await?;
-                answer.set_static(headers::OFFER_REPLACE_PENDING, "false");
-                Ok(answer)
-            }
-            Method::POST => Err(Failure::new(405, "Offers come and go with their databases and containers.")),
-            _ => list(shared, request).await,
-        };
+    match request.operation.action {
+        Action::Query => {
+            let all = shared.account.list_offers(0, usize::MAX).await?;
+            let mut answer = query::resources(shared, request, FEED, shown(&all.resources)).await?;
+            answer.set_static(headers::OFFER_REPLACE_PENDING, "false");
+            Ok(answer)
+        }
+        Action::ReadFeed => list(shared, request).await,
+        Action::Replace => {
+            let to_autoscale = request.flag(headers::MIGRATE_OFFER_TO_AUTOPILOT);
+            let to_manual = request.flag(headers::MIGRATE_OFFER_TO_MANUAL_THROUGHPUT);
+            let migration = Migration::from_flags(to_autoscale, to_manual)?;
+            let change = OfferChange { body: request.json()?, migration };
+            let offer = shared.account.replace_offer(rid(request)?, &change, &request.conditions()).await?;
+            single(shared, &offer).await
+        }
+        Action::Read => {
+            let offer = shared.account.offer(rid(request)?).await?;
+            Ok(unless_not_modified(request, &offer, single(shared, &offer).await?))
+        }
+        _ => Err(super::unserved()),
     }
-    let Link::Rid(rid) = request.link(0) else {
-        return Err(Error::NotFound.into());
-    };
-    if *request.method == Method::PUT {
-        let to_autoscale = request.flag(headers::MIGRATE_OFFER_TO_AUTOPILOT);
-        let to_manual = request.flag(headers::MIGRATE_OFFER_TO_MANUAL_THROUGHPUT);
-        let change =
-            OfferChange { body: request.json()?, migration: Migration::from_flags(to_autoscale, to_manual)? };
-        let offer = shared.account.replace_offer(rid, &change, &request.conditions()).await?;
-        return single(shared, &offer).await;
+}
+
+/// Offers have no names.
+fn rid(request: &Request<'_>) -> Result<Rid, Failure> {
+    match request.link(0) {
+        Link::Rid(rid) => Ok(rid),
+        Link::Name(_) => Err(Error::NotFound.into()),
     }
-    let offer = shared.account.offer(rid).await?;
-    Ok(unless_not_modified(request, &offer, single(shared, &offer).await?))
 }
 
 async fn single(shared: &Shared, offer: &Resource) -> Result<Answer, Failure> {

@@ -5,35 +5,39 @@ use super::query;
 use crate::answer::Answer;
 use crate::database::{ChildType, Container, Error, Range, Rid, etag_text};
 use crate::error::Failure;
+use crate::operation::Action;
 use crate::paging::Feed;
 use crate::render;
 use crate::request::Request;
 use crate::service::Shared;
 use crate::wire::address::ResourceKind;
 use crate::wire::headers;
-use http::{Method, StatusCode};
+use http::StatusCode;
 use serde_json::{Value, json};
 
 pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
     let container =
         shared.account.container(request.link(0), request.link(1)).await.map_err(owner_missing)?;
-    let mut answer = if *request.method == Method::POST {
-        let mut ranges = Vec::with_capacity(container.ranges.len());
-        for range in &container.ranges {
-            ranges.push(range_json(shared, &container, range).await?);
+    let mut answer = match request.operation.action {
+        Action::Query => {
+            let mut ranges = Vec::with_capacity(container.ranges.len());
+            for range in &container.ranges {
+                ranges.push(range_json(shared, &container, range).await?);
+            }
+            let feed = Feed { owner: container.rid(), kind: ResourceKind::PartitionKeyRange };
+            query::resources(shared, request, feed, ranges).await?
         }
-        let feed = Feed { owner: container.rid(), kind: ResourceKind::PartitionKeyRange };
-        query::resources(shared, request, feed, ranges).await?
-    } else if request.address.is_feed() {
-        feed(shared, request, &container).await?
-    } else {
-        let id = request.address.ids.get(2).map_or("", |id| id.as_ref());
-        let range = container
-            .ranges
-            .iter()
-            .find(|range| range.id.to_string() == id || range_rid(&container, range).to_string() == id);
-        let range = range.ok_or(Error::NotFound)?;
-        Answer::json(StatusCode::OK, range_json(shared, &container, range).await?.to_string().into_bytes())
+        Action::ReadFeed => feed(shared, request, &container).await?,
+        Action::Read => {
+            let id = request.address.ids.get(2).map_or("", |id| id.as_ref());
+            let range = container
+                .ranges
+                .iter()
+                .find(|range| range.id.to_string() == id || range_rid(&container, range).to_string() == id);
+            let json = range_json(shared, &container, range.ok_or(Error::NotFound)?).await?;
+            Answer::json(StatusCode::OK, json.to_string().into_bytes())
+        }
+        _ => return Err(super::unserved()),
     };
     answer.set_text(headers::ALT_CONTENT_PATH, container.path());
     answer.set_text(headers::CONTENT_PATH, container.rid().to_string());

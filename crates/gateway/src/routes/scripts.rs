@@ -85,7 +85,7 @@ fn trigger_name(request: &Request<'_>, header: &str) -> Result<Option<String>, F
 
 /// What scripts may see of a request: its headers, without what proves who sent it.
 fn script_request(request: &Request<'_>) -> ScriptRequest {
-    let named = request.headers.iter().filter(|(name, _)| *name != http::header::AUTHORIZATION);
+    let named = request.headers.map.iter().filter(|(name, _)| *name != http::header::AUTHORIZATION);
     let values = named.filter_map(|(name, value)| {
         let value = std::str::from_utf8(value.as_bytes()).ok()?;
         Some((name.as_str().to_owned(), value.to_owned()))

@@ -25,6 +25,15 @@ pub enum Access {
     ReadOnly,
 }
 
+/// What a good signature tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Signed {
+    /// What its key allows.
+    pub access: Access,
+    /// Whether the signer means the ids of the address as resource ids.
+    pub by_rid: bool,
+}
+
 /// The keys of an account.
 #[derive(Debug, Clone)]
 pub struct AccountKeys {
@@ -52,7 +61,7 @@ impl AccountKeys {
         address: &Address<'_>,
         x_ms_date: Option<&str>,
         date: Option<&str>,
-    ) -> Result<Access, AuthorizationError> {
+    ) -> Result<Signed, AuthorizationError> {
         let dates = DateLines::new(x_ms_date, date).ok_or(AuthorizationError::MissingDate)?;
         if let Some(signature) = decode_signature(signature) {
             let mut payload = Payload::new();
@@ -61,7 +70,7 @@ impl AccountKeys {
                     payload.clear();
                     write_payload(&mut payload, verb, &candidate, lines);
                     if let Some(access) = self.access_of(&signature, &payload) {
-                        return Ok(access);
+                        return Ok(Signed { access, by_rid: candidate.by_rid });
                     }
                 }
             }

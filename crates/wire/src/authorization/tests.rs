@@ -79,7 +79,9 @@ fn lengths_are_bounded_by_kind() {
 fn check_vector(key_text: &str, verb: &str, path: &str, signature: &str) {
     let address = Address::parse(path, None).unwrap();
     let keys = AccountKeys::single(key(key_text));
-    assert_eq!(keys.verify(signature, verb, &address, Some(DATE), None), Ok(Access::Full), "{verb} {path}");
+    let signed = keys.verify(signature, verb, &address, Some(DATE), None).unwrap();
+    let by_rid = path.starts_with("/offers/");
+    assert_eq!(signed, Signed { access: Access::Full, by_rid }, "{verb} {path}");
     let other = if verb == "GET" { "PUT" } else { "GET" };
     assert!(keys.verify(signature, other, &address, Some(DATE), None).is_err());
     assert!(keys.verify(signature, verb, &address, None, Some(DATE)).is_err());
@@ -160,13 +162,28 @@ fn each_key_gives_its_access() {
     let access = [Access::Full, Access::Full, Access::ReadOnly, Access::ReadOnly];
     for (key, access) in made.iter().zip(access) {
         let signature = key.sign_base64(payload.as_bytes());
-        assert_eq!(keys.verify(&signature, "GET", &address, Some(DATE), None), Ok(access));
+        let signed = keys.verify(&signature, "GET", &address, Some(DATE), None);
+        assert_eq!(signed.map(|signed| signed.access), Ok(access));
     }
     let shown = format!("{keys:?}");
     assert!(
         texts.iter().all(|text| !shown.contains(text.as_str())) && shown.contains("MasterKey(..)"),
         "{shown}"
     );
+}
+
+/// A name may look like a resource id; what was signed tells which of them is meant.
+#[test]
+fn names_are_told_from_resource_ids() {
+    let address = Address::parse("/dbs/ehszAA==/colls/ehszALxRRgA=", None).unwrap();
+    let date = DATE.to_lowercase();
+    let key = key(EMULATOR_KEY);
+    let keys = AccountKeys::single(key.clone());
+    for (link, by_rid) in [("ehszalxrrga=", true), ("dbs/ehszAA==/colls/ehszALxRRgA=", false)] {
+        let signature = key.sign_base64(format!("get\ncolls\n{link}\n{date}\n\n").as_bytes());
+        let signed = keys.verify(&signature, "GET", &address, Some(DATE), None);
+        assert_eq!(signed, Ok(Signed { access: Access::Full, by_rid }), "{link}");
+    }
 }
 
 #[test]
@@ -234,6 +251,6 @@ proptest! {
         let header = crate::percent::encode_component(&header);
         let parsed = Authorization::parse(&header).unwrap();
         let found = AccountKeys::single(key).verify(&parsed.signature, "GET", &address, Some(&date), None);
-        prop_assert_eq!(found, Ok(Access::Full));
+        prop_assert_eq!(found.map(|signed| signed.access), Ok(Access::Full));
     }
 }
