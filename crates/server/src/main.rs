@@ -11,8 +11,7 @@ mod offline;
 mod serve;
 mod settings;
 
-use clap::Parser as _;
-use settings::{Arguments, Command};
+use settings::Command;
 use std::process::ExitCode;
 
 #[global_allocator]
@@ -20,14 +19,43 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     machine::use_small_pages();
-    let arguments = Arguments::parse();
+    let arguments = settings::read();
     let result = match arguments.command {
         Command::Serve(settings) => serve::run(&settings).map(|()| ExitCode::SUCCESS),
         Command::Verify { data } => offline::verify(&data),
         Command::Repair { data, accept_loss } => offline::repair(&data, accept_loss),
     };
     result.unwrap_or_else(|error| {
-        eprintln!("astrarium: {error:#}");
+        eprintln!("astrarium: {}", sentence(&error));
         ExitCode::FAILURE
     })
+}
+
+/// An error with its causes, each told once: some errors below repeat their cause in their own words.
+fn sentence(error: &anyhow::Error) -> String {
+    let mut sentence = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if sentence.is_empty() {
+            sentence = cause;
+        } else if !sentence.contains(&cause) {
+            sentence.push_str(": ");
+            sentence.push_str(&cause);
+        }
+    }
+    sentence
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sentence;
+    use anyhow::Context as _;
+
+    #[test]
+    fn causes_are_told_once() {
+        let io = || std::io::Error::from_raw_os_error(98);
+        let wrapped = anyhow::Error::new(io()).context(format!("bind: {}", io())).context("listen");
+        assert_eq!(sentence(&wrapped), format!("listen: bind: {}", io()));
+        let plain = Err::<(), _>(io()).context("listen").expect_err("an error");
+        assert_eq!(sentence(&plain), format!("listen: {}", io()));
+    }
 }

@@ -1,7 +1,7 @@
 //! The life of a server: open the data, listen, say so, serve, and stop in good order.
 
 use crate::background::Background;
-use crate::settings::ServeSettings;
+use crate::settings::{self, ServeSettings};
 use crate::{engines, logging, machine};
 use anyhow::Context as _;
 use astrarium_database::{Account, Env};
@@ -10,7 +10,7 @@ use astrarium_gateway::listener::{self, Limits};
 use astrarium_gateway::{Gateway, Settings};
 use astrarium_kv::Engine;
 use astrarium_wire::authorization::{AccountKeys, DateWindow, MasterKey};
-use astrarium_wire::key_text::EMULATOR_KEY;
+use astrarium_wire::key_text::{self, EMULATOR_KEY};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -21,6 +21,9 @@ const BODY_BYTES_MAX: usize = 4 << 20;
 
 pub(crate) fn run(settings: &ServeSettings) -> anyhow::Result<()> {
     logging::start(settings)?;
+    for variable in settings::unknown_variables() {
+        tracing::warn!(variable, "no setting has this name; the variable is ignored");
+    }
     check_exposure(settings)?;
     machine::raise_file_limit();
     let keys = account_keys(settings)?;
@@ -60,7 +63,7 @@ async fn serve(settings: &ServeSettings, keys: AccountKeys, engine: Arc<dyn Engi
         },
     );
     let limits = Limits {
-        connections_max: settings.connections,
+        connections_max: usize::try_from(settings.connections).unwrap_or(usize::MAX),
         handshake_timeout: Duration::from_secs(10),
         idle_timeout: Duration::from_mins(4),
         shutdown_timeout: Duration::from_secs(10),
@@ -68,15 +71,20 @@ async fn serve(settings: &ServeSettings, keys: AccountKeys, engine: Arc<dyn Engi
     let mut terminate = signal(SignalKind::terminate()).context("listen for SIGTERM")?;
     let background = Background::start(gateway.clone())?;
     println!("{}", ready_line(settings, &address.to_string()));
+    let version = env!("CARGO_PKG_VERSION");
+    tracing::info!(version, listen = %address, data = place(settings), "started");
     let shutdown = async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = tokio::signal::ctrl_c() => {}
-        }
+        let signal = tokio::select! {
+            _ = terminate.recv() => "SIGTERM",
+            _ = tokio::signal::ctrl_c() => "SIGINT",
+        };
+        tracing::info!(signal, "stopping: running requests are answered, no new ones are taken");
     };
     listener::serve(gateway, listener, Some(certificate.config), limits, shutdown).await;
     background.stop();
-    account.close().context("close the data folder")
+    account.close().context("close the data folder")?;
+    tracing::info!("stopped");
+    Ok(())
 }
 
 /// The well-known key is no secret, so it is not offered to a network without being asked for.
@@ -93,10 +101,13 @@ fn check_exposure(settings: &ServeSettings) -> anyhow::Result<()> {
 
 fn account_keys(settings: &ServeSettings) -> anyhow::Result<AccountKeys> {
     let key = |name: &str, text: &str| {
-        MasterKey::from_base64(text).with_context(|| format!("{name} is not an account key"))
+        let variable = name.trim_start_matches('-').replace('-', "_").to_ascii_uppercase();
+        MasterKey::from_base64(text)
+            .with_context(|| format!("{name} (or ASTRARIUM_{variable}) is not an account key"))
     };
     let optional =
         |name: &str, text: &Option<String>| text.as_deref().map(|text| key(name, text)).transpose();
+    check_read_only(settings)?;
     Ok(AccountKeys {
         primary: key("--key", &settings.key)?,
         secondary: optional("--secondary-key", &settings.secondary_key)?,
@@ -105,13 +116,35 @@ fn account_keys(settings: &ServeSettings) -> anyhow::Result<AccountKeys> {
     })
 }
 
+/// A key that may only read must not be one that may write.
+fn check_read_only(settings: &ServeSettings) -> anyhow::Result<()> {
+    let decoded = |text: &str| key_text::decode_key(text).ok();
+    let full = [("--key", Some(&settings.key)), ("--secondary-key", settings.secondary_key.as_ref())];
+    let read_only = [
+        ("--read-only-key", settings.read_only_key.as_ref()),
+        ("--secondary-read-only-key", settings.secondary_read_only_key.as_ref()),
+    ];
+    for (name, key) in read_only {
+        let Some(bytes) = key.and_then(|key| decoded(key)) else { continue };
+        let same = full.iter().find(|(_, key)| key.and_then(|key| decoded(key)).as_ref() == Some(&bytes));
+        if let Some((other, _)) = same {
+            anyhow::bail!("{name} is the same key as {other}, so it could write. Give it a key of its own");
+        }
+    }
+    Ok(())
+}
+
 /// One line that can be pasted into an SDK; a key that is a secret is not printed.
 fn ready_line(settings: &ServeSettings, address: &str) -> String {
     let endpoint = settings.public_endpoint.clone().unwrap_or_else(|| format!("http://{address}/"));
     let key = if settings.key == EMULATOR_KEY { EMULATOR_KEY } else { "<the key given with --key>" };
-    let place =
-        if settings.memory { "in memory".to_owned() } else { format!("in {}", settings.data.display()) };
+    let place = place(settings);
     format!(
-        "Astrarium is ready, data {place}. Connection string: AccountEndpoint={endpoint};AccountKey={key};"
+        "Astrarium is ready, data in {place}. Connection string: AccountEndpoint={endpoint};AccountKey={key};"
     )
+}
+
+/// Where the data is.
+fn place(settings: &ServeSettings) -> String {
+    if settings.memory { "memory".to_owned() } else { settings.data.display().to_string() }
 }

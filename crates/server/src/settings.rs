@@ -1,4 +1,10 @@
 //! Every setting, once: the command line, the environment and `--help` come from these definitions.
+//!
+//! What texts mean is in `value`, what cannot go together in `conflict`, how all of it is read in `read`.
+
+mod conflict;
+mod read;
+mod value;
 
 use astrarium_wire::consistency::ConsistencyLevel;
 use astrarium_wire::key_text::EMULATOR_KEY;
@@ -6,9 +12,32 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+pub(crate) use read::{read, unknown_variables};
+
+/// Most megabytes of a setting: what a number of bytes can count.
+const MEGABYTES_MAX: u64 = u64::MAX >> 20;
+/// Most connections of a setting; no machine has so many.
+const CONNECTIONS_MAX: u64 = 10_000_000;
+
+const SERVE_HELP: &str = "\
+Each setting is a flag or an environment variable; a flag counts more. Flags without a value are on with 1, true, yes or on in the \
+environment, and off with 0, false, no, off or nothing.
+
+Examples:
+  astrarium serve                          data in ./astrarium-data, port 8081
+  astrarium serve --memory --listen 9000   nothing is kept, port 9000
+
+  openssl rand -base64 64 > key            a key of your own, for a network
+  astrarium serve --listen 0.0.0.0:8081 --key \"$(cat key)\"";
+
 /// A document database that speaks the protocol of Azure Cosmos DB for NoSQL.
 #[derive(Debug, Parser)]
-#[command(name = "astrarium", version, about, disable_help_subcommand = true)]
+#[command(
+    name = "astrarium",
+    version,
+    about,
+    after_help = "Start with: astrarium serve. All settings: astrarium help serve."
+)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -17,6 +46,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run the server until it is stopped (SIGTERM or Ctrl-C).
+    #[command(after_help = SERVE_HELP)]
     Serve(Box<ServeSettings>),
     /// Check a data folder: checksums, and that documents, directory, change feed, indexes and unique keys agree. The server
     /// must be stopped.
@@ -38,19 +68,20 @@ pub(crate) enum Command {
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ServeSettings {
-    /// Address and port to listen on; plain HTTP and TLS share the port.
-    #[arg(long, env = "ASTRARIUM_LISTEN", default_value = "127.0.0.1:8081", value_name = "ADDR:PORT")]
+    /// Address and port to listen on; plain HTTP and TLS share the port. 8081, :8081 and localhost:8081 mean this machine
+    /// only (127.0.0.1); 0.0.0.0:8081 or [::]:8081 mean every network; port 0 takes a free one.
+    #[arg(long, env = "ASTRARIUM_LISTEN", default_value = "127.0.0.1:8081", value_name = "ADDR:PORT", value_parser = value::listen)]
     pub(crate) listen: SocketAddr,
 
     /// Folder for the data; made if it is not there.
     #[arg(long, env = "ASTRARIUM_DATA", default_value = "astrarium-data", value_name = "DIR")]
     pub(crate) data: PathBuf,
 
-    /// Keep everything in memory and nothing afterwards.
-    #[arg(long, env = "ASTRARIUM_MEMORY")]
+    /// Keep everything in memory and nothing afterwards; not together with --data.
+    #[arg(long, env = "ASTRARIUM_MEMORY", value_parser = value::boolean)]
     pub(crate) memory: bool,
 
-    /// Primary account key, base64. The default is the emulator's well-known key.
+    /// Primary account key, base64; line breaks within it are ignored. The default is the emulator's well-known key.
     #[arg(long, env = "ASTRARIUM_KEY", default_value = EMULATOR_KEY, value_name = "KEY", hide_default_value = true, hide_env_values = true)]
     pub(crate) key: String,
 
@@ -67,23 +98,23 @@ pub(crate) struct ServeSettings {
     pub(crate) secondary_read_only_key: Option<String>,
 
     /// Listen beyond this machine with the well-known key, which everybody knows.
-    #[arg(long, env = "ASTRARIUM_ALLOW_WELL_KNOWN_KEY")]
+    #[arg(long, env = "ASTRARIUM_ALLOW_WELL_KNOWN_KEY", value_parser = value::boolean)]
     pub(crate) allow_well_known_key: bool,
 
-    /// Endpoint to tell clients, if it is not the one they connect to.
-    #[arg(long, env = "ASTRARIUM_PUBLIC_ENDPOINT", value_name = "URL")]
+    /// Endpoint to tell clients, if it is not the one they connect to, such as https://db.example.org/.
+    #[arg(long, env = "ASTRARIUM_PUBLIC_ENDPOINT", value_name = "URL", value_parser = value::endpoint)]
     pub(crate) public_endpoint: Option<String>,
 
     /// Believe X-Forwarded-Proto and X-Forwarded-Host; only behind a proxy that sets them.
-    #[arg(long, env = "ASTRARIUM_TRUST_FORWARDED")]
+    #[arg(long, env = "ASTRARIUM_TRUST_FORWARDED", value_parser = value::boolean)]
     pub(crate) trust_forwarded: bool,
 
     /// Further names or addresses for the TLS certificate, when it is made.
     #[arg(long, env = "ASTRARIUM_CERTIFICATE_NAMES", value_name = "NAME", value_delimiter = ',')]
     pub(crate) certificate_name: Vec<String>,
 
-    /// Origins whose browsers may use the server; * for all.
-    #[arg(long, env = "ASTRARIUM_CORS_ORIGINS", value_name = "ORIGIN", value_delimiter = ',')]
+    /// Origins whose browsers may use the server, such as https://app.example.org; * for all.
+    #[arg(long, env = "ASTRARIUM_CORS_ORIGINS", value_name = "ORIGIN", value_delimiter = ',', value_parser = value::origin)]
     pub(crate) cors_origin: Vec<String>,
 
     /// The account's consistency level; all of them are met by a single server.
@@ -91,23 +122,23 @@ pub(crate) struct ServeSettings {
     pub(crate) consistency: Consistency,
 
     /// Answer queries over several key ranges whole, instead of leaving the merging to the SDK as the service does.
-    #[arg(long, env = "ASTRARIUM_WHOLE_QUERIES")]
+    #[arg(long, env = "ASTRARIUM_WHOLE_QUERIES", value_parser = value::boolean)]
     pub(crate) whole_queries: bool,
 
     /// Memory for stored blocks that were read, in megabytes. The default is a quarter of the machine's, at most 1024.
-    #[arg(long, env = "ASTRARIUM_CACHE_MB", value_name = "MB")]
+    #[arg(long, env = "ASTRARIUM_CACHE_MB", value_name = "MB", value_parser = clap::value_parser!(u64).range(..=MEGABYTES_MAX))]
     pub(crate) cache_mb: Option<u64>,
 
     /// Refuse writes while the disk has fewer megabytes free.
-    #[arg(long, env = "ASTRARIUM_RESERVE_MB", default_value_t = 256, value_name = "MB")]
+    #[arg(long, env = "ASTRARIUM_RESERVE_MB", default_value_t = 256, value_name = "MB", value_parser = clap::value_parser!(u64).range(..=MEGABYTES_MAX))]
     pub(crate) reserve_mb: u64,
 
     /// Open connections at most.
-    #[arg(long, env = "ASTRARIUM_CONNECTIONS", default_value_t = 20_000, value_name = "COUNT")]
-    pub(crate) connections: usize,
+    #[arg(long, env = "ASTRARIUM_CONNECTIONS", default_value_t = 20_000, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=CONNECTIONS_MAX))]
+    pub(crate) connections: u64,
 
-    /// What to log: error, warn, info, debug, or a filter of the tracing library.
-    #[arg(long, env = "ASTRARIUM_LOG", default_value = "warn", value_name = "LEVEL")]
+    /// What to log: off, error, warn, info, debug, trace, or a list such as warn,astrarium_gateway=debug.
+    #[arg(long, env = "ASTRARIUM_LOG", default_value = "info", value_name = "LEVEL", value_parser = value::log_filter)]
     pub(crate) log: String,
 
     /// Form of the log, on standard error.
@@ -115,7 +146,7 @@ pub(crate) struct ServeSettings {
     pub(crate) log_format: LogFormat,
 
     /// Log every request: verb, path, status, time.
-    #[arg(long, env = "ASTRARIUM_LOG_REQUESTS")]
+    #[arg(long, env = "ASTRARIUM_LOG_REQUESTS", value_parser = value::boolean)]
     pub(crate) log_requests: bool,
 }
 

@@ -46,7 +46,12 @@ fn command(arguments: &[&str]) -> Command {
 
 /// Runs the program to its end.
 pub(crate) fn run(arguments: &[&str]) -> Ended {
-    let mut child = command(arguments).spawn().unwrap();
+    run_with(&[], arguments)
+}
+
+/// Runs the program to its end with settings from the environment.
+pub(crate) fn run_with(variables: &[(&str, &str)], arguments: &[&str]) -> Ended {
+    let mut child = command(arguments).envs(variables.iter().copied()).spawn().unwrap();
     let status = wait(&mut child);
     let mut ended = Ended { success: status, stdout: String::new(), stderr: String::new() };
     child.stdout.take().unwrap().read_to_string(&mut ended.stdout).unwrap();
@@ -57,8 +62,14 @@ pub(crate) fn run(arguments: &[&str]) -> Ended {
 /// Runs a program that must refuse, and checks a part of what it says.
 #[track_caller]
 pub(crate) fn refused(arguments: &[&str], fragments: &[&str]) -> Ended {
-    let ended = run(arguments);
-    assert!(!ended.success, "{arguments:?} was accepted: {ended:?}");
+    refused_with(&[], arguments, fragments)
+}
+
+/// The same with settings from the environment.
+#[track_caller]
+pub(crate) fn refused_with(variables: &[(&str, &str)], arguments: &[&str], fragments: &[&str]) -> Ended {
+    let ended = run_with(variables, arguments);
+    assert!(!ended.success, "{variables:?} {arguments:?} was accepted: {ended:?}");
     for fragment in fragments {
         assert!(ended.stderr.contains(fragment), "{fragment:?} in {:?}", ended.stderr);
     }
@@ -92,8 +103,13 @@ impl Program {
     }
 
     fn start(arguments: &[&str]) -> Program {
-        let mut child =
-            command(&[&["serve", "--listen", "127.0.0.1:0"], arguments].concat()).spawn().unwrap();
+        Program::start_with(&[], &[&["--listen", "127.0.0.1:0"], arguments].concat())
+    }
+
+    /// Starts a server with settings from the environment, which must include a free port.
+    pub(crate) fn start_with(variables: &[(&str, &str)], arguments: &[&str]) -> Program {
+        let mut command = command(&[&["serve"], arguments].concat());
+        let mut child = command.envs(variables.iter().copied()).spawn().unwrap();
         let mut ready_line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready_line).unwrap();
         let address =

@@ -32,7 +32,11 @@ fn writers_are_answered_until_the_end() {
     let began = Instant::now();
     let ended = program.stop();
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
-    assert_eq!(ended.stderr, "", "nothing to complain about");
+    let log: Vec<&str> = ended.stderr.lines().collect();
+    assert!(log.iter().all(|line| line.contains(" INFO ")), "nothing to complain about: {log:?}");
+    for event in ["started", "stopping", "stopped"] {
+        assert!(log.iter().any(|line| line.contains(event)), "{event} in {log:?}");
+    }
     let acknowledged: Vec<String> = writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect();
     assert!(acknowledged.len() >= 100);
     let program = Program::on(folder.path(), &[]);
