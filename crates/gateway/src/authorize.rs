@@ -38,6 +38,21 @@ pub(crate) async fn check(
     }
 }
 
+/// Refuses a token whose permission is not there any more as it was. Asked before anything else is told to its holder.
+pub(crate) async fn check_alive(shared: &Shared, token: &ResourceToken) -> Result<(), Failure> {
+    let permission = match Rid::parse(&token.permission_rid) {
+        Some(rid) => shared.account.permission(rid).await?,
+        None => None,
+    };
+    if permission.is_none_or(|permission| permission.record.etag != token.permission_etag) {
+        return Err(Failure::forbidden(
+            "The permission behind this resource token was changed or deleted. Read the permission again for a token that \
+             is good.",
+        ));
+    }
+    Ok(())
+}
+
 /// Whether an address begins with the rid of the database that a token is for something in.
 pub(crate) fn is_database_of(token: &ResourceToken, address: &Address<'_>) -> bool {
     let own = Permitted::of(token).and_then(|permitted| permitted.rid.database_part());
@@ -84,16 +99,6 @@ async fn check_token(
     needs: Needs,
     request: &Request<'_>,
 ) -> Result<(), Failure> {
-    let permission = match Rid::parse(&token.permission_rid) {
-        Some(rid) => shared.account.permission(rid).await?,
-        None => None,
-    };
-    if permission.is_none_or(|permission| permission.record.etag != token.permission_etag) {
-        return Err(Failure::forbidden(
-            "The permission behind this resource token was changed or deleted. Read the permission again for a token that \
-             is good.",
-        ));
-    }
     if needs.effect == Effect::Write && token.mode == PermissionMode::Read {
         return Err(Failure::forbidden(
             "The permission behind this resource token allows reading only. Ask for one with permissionMode All.",

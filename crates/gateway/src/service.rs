@@ -18,11 +18,16 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode};
 use http_body_util::{BodyExt as _, Full};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Bytes of a body that is too large that are read and dropped before the refusal; beyond that the connection ends.
 const BODY_BYTES_DROPPED_MAX: usize = 64 << 20;
+/// Bytes of the body of a request refused before that was read, as those without a good signature are, that are dropped.
+const REFUSED_BYTES_DROPPED_MAX: usize = 4 << 20;
+/// Longest time for such a body to arrive; longer ones are not waited for, and end the connection.
+const REFUSED_BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How the gateway behaves; everything here is a setting of the server.
 #[derive(Debug, Clone)]
@@ -125,9 +130,10 @@ impl Gateway {
         let (parts, body) = request.into_parts();
         let activity_id = self.activity_id(&parts);
         let mut kind = ResourceKind::Account;
+        let mut body = std::pin::pin!(body);
         let mut answer = match self.operator_page(&parts) {
             Some(answer) => answer,
-            None => match self.serve(&parts, body, scheme, &mut kind).await {
+            None => match self.serve(&parts, body.as_mut(), scheme, &mut kind).await {
                 Ok(answer) => answer,
                 Err(failure) => {
                     if failure.is_ours() {
@@ -137,6 +143,10 @@ impl Gateway {
                 }
             },
         };
+        let late = answer.status == StatusCode::REQUEST_TIMEOUT;
+        if !body.is_end_stream() && (late || !drained(&parts, body).await) {
+            answer.headers.insert(http::header::CONNECTION, HeaderValue::from_static("close"));
+        }
         let elapsed = began.elapsed();
         self.finish(&parts, &mut answer, &activity_id, elapsed);
         self.shared.metrics.request(kind, answer.status, elapsed, answer.body.len());
@@ -188,7 +198,7 @@ impl Gateway {
     async fn serve<B>(
         &self,
         parts: &Parts,
-        body: B,
+        body: Pin<&mut B>,
         scheme: Scheme,
         kind: &mut ResourceKind,
     ) -> Result<Answer, Failure>
@@ -203,6 +213,9 @@ impl Gateway {
         let headers = Headers::of(&parts.headers);
         let now = shared.account.env().now_seconds();
         let sender = authenticate::check(&shared.settings, parts, headers, &address, now)?;
+        if let Access::Token(token) = &sender.access {
+            authorize::check_alive(shared, token).await?;
+        }
         let operation = Operation::of(&parts.method, &address, headers)?;
         if operation.kind != ResourceKind::Account {
             self.check_headers(parts)?;
@@ -254,7 +267,7 @@ impl Gateway {
         Ok(())
     }
 
-    async fn read_body<B>(&self, parts: &Parts, body: B) -> Result<Bytes, Failure>
+    async fn read_body<B>(&self, parts: &Parts, body: Pin<&mut B>) -> Result<Bytes, Failure>
     where
         B: http_body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -308,11 +321,10 @@ impl Gateway {
 
 /// Reads a body within its limit. What is beyond is read too, and dropped: most clients look for an answer only after
 /// they have sent everything.
-async fn collect<B>(body: B, length: Option<usize>, bytes_max: usize) -> Result<Bytes, Failure>
+async fn collect<B>(mut body: Pin<&mut B>, length: Option<usize>, bytes_max: usize) -> Result<Bytes, Failure>
 where
     B: http_body::Body<Data = Bytes> + Send,
 {
-    let mut body = std::pin::pin!(body);
     let mut kept = Vec::new();
     let mut seen = 0;
     while let Some(frame) = body.frame().await {
@@ -333,6 +345,35 @@ where
         }
     }
     if seen > bytes_max { Err(Error::TooLarge.into()) } else { Ok(kept.into()) }
+}
+
+/// Reads and drops what is left of a body that the answer did not need; gives whether that was all of it. Otherwise the next
+/// request of the connection could not be told from it, and the connection has to end.
+async fn drained<B>(parts: &Parts, mut body: Pin<&mut B>) -> bool
+where
+    B: http_body::Body<Data = Bytes> + Send,
+{
+    // Streams of HTTP/2 end alone. A client that waits for a sign to send its body will not send it now.
+    if parts.version == http::Version::HTTP_2 {
+        return true;
+    }
+    if parts.headers.contains_key(http::header::EXPECT)
+        || body.size_hint().lower() > REFUSED_BYTES_DROPPED_MAX as u64
+    {
+        return false;
+    }
+    let all = async {
+        let mut seen = 0;
+        while let Some(frame) = body.frame().await {
+            let Ok(frame) = frame else { return false };
+            seen += frame.data_ref().map_or(0, Bytes::len);
+            if seen > REFUSED_BYTES_DROPPED_MAX {
+                return false;
+            }
+        }
+        true
+    };
+    tokio::time::timeout(REFUSED_BODY_TIMEOUT, all).await.unwrap_or(false)
 }
 
 /// An unknown path is told only to those who send credentials; nothing can be signed for it.

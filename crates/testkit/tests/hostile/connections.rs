@@ -2,7 +2,7 @@
 
 use crate::world::{DOCS, World, create};
 use astrarium_testkit::http::Connection;
-use astrarium_testkit::{EngineKind, Options, Request};
+use astrarium_testkit::{Credential, EngineKind, Key, Options, Request};
 use std::io;
 use std::sync::mpsc;
 use std::thread;
@@ -185,4 +185,43 @@ fn idle_connections_do_not_delay_the_end() {
     assert!(took < Duration::from_secs(5), "stopping took {took:?}");
     assert_eq!(idle.read_to_close().unwrap(), b"");
     assert!(Connection::open(world.server.address()).is_err());
+}
+
+/// Refusals do not need the body. It is read all the same, or the connection is ended and says so: what is left of a body
+/// would be taken for the next request, or break the connection under the client.
+#[test]
+fn refusals_keep_the_connection() {
+    let mut world = World::new();
+    let mut connection = Connection::open(world.server.address()).unwrap();
+    let bad = [
+        create("{}").credential(Credential::None),
+        create("{}").credential(Credential::Key(Key::Unknown)),
+        Request::new("POST", "/dbs/d/colls/c"),
+        Request::new("POST", "/nowhere"),
+        Request::new("OPTIONS", DOCS),
+        Request::new("GET", "/alive"),
+    ];
+    for size in [10, 1_000, 70_000, 900_000] {
+        for request in bad.iter().cycle().take(60) {
+            let bytes = world.client.bytes(&request.clone().body(vec![b'x'; size]));
+            let (head, body) = bytes.split_at(bytes.len() - size);
+            connection.send(head).unwrap();
+            connection.send(body).unwrap();
+            let response = connection.receive(&request.verb).unwrap();
+            assert!(response.status < 500, "{} {}", request.verb, request.target);
+            assert_eq!(response.header("connection"), None, "{} {} {size}", request.verb, request.target);
+        }
+    }
+    let bytes = world.client.bytes(&Request::new("GET", "/dbs"));
+    assert_eq!(connection.exchange("GET", &bytes).unwrap().status, 200);
+    // Nobody waits for what a stranger only announces, and a client that asks first is not told to send.
+    for announced in [
+        Request::new("POST", DOCS).header("content-length", "100000000"),
+        Request::new("POST", DOCS).header("content-length", "10").header("expect", "100-continue"),
+    ] {
+        let bytes = world.client.bytes(&announced.credential(Credential::None));
+        let response = Connection::open(world.server.address()).unwrap().exchange("POST", &bytes).unwrap();
+        assert_eq!((response.status, response.header("connection")), (401, Some("close")));
+    }
+    world.assert_unchanged();
 }
