@@ -8,7 +8,7 @@
 //!
 //! Not here: the form of requests and responses, statuses (`wire`, `gateway`).
 
-use crate::documents::{Failure, Target, checked_key, required, stage_write};
+use crate::documents::{Failure, Target, check_own_partition, checked_key, required, stage_write};
 use crate::{ATTEMPTS_MAX, Account, Conditions, Error, Kind, Link, Patch, WriteMode, WriteOptions};
 use crate::{read_charge, write_charge};
 use astrarium_catalog::container::{Container, Range};
@@ -355,8 +355,8 @@ fn check_own_key(
 /// A document of a batch: of the right partition.
 fn checked_document(container: &Container, key: &PartitionKey, text: &[u8]) -> Result<Incoming, Error> {
     let incoming = Incoming::parse(&container.definition, text)?;
-    let own = checked_key(&container.definition.partition_key, &incoming.partition)?;
-    if own == *key { Ok(incoming) } else { Err(Error::PartitionKeyMismatch) }
+    check_own_partition(container, &incoming, key)?;
+    Ok(incoming)
 }
 
 /// A read under conditions. In a batch the service takes an etag that matches for "not modified", whichever condition

@@ -96,8 +96,7 @@ impl Account {
         for attempt in 0..ATTEMPTS_MAX {
             // Checked anew in each round, since the container may have changed; only a lost race pays twice.
             let incoming = Incoming::parse(&container.definition, text)?;
-            let partition =
-                checked_partition(&container.definition.partition_key, &incoming, options.partition_key)?;
+            let partition = checked_partition(&container, &incoming, options.partition_key)?;
             let write = Write { container: &container, mode, partition: &partition, options };
             let unseen = attempt == 0 && matches!(mode, WriteMode::Create);
             let result = if unseen {
@@ -483,11 +482,23 @@ pub(crate) fn checked_key(
 
 /// The partition key of a write: the client's must be the document's.
 fn checked_partition(
-    definition: &PartitionKeyDefinition,
+    container: &Container,
     incoming: &Incoming,
     given: Option<&PartitionKey>,
 ) -> Result<PartitionKey, Error> {
-    let given = checked_key(definition, required(given)?)?;
-    let own = checked_key(definition, &incoming.partition)?;
-    if given == own { Ok(own) } else { Err(Error::PartitionKeyMismatch) }
+    let given = checked_key(&container.definition.partition_key, required(given)?)?;
+    check_own_partition(container, incoming, &given)?;
+    Ok(given)
+}
+
+/// Refuses a document of another partition than the one that a request is for.
+pub(crate) fn check_own_partition(
+    container: &Container,
+    incoming: &Incoming,
+    key: &PartitionKey,
+) -> Result<(), Error> {
+    if checked_key(&container.definition.partition_key, &incoming.partition)? == *key {
+        return Ok(());
+    }
+    Err(Error::PartitionKeyDiffers { link: format!("{}/docs/{}", container.path(), incoming.id) })
 }

@@ -37,6 +37,15 @@ pub enum Error {
          key field values specified in the document."
     )]
     PartitionKeyMismatch,
+    /// The partition key given has as many values as the document's, and others.
+    #[error(
+        "PartitionKey extracted from document doesn't match the one specified in the header. Learn more: \
+         https://aka.ms/CosmosDB/sql/errors/wrong-pk-value. Document: {link}"
+    )]
+    PartitionKeyDiffers {
+        /// The document that the body is, by its names.
+        link: String,
+    },
     /// The client meant another container of the same name: it has to reload its definition.
     #[error("The container was recreated: its resource id is not the one the request was meant for.")]
     ContainerRecreated,
@@ -122,6 +131,7 @@ impl Error {
             | Error::Timeout(_)
             | Error::NeedsClientPlan(_)
             | Error::PartitionKeyMismatch
+            | Error::PartitionKeyDiffers { .. }
             | Error::ContainerRecreated
             | Error::NotFound
             | Error::OwnerNotFound

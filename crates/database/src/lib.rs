@@ -41,7 +41,9 @@ pub use astrarium_script::Error as ScriptError;
 pub use astrarium_sql_exec::{IndexUse, Limits, Resume};
 pub use astrarium_sql_plan::advice::Advice;
 pub use astrarium_store::verify::Report;
-pub use astrarium_store::{FeedPosition, FeedScope, PageLimit, etag_text, push_document, push_etag};
+pub use astrarium_store::{
+    FeedPosition, FeedScope, PageLimit, etag_text, push_document, push_document_without_links, push_etag,
+};
 pub use astrarium_value as value;
 pub use batch::{BatchAction, BatchOperation, BatchOutcome, BulkOutcome, Done, Effect};
 pub use charge::{read_charge, write_charge};

@@ -83,7 +83,13 @@ fn query_engine_configuration() -> String {
     .to_string()
 }
 
-fn endpoint(settings: &Settings, request: &HeaderMap, authority: Option<&str>, scheme: Scheme) -> String {
+/// The address of the server as a client knows it, with a slash at the end.
+pub(crate) fn endpoint(
+    settings: &Settings,
+    request: &HeaderMap,
+    authority: Option<&str>,
+    scheme: Scheme,
+) -> String {
     if let Some(endpoint) = &settings.public_endpoint {
         return format!("{}/", endpoint.trim_end_matches('/'));
     }

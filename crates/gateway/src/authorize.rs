@@ -3,7 +3,7 @@
 //! In: access, and a request with its operation. Out: nothing, or the refusal.
 //! Invariants
 //! - Only [`Operation::needs`](crate::operation::Operation::needs), the address and the partition keys of a request are
-//!   asked; the body only for the keys of a batch's operations, read as the route reads them.
+//!   asked; the body only for the keys of a batch's operations and the id of a replaced item, read as the route reads them.
 //! - A token is good while its permission is there unchanged, with its user and their database.
 //! - What a token is for is compared by rid, or by name below a container's rid; never the one with the other.
 //! - A token for one partition key reaches no other, whatever else the request names.
@@ -12,14 +12,15 @@
 
 use crate::authenticate::{self, Access};
 use crate::database::partition::PartitionKey;
+use crate::database::value::json::Text;
 use crate::database::{Error, Link, Rid};
 use crate::error::Failure;
 use crate::operation::{Action, Effect, Needs, Operation, Partition, Reach};
 use crate::request::Request;
 use crate::service::Shared;
 use crate::wire::address::{Address, ResourceKind};
-use crate::wire::batch;
 use crate::wire::resource_token::{PermissionMode, ResourceToken};
+use crate::wire::{batch, binary_json};
 use http::request::Parts;
 
 /// Refuses a request that its sender may not make.
@@ -107,7 +108,30 @@ async fn check_token(
     if !reaches(shared, token, needs.reach, request).await {
         return Err(not_covered());
     }
+    if needs.reach == Reach::Resource && renames(token, request) {
+        return Err(Failure::forbidden(
+            "The permission behind this resource token is for one item, and a replace that gives it another id makes \
+             another one.",
+        ));
+    }
     check_partition(token, needs, request)
+}
+
+/// Whether a replace would give the one item that a token is for, by its name, a name that the token is not for.
+fn renames(token: &ResourceToken, request: &Request<'_>) -> bool {
+    let is_of_one = Permitted::of(token).is_some_and(|permitted| permitted.below.is_some());
+    let replaces = request.operation.kind == ResourceKind::Document;
+    if !(is_of_one && replaces && request.operation.action == Action::Replace) {
+        return false;
+    }
+    let text = match request.body.first() {
+        Some(&binary_json::FIRST_BYTE) => binary_json::to_text(&request.body).unwrap_or_default(),
+        _ => request.body.to_vec(),
+    };
+    // A body that cannot be read is refused by the route, and does nothing.
+    let Ok(text) = Text::parse(&text) else { return false };
+    text.root().get("id").and_then(|id| id.as_str()).as_deref()
+        != request.address.ids.get(2).map(AsRef::as_ref)
 }
 
 /// Whether what a token is for includes what a request is about. Whatever is not there is not included.

@@ -23,6 +23,8 @@ pub(crate) struct Failure {
     pub(crate) additional: Option<Box<str>>,
     /// Where the failure happened, for the session headers of answers about items.
     pub(crate) place: Option<Place>,
+    /// Whether the container's rid is not told: clients then do not take the place for one they have been to.
+    pub(crate) hides_owner: bool,
     /// What a script logged before it failed.
     pub(crate) script_log: Option<Box<str>>,
 }
@@ -32,6 +34,8 @@ pub(crate) struct Failure {
 pub(crate) enum Form {
     /// A sentence.
     Sentence,
+    /// A sentence that clients look for at the start of the message.
+    Opening,
     /// The mistakes of a query, as JSON.
     QueryFaults,
     /// The same, told by the planner.
@@ -49,6 +53,7 @@ impl Failure {
             remark: None,
             additional: None,
             place: None,
+            hides_owner: false,
             script_log: None,
         }
     }
@@ -84,7 +89,7 @@ impl Failure {
         let detail = match (self.form, self.status) {
             (Form::QueryFaults, _) => Detail::Json(&self.message),
             (Form::PlanFaults, _) => Detail::Planning(&self.message),
-            (Form::Sentence, 401 | 403) => Detail::Plain(&self.message),
+            (Form::Opening, _) | (Form::Sentence, 401 | 403) => Detail::Plain(&self.message),
             (Form::Sentence, _) if self.additional.is_some() => Detail::Plain(&self.message),
             (Form::Sentence, _) => Detail::Errors(&self.message),
         };
@@ -106,6 +111,9 @@ impl Failure {
         }
         if let Some(place) = &self.place {
             place.set_headers(&mut answer);
+            if self.hides_owner {
+                answer.headers.remove(headers::CONTENT_PATH);
+            }
         }
         if let Some(log) = &self.script_log {
             answer.set_script_log(log);
@@ -132,7 +140,9 @@ impl From<database::Error> for Failure {
             Error::NeedsClientPlan(plan) => {
                 Failure { additional: Some(plan.into()), ..Failure::new(400, message).with_substatus(1004) }
             }
-            Error::PartitionKeyMismatch => Failure::new(400, message).with_substatus(1001),
+            Error::PartitionKeyMismatch | Error::PartitionKeyDiffers { .. } => {
+                Failure::new(400, message).with_substatus(1001)
+            }
             Error::ContainerRecreated => Failure::new(400, message).with_substatus(1024),
             Error::NotFound => Failure::new(404, message),
             Error::OwnerNotFound => Failure::new(404, message).with_substatus(1003),

@@ -237,7 +237,19 @@ impl Gateway {
             let authority = parts.uri.authority().map(http::uri::Authority::as_str);
             return Ok(account_document::answer(&shared.settings, &parts.headers, authority, scheme));
         }
-        routes::dispatch(shared, &request).await
+        let mut answer = routes::dispatch(shared, &request).await?;
+        answer.set_text(headers::CONTENT_LOCATION, self.location(parts, scheme));
+        Ok(answer)
+    }
+
+    /// The address of a request as its client knows it.
+    fn location(&self, parts: &Parts, scheme: Scheme) -> String {
+        let authority = parts.uri.authority().map(http::uri::Authority::as_str);
+        let mut location =
+            account_document::endpoint(&self.shared.settings, &parts.headers, authority, scheme);
+        let target = parts.uri.path_and_query().map_or("", http::uri::PathAndQuery::as_str);
+        location.push_str(target.strip_prefix('/').unwrap_or(target));
+        location
     }
 
     /// Headers whose value can be wrong whatever the route.

@@ -24,7 +24,10 @@ pub mod verify;
 
 pub use feed::PageLimit;
 pub use incoming::{Incoming, Refusal};
-pub use present::{etag_text, indexed_system_property, push_document, push_etag, system_property};
+pub use present::{
+    etag_text, indexed_system_property, push_document, push_document_without_links, push_etag,
+    system_property,
+};
 pub use scoped::{FeedError, FeedPage, FeedPosition, FeedReader, FeedScope};
 pub use slices::KeySlice;
 pub use transaction::{BYTE_TALLY, DOCUMENT_TALLY, Location, Transaction};

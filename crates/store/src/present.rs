@@ -8,18 +8,32 @@ use astrarium_value::Value;
 
 /// Appends a document: its text with the system properties before the last brace. No parsing, no printing.
 pub fn push_document(container: Rid, body: &Body, out: &mut Vec<u8>) {
+    push(container, body, true, out);
+}
+
+/// Appends a document without the system properties that are links.
+pub fn push_document_without_links(container: Rid, body: &Body, out: &mut Vec<u8>) {
+    push(container, body, false, out);
+}
+
+fn push(container: Rid, body: &Body, with_links: bool, out: &mut Vec<u8>) {
     let text = body.text();
     out.reserve(text.len() + 320);
     out.extend_from_slice(&text[..text.len() - 1]);
     out.extend_from_slice(b",\"_rid\":\"");
     document_rid(container, body.header.number).push_text(out);
-    out.extend_from_slice(b"\",\"_self\":\"");
-    push_self_link(container, body.header.number, out);
+    if with_links {
+        out.extend_from_slice(b"\",\"_self\":\"");
+        push_self_link(container, body.header.number, out);
+    }
     out.extend_from_slice(b"\",\"_etag\":\"\\");
     push_etag(body.header.etag, body.header.timestamp, out);
     // The closing quote of the etag is escaped as the opening one is.
     out.insert(out.len() - 1, b'\\');
-    out.extend_from_slice(b"\",\"_attachments\":\"attachments/\",\"_ts\":");
+    if with_links {
+        out.extend_from_slice(b"\",\"_attachments\":\"attachments/");
+    }
+    out.extend_from_slice(b"\",\"_ts\":");
     out.extend_from_slice(body.header.timestamp.to_string().as_bytes());
     out.push(b'}');
 }

@@ -113,6 +113,8 @@ header_names! {
     BATCH_CONTINUE_ON_ERROR = "x-ms-cosmos-batch-continue-on-error";
     /// `return=minimal` leaves the body out; see [`crate::header_values::prefers_minimal`].
     PREFER = "prefer";
+    /// `true` leaves the links `_self` and `_attachments` out of items.
+    EXCLUDE_SYSTEM_PROPERTIES = "x-ms-exclude-system-properties";
 
     // Conditions.
     /// See [`crate::condition`].

@@ -351,7 +351,11 @@ fn number_of(error: &Error) -> Option<u16> {
         Error::PreconditionFailed => 412,
         Error::TooLarge | Error::ResponseTooLarge => 413,
         Error::Timeout(_) => 408,
-        Error::Invalid(_) | Error::Query(_) | Error::PartitionKeyMismatch | Error::Script(_) => 400,
+        Error::Invalid(_)
+        | Error::Query(_)
+        | Error::PartitionKeyMismatch
+        | Error::PartitionKeyDiffers { .. }
+        | Error::Script(_) => 400,
         Error::NeedsClientPlan(_)
         | Error::ContainerRecreated
         | Error::OwnerNotFound

@@ -7,7 +7,7 @@
 use super::host::ScriptHost;
 use super::{EXECUTION_CHARGE, Execution, ScriptRequest, script_of};
 use crate::databases::find;
-use crate::documents::{Failure, Target, checked_key, required, stage_write};
+use crate::documents::{Failure, Target, check_own_partition, checked_key, required, stage_write};
 use crate::{Account, Conditions, DocumentLink, Error, Link, Outcome, WriteMode, WriteOptions, write_charge};
 use astrarium_catalog::container::Container;
 use astrarium_catalog::definition::script::{Trigger, TriggerOperation, TriggerType};
@@ -189,9 +189,7 @@ impl Account {
         };
         let text = document.unwrap_or_default();
         let incoming = Incoming::parse(&container.definition, text).map_err(Error::from)?;
-        if checked_key(&container.definition.partition_key, &incoming.partition)? != execution.key {
-            return Err(Error::PartitionKeyMismatch.into());
-        }
+        check_own_partition(container, &incoming, &execution.key)?;
         let key = Location::of(container, &execution.key, &incoming.id).key;
         let replaced = match mode {
             WriteMode::Replace(link) => {

@@ -5,13 +5,12 @@
 //! refused as any other request is.
 //! Not here: the two forms (`wire`), the transaction (`database`).
 
-use super::documents::{document_text, index_directive, refuse_triggers, returns_minimal};
+use super::documents::{document_text, index_directive, refuse_triggers, returns_minimal, shown};
 use super::patch;
 use crate::answer::Answer;
 use crate::database::partition::PartitionKey;
 use crate::database::{
     BatchAction, BatchOperation, Conditions, Container, Done, Effect, Error, Link, WriteMode, etag_text,
-    push_document,
 };
 use crate::error::Failure;
 use crate::operation::Action as Asked;
@@ -47,7 +46,7 @@ pub(super) async fn serve(
         .map(|(sent, text)| operation(sent, text, !(minimal || sent.prefers_minimal)))
         .collect();
     let (place, results) = if request.operation.action == Asked::Transaction {
-        transaction(shared, container, partition_key, &operations, parsed.encoding).await?
+        transaction(shared, request, container, partition_key, &operations, parsed.encoding).await?
     } else {
         bulk(shared, request, container, partition_key, &operations, parsed.encoding).await?
     };
@@ -56,6 +55,7 @@ pub(super) async fn serve(
 
 async fn transaction(
     shared: &Shared,
+    request: &Request<'_>,
     container: &Arc<Container>,
     partition_key: Option<&PartitionKey>,
     operations: &[BatchOperation<'_>],
@@ -64,7 +64,7 @@ async fn transaction(
     let outcome = shared.account.run_batch(container, partition_key, operations, RESPONSE_BYTES_MAX).await?;
     let place = Place { container: outcome.container, range_id: outcome.range_id, lsn: outcome.lsn };
     let results = match outcome.result {
-        Ok(all) => all.iter().map(|done| success(&place.container, done)).collect(),
+        Ok(all) => all.iter().map(|done| success(request, &place.container, done)).collect(),
         Err((index, error)) => batch::failed_transaction(operations.len(), index, &failure(error, encoding)),
     };
     Ok((place, results))
@@ -94,7 +94,7 @@ async fn bulk(
         .results
         .into_iter()
         .map(|result| match result {
-            Ok(done) => success(&place.container, &done),
+            Ok(done) => success(request, &place.container, &done),
             Err(error) => failure(error, encoding),
         })
         .collect();
@@ -147,7 +147,7 @@ fn operation<'a>(
     }
 }
 
-fn success(container: &Container, done: &Done) -> OperationResult {
+fn success(request: &Request<'_>, container: &Container, done: &Done) -> OperationResult {
     let status = match done.effect {
         Effect::Created => 201,
         Effect::Changed | Effect::Read => 200,
@@ -156,11 +156,7 @@ fn success(container: &Container, done: &Done) -> OperationResult {
     };
     let header = &done.body.header;
     let etag = (done.effect != Effect::Deleted).then(|| etag_text(header.etag, header.timestamp));
-    let body = done.is_shown.then(|| {
-        let mut json = Vec::new();
-        push_document(container.rid(), &done.body, &mut json);
-        json
-    });
+    let body = done.is_shown.then(|| shown(request, container, &done.body));
     OperationResult { etag, body, ..OperationResult::new(status, 0, done.charge) }
 }
 

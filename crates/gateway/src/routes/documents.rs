@@ -5,10 +5,10 @@ use super::{batch, patch, query, scripts};
 use crate::answer::{Answer, fixed_header, fixed_name};
 use crate::database::partition::PartitionKey;
 use crate::database::{
-    Container, Error, FeedScope, IndexDirective, Outcome, TriggeredOutcome, WriteMode, WriteOptions,
-    push_document,
+    Body, Container, Error, FeedScope, IndexDirective, Outcome, TriggeredOutcome, WriteMode, WriteOptions,
+    push_document, push_document_without_links,
 };
-use crate::error::Failure;
+use crate::error::{Failure, Form};
 use crate::operation::Action;
 use crate::paging::{self, Feed};
 use crate::place::Place;
@@ -22,8 +22,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
-    let container = container(shared, request).await?;
-    let partition_key = request.partition_key()?;
+    let container = container(shared, request).await.map_err(|failure| of_action(request, failure))?;
+    let partition_key = partition_key(request, &container)?;
     let key = partition_key.as_ref();
     let result = match request.operation.action {
         Action::Read => read(shared, request, &container, key).await,
@@ -43,10 +43,48 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
     };
     match result {
         Err(failure) if matches!(failure.status, 404 | 409 | 412) => {
+            let failure = of_action(request, failure);
             Err(with_place(shared, &container, key, failure).await)
         }
         other => other,
     }
+}
+
+/// What the service says of a missing item, a failed condition or a missing container, which depends on what was asked
+/// for. Tests of SDKs look for it.
+fn of_action(request: &Request<'_>, failure: Failure) -> Failure {
+    let action = request.operation.action;
+    match (action, failure.status, failure.substatus) {
+        (Action::Patch, 404, 0) => {
+            Failure { message: format!("Resource Not Found. {}", failure.message), ..failure }
+        }
+        (Action::Patch, 412, _) => {
+            Failure { message: "One of the specified pre-condition is not met".to_owned(), ..failure }
+        }
+        (Action::Read | Action::Replace | Action::Delete, 404, 0) if failure.script_log.is_none() => {
+            let message = format!("{} More info: https://aka.ms/cosmosdb-tsg-not-found,", failure.message);
+            let hides_owner = action == Action::Read;
+            Failure { message, form: Form::Opening, hides_owner, ..failure }
+        }
+        (Action::Bulk, 404, _) => Failure { substatus: 0, ..failure },
+        _ => failure,
+    }
+}
+
+/// The last version of the protocol that knew containers without a partition key.
+const UNPARTITIONED_VERSION: &str = "2018-09-17";
+
+/// The partition key that a request names. Older clients name none where a container has none.
+pub(super) fn partition_key(
+    request: &Request<'_>,
+    container: &Container,
+) -> Result<Option<PartitionKey>, Failure> {
+    let named = request.partition_key()?;
+    let is_of_items = !matches!(request.operation.action, Action::ReadFeed | Action::Query);
+    let is_older =
+        || request.header(headers::VERSION).is_some_and(|version| version <= UNPARTITIONED_VERSION);
+    let has_none = is_of_items && container.definition.partition_key.system_key && is_older();
+    Ok(named.or_else(|| has_none.then(|| PartitionKey::new(Vec::new()))))
 }
 
 /// The container of a request about items; one of another rid than the client means is refused.
@@ -127,13 +165,13 @@ async fn write(
         return Ok(triggered(request, status(done.outcome.created), done));
     }
     let outcome = shared.account.write_document(container, mode, &text, options).await?;
-    Ok(item(status(outcome.created), outcome, !returns_minimal(request)))
+    Ok(item(request, status(outcome.created), outcome, !returns_minimal(request)))
 }
 
 /// The answer to a write with triggers: its document, or what a trigger made of it.
 fn triggered(request: &Request<'_>, status: StatusCode, done: TriggeredOutcome) -> Answer {
     let with_body = status != StatusCode::NO_CONTENT && !returns_minimal(request);
-    let mut answer = item(status, done.outcome, with_body);
+    let mut answer = item(request, status, done.outcome, with_body);
     if let Some(shown) = done.shown.filter(|_| with_body) {
         answer.body = shown.into_bytes().into();
     }
@@ -151,12 +189,12 @@ async fn read(
     let header = &outcome.body.header;
     let conditions = request.conditions();
     if conditions.is_not_modified(header.etag, header.timestamp) {
-        return Ok(item(StatusCode::NOT_MODIFIED, outcome, false));
+        return Ok(item(request, StatusCode::NOT_MODIFIED, outcome, false));
     }
     if conditions.if_match.is_some_and(|condition| !condition.matches(header.etag, header.timestamp)) {
         return Err(Error::PreconditionFailed.into());
     }
-    Ok(item(StatusCode::OK, outcome, true))
+    Ok(item(request, StatusCode::OK, outcome, true))
 }
 
 async fn delete(
@@ -173,19 +211,17 @@ async fn delete(
         triggered(request, StatusCode::NO_CONTENT, done)
     } else {
         let outcome = shared.account.delete_document(container, link, partition_key, &conditions).await?;
-        item(StatusCode::NO_CONTENT, outcome, false)
+        item(request, StatusCode::NO_CONTENT, outcome, false)
     };
     answer.headers.remove(headers::ETAG);
     Ok(answer)
 }
 
 /// The answer about one item, with or without its content.
-pub(super) fn item(status: StatusCode, outcome: Outcome, with_body: bool) -> Answer {
+pub(super) fn item(request: &Request<'_>, status: StatusCode, outcome: Outcome, with_body: bool) -> Answer {
     let Outcome { container, range_id, lsn, body, charge, .. } = outcome;
     let mut answer = if with_body {
-        let mut json = Vec::new();
-        push_document(container.rid(), &body, &mut json);
-        Answer::json(status, json)
+        Answer::json(status, shown(request, &container, &body))
     } else {
         Answer::empty(status)
     };
@@ -197,6 +233,17 @@ pub(super) fn item(status: StatusCode, outcome: Outcome, with_body: bool) -> Ans
     fixed_header!(answer, headers::RESOURCE_QUOTA, ITEM_QUOTA);
     Place { container, range_id, lsn }.set_headers(&mut answer);
     answer
+}
+
+/// The JSON of an item, with as many system properties as the client wants.
+pub(super) fn shown(request: &Request<'_>, container: &Container, body: &Body) -> Vec<u8> {
+    let mut json = Vec::new();
+    if request.flag(headers::EXCLUDE_SYSTEM_PROPERTIES) {
+        push_document_without_links(container.rid(), body, &mut json);
+    } else {
+        push_document(container.rid(), body, &mut json);
+    }
+    json
 }
 
 /// Kilobytes: an item of 2 MiB; the container without a limit of its own.
@@ -226,15 +273,7 @@ async fn read_feed(
     let feed = Feed { owner: container.rid(), kind: ResourceKind::Document };
     let position = paging::position(shared, request, feed)?;
     let page = shared.account.read_feed(container, &scope, position, request.page_limit()?).await?;
-    let items: Vec<Vec<u8>> = page
-        .documents
-        .iter()
-        .map(|body| {
-            let mut json = Vec::new();
-            push_document(container.rid(), body, &mut json);
-            json
-        })
-        .collect();
+    let items: Vec<Vec<u8>> = page.documents.iter().map(|body| shown(request, container, body)).collect();
     let mut answer =
         Answer::json(StatusCode::OK, render::feed(container.rid(), ResourceKind::Document, &items));
     answer.set_number(headers::ITEM_COUNT, items.len() as u64);

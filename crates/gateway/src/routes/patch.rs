@@ -26,7 +26,7 @@ pub(super) async fn serve(
     let index_directive = index_directive(request.header(headers::INDEXING_DIRECTIVE));
     let options = WriteOptions { partition_key, conditions: &conditions, index_directive };
     let outcome = shared.account.patch_document(container, request.link(2), &patch, options).await?;
-    Ok(item(StatusCode::OK, outcome, !returns_minimal(request)))
+    Ok(item(request, StatusCode::OK, outcome, !returns_minimal(request)))
 }
 
 /// Reads the body of a patch, alone or in a batch.

@@ -1,6 +1,6 @@
 //! `…/sprocs/{id}` executed, and what writes with triggers need: names of triggers, logs.
 
-use super::documents::{container, with_place};
+use super::documents::{container, partition_key, with_place};
 use crate::answer::Answer;
 use crate::database::{ChildKind, Error, Link, ScriptRequest, Triggers};
 use crate::error::Failure;
@@ -20,7 +20,7 @@ pub(super) async fn execute(shared: &Shared, request: &Request<'_>) -> Result<An
         return Err(Error::TooLarge.into());
     }
     let container = container(shared, request).await?;
-    let key = request.partition_key()?;
+    let key = partition_key(request, &container)?;
     let script = script_request(request);
     let link = request.link(2);
     let result =
