@@ -12,7 +12,7 @@
 
 use crate::authenticate::{self, Access};
 use crate::database::partition::PartitionKey;
-use crate::database::value::json::Text;
+use crate::database::value::json::{Node, Text};
 use crate::database::{Error, Link, Rid};
 use crate::error::Failure;
 use crate::operation::{Action, Effect, Needs, Operation, Partition, Reach};
@@ -130,8 +130,7 @@ fn renames(token: &ResourceToken, request: &Request<'_>) -> bool {
     };
     // A body that cannot be read is refused by the route, and does nothing.
     let Ok(text) = Text::parse(&text) else { return false };
-    text.root().get("id").and_then(|id| id.as_str()).as_deref()
-        != request.address.ids.get(2).map(AsRef::as_ref)
+    text.root().get("id").and_then(Node::as_str).as_deref() != request.address.ids.get(2).map(AsRef::as_ref)
 }
 
 /// Whether what a token is for includes what a request is about. Whatever is not there is not included.
