@@ -3,6 +3,7 @@
 use crate::scripts::ScriptFault;
 use astrarium_catalog as catalog;
 use astrarium_catalog::definition::Invalid;
+use astrarium_env::Stopped;
 use astrarium_kv as kv;
 use astrarium_script as script;
 use astrarium_store as store;
@@ -79,6 +80,12 @@ pub enum Error {
     /// Too much waits to be written at the moment. Retry after a moment.
     #[error("Request rate is large. More requests are waiting to be written than the server takes at once.")]
     Busy,
+    /// More is asked for than the server does or holds at once. Retry after a moment.
+    #[error("{0}")]
+    Overloaded(String),
+    /// A query has to end before it is done; never told to a client as it is.
+    #[error("The query was stopped: {0}.")]
+    Stopped(Stopped),
     /// Storage takes no writes. The operator's to mend.
     #[error("The service is currently unable to write: {0}")]
     Unavailable(String),
@@ -144,10 +151,10 @@ impl Error {
                 script::Kind::Throttled => Kind::Throttled,
                 script::Kind::Bug => Kind::Bug,
             },
-            Error::Busy => Kind::Throttled,
+            Error::Busy | Error::Overloaded(_) => Kind::Throttled,
             Error::Unavailable(_) => Kind::Unavailable,
             Error::Damaged(_) => Kind::Corruption,
-            Error::Bug(_) => Kind::Bug,
+            Error::Bug(_) | Error::Stopped(_) => Kind::Bug,
         }
     }
 

@@ -28,11 +28,12 @@ mod patch;
 mod queries;
 mod scripts;
 mod statements;
+mod workers;
 
 pub use astrarium_catalog::container::{Container, Range};
 pub use astrarium_catalog::definition;
 pub use astrarium_catalog::records::Resource;
-pub use astrarium_env::Env;
+pub use astrarium_env::{Env, Memory, Reservation};
 pub use astrarium_keys::body::{Body, IndexDirective};
 pub use astrarium_keys::record::RecordKind;
 pub use astrarium_keys::rid::{ChildType, Rid};
@@ -62,6 +63,8 @@ pub use scripts::{
     ProcedureOutcome, ScriptFault, ScriptRequest, ScriptStatistics, TriggeredOutcome, Triggers,
 };
 
+pub use workers::WorkerUsage;
+
 use astrarium_index::Indexes;
 use astrarium_kv::Engine;
 use astrarium_script::{self as script, Scripts};
@@ -72,6 +75,7 @@ use scripts::gate::Gates;
 use statements::StatementCache;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use workers::Workers;
 
 /// Times an operation is tried again after losing against concurrent changes, before the client is told to retry.
 const ATTEMPTS_MAX: usize = 50;
@@ -103,11 +107,37 @@ struct Shared {
     last_built: Mutex<Option<Rid>>,
     scripts: Scripts,
     gates: Gates,
+    workers: Workers,
+    memory: Memory,
+}
+
+/// What an account may take of the machine.
+#[derive(Debug, Clone)]
+pub struct Resources {
+    /// Memory for what clients can size.
+    pub memory: Memory,
+    /// Called by each thread for queries before it begins, to lower its priority, say.
+    pub prepare_thread: fn(),
+}
+
+impl Default for Resources {
+    fn default() -> Resources {
+        Resources { memory: Memory::unlimited(), prepare_thread: || {} }
+    }
 }
 
 impl Account {
     /// Opens what an engine holds; an empty engine is an empty account.
     pub async fn open(engine: Arc<dyn Engine>, env: Env) -> Result<Account, Error> {
+        Account::open_within(engine, env, Resources::default()).await
+    }
+
+    /// The same, with bounds of what it may take.
+    pub async fn open_within(
+        engine: Arc<dyn Engine>,
+        env: Env,
+        resources: Resources,
+    ) -> Result<Account, Error> {
         let state = engine.shard(astrarium_catalog::CATALOG_SHARD).await?;
         let shared = Shared {
             engine,
@@ -119,6 +149,8 @@ impl Account {
             last_built: Mutex::new(None),
             scripts: Scripts::new(script::Settings::default()),
             gates: Gates::default(),
+            workers: Workers::new(resources.prepare_thread),
+            memory: resources.memory,
         };
         Ok(Account { shared: Arc::new(shared) })
     }
@@ -126,6 +158,16 @@ impl Account {
     /// The clock and randomness the account was opened with.
     pub fn env(&self) -> &Env {
         &self.shared.env
+    }
+
+    /// Memory for what clients can size.
+    pub fn memory(&self) -> &Memory {
+        &self.shared.memory
+    }
+
+    /// What the threads for queries are doing.
+    pub fn worker_usage(&self) -> WorkerUsage {
+        self.shared.workers.usage()
     }
 
     fn engine(&self) -> &dyn Engine {

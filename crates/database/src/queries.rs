@@ -4,12 +4,15 @@ use crate::charge::query_charge;
 use crate::error::QueryFault;
 use crate::scripts::functions::NoFunctions;
 use crate::statements::Statement;
+use crate::workers::CancelOnDrop;
 use crate::{Account, Error};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_catalog::definition::container::Geospatial;
+use astrarium_env::{Meter, Stopped, Work};
 use astrarium_partition::EffectiveRange;
-use astrarium_sql_exec::{ExecuteError, Input, Limits, Page, Resume, Runtime};
+use astrarium_sql_exec::{Alone, ExecuteError, Helpers, Input, Limits, Page, Resume, Runtime};
 use astrarium_sql_functions::SpatialMode;
+use astrarium_sql_functions::limits::weight;
 use astrarium_sql_plan::advice::{Advice, advise};
 use astrarium_sql_plan::client_plan::client_plan;
 use astrarium_sql_plan::evaluate::EvaluateError;
@@ -19,7 +22,9 @@ use astrarium_sql_syntax::{Position, SyntaxError};
 use astrarium_store::{FeedReader, FeedScope};
 use astrarium_value::Value;
 use astrarium_value::json::{self, seek};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::runtime::Handle;
 
 /// A query as a client sends it.
@@ -27,7 +32,22 @@ use tokio::runtime::Handle;
 pub struct Query {
     statement: Arc<Statement>,
     parameters: Parameters,
+    /// Whether text and parameters are so small that planning takes no time worth mentioning.
+    is_small: bool,
 }
+
+/// Text and parameters of a small query, in bytes or about eight times the number of values.
+const SMALL_QUERY: usize = 16 << 10;
+/// Steps of a page that is run on the thread of its request: some tenths of a millisecond.
+const SHORT_STEPS_MAX: u64 = 30_000;
+
+/// What one attempt at a page is given.
+struct Attempt {
+    work: Arc<Work>,
+    helpers: Arc<dyn Helpers>,
+}
+
+type PageFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Where a query looks.
 #[derive(Debug, Clone)]
@@ -79,7 +99,9 @@ impl Query {
     }
 
     pub(crate) fn new(statement: Arc<Statement>, parameters: Vec<(String, Value)>) -> Query {
-        Query { statement, parameters: Parameters::new(parameters) }
+        let weight: u64 = parameters.iter().map(|(_, value)| weight(value)).sum();
+        let is_small = statement.text.len().saturating_add(weight as usize * 8) <= SMALL_QUERY;
+        Query { statement, parameters: Parameters::new(parameters), is_small }
     }
 
     /// The text as the client sent it.
@@ -139,8 +161,27 @@ impl Account {
         resume: Option<Resume>,
         limits: Limits,
     ) -> Result<QueryPage, Error> {
+        let (container, own, scope) = (Arc::clone(container), query.clone(), scope.clone());
+        self.run_query(query, limits, move |account, attempt| {
+            let (container, query, scope, resume) =
+                (Arc::clone(&container), own.clone(), scope.clone(), resume.clone());
+            Box::pin(async move {
+                account.page_of_documents(container, &query, &scope, resume, limits, attempt).await
+            })
+        })
+        .await
+    }
+
+    async fn page_of_documents(
+        &self,
+        mut container: Arc<Container>,
+        query: &Query,
+        scope: &QueryScope,
+        resume: Option<Resume>,
+        limits: Limits,
+        attempt: Attempt,
+    ) -> Result<QueryPage, Error> {
         let began = self.env().now_micros();
-        let mut container = Arc::clone(container);
         let (mut plan, mut input);
         loop {
             plan = query.plan(Catalog { container: Some(&container.definition) })?;
@@ -152,7 +193,7 @@ impl Account {
             container = self.reload(&container).await?;
         }
         check_mergeable(&container, query, &plan, scope)?;
-        self.run_page(&container, query, &plan, input, resume, limits, began).await
+        self.run_page(&container, query, &plan, input, resume, limits, began, attempt).await
     }
 
     /// Runs a page of a query over one scope as a snapshot has it, whatever becomes of the container meanwhile.
@@ -164,11 +205,18 @@ impl Account {
         resume: Option<Resume>,
         limits: Limits,
     ) -> Result<QueryPage, Error> {
-        let began = self.env().now_micros();
-        let container = Arc::clone(&reader.container);
-        let plan = query.plan(Catalog { container: Some(&container.definition) })?;
-        let input = self.input(reader, innermost(&plan), &QueryScope::Given(scope))?;
-        self.run_page(&container, query, &plan, input, resume, limits, began).await
+        let own = query.clone();
+        self.run_query(query, limits, move |account, attempt| {
+            let (reader, query, scope, resume) = (reader.clone(), own.clone(), scope.clone(), resume.clone());
+            Box::pin(async move {
+                let began = account.env().now_micros();
+                let container = Arc::clone(&reader.container);
+                let plan = query.plan(Catalog { container: Some(&container.definition) })?;
+                let input = account.input(reader, innermost(&plan), &QueryScope::Given(scope))?;
+                account.run_page(&container, &query, &plan, input, resume, limits, began, attempt).await
+            })
+        })
+        .await
     }
 
     /// Whether a query over one document of a container gives a row.
@@ -179,12 +227,53 @@ impl Account {
         query: &Query,
         limits: Limits,
     ) -> Result<bool, Error> {
-        let plan = query.plan(Catalog { container: Some(&container.definition) })?;
-        let reads = innermost(&plan).reads_documents();
-        let input = if reads { Input::Values(vec![document]) } else { Input::Nothing };
-        let began = self.env().now_micros();
-        let page = self.run_page(container, query, &plan, input, None, limits, began).await?;
+        let (container, own) = (Arc::clone(container), query.clone());
+        let page = self
+            .run_query(query, limits, move |account, attempt| {
+                let (container, query, document) = (Arc::clone(&container), own.clone(), document.clone());
+                Box::pin(async move {
+                    let plan = query.plan(Catalog { container: Some(&container.definition) })?;
+                    let reads = innermost(&plan).reads_documents();
+                    let input = if reads { Input::Values(vec![document]) } else { Input::Nothing };
+                    let began = account.env().now_micros();
+                    account.run_page(&container, &query, &plan, input, None, limits, began, attempt).await
+                })
+            })
+            .await?;
         Ok(!page.rows.is_empty())
+    }
+
+    /// Runs a page: a short one on the thread of its request, a long one on a thread for queries. Which it is turns out
+    /// when it has made more steps than a short one has; it begins again then, which is cheap, for it was stopped early.
+    async fn run_query<T: Send + 'static>(
+        &self,
+        query: &Query,
+        limits: Limits,
+        page: impl Fn(Account, Attempt) -> PageFuture<Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        let work = Arc::new(Work::new(Duration::from_micros(limits.query_micros_max)));
+        let alone = Attempt { work: Arc::clone(&work), helpers: Arc::new(Alone) };
+        if !query.statement.functions.is_empty() {
+            // It has a thread beside its functions.
+            let unwanted = CancelOnDrop::new(&work);
+            let result = page(self.clone(), alone).await;
+            unwanted.disarm();
+            return result.map_err(|error| told(error, limits));
+        }
+        if query.is_small {
+            let meter = Meter::with_steps(Arc::clone(&work), SHORT_STEPS_MAX);
+            match meter.run(page(self.clone(), alone)).await {
+                Err(Error::Stopped(Stopped::StepsSpent)) => {}
+                result => return result.map_err(|error| told(error, limits)),
+            }
+        }
+        let (account, own) = (self.clone(), Arc::clone(&work));
+        let result = self
+            .shared
+            .workers
+            .run(limits.client, &work, move |helpers| page(account, Attempt { work: own, helpers }))
+            .await;
+        result.and_then(|result| result).map_err(|error| told(error, limits))
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one page, private to this file")]
@@ -197,6 +286,7 @@ impl Account {
         resume: Option<Resume>,
         limits: Limits,
         began: u64,
+        attempt: Attempt,
     ) -> Result<QueryPage, Error> {
         let first = resume.is_none();
         let range = serving_range(container, &input)?;
@@ -205,16 +295,18 @@ impl Account {
             Geospatial::Geography => SpatialMode::Geography,
             Geospatial::Geometry => SpatialMode::Geometry,
         };
+        let work = Arc::clone(&attempt.work);
+        let runtime = self.runtime(spatial_mode, attempt);
         let page = if query.statement.functions.is_empty() {
-            run(&self.runtime(spatial_mode), plan, input, resume, limits).await?
+            run(&runtime, plan, input, resume, limits).await?
         } else {
             let functions = self.functions(container, &query.statement.functions).await?;
-            let (runtime, plan, handle) = (self.runtime(spatial_mode), Arc::clone(plan), Handle::current());
-            // On the thread of its functions alone, since they are called one after the other anyway.
-            let limits = Limits { alone_documents_max: u64::MAX, ..limits };
+            let (plan, handle) = (Arc::clone(plan), Handle::current());
             let page = move |functions| {
                 let runtime = Runtime { user_functions: Arc::new(functions), ..runtime };
-                handle.block_on(run(&runtime, &plan, input, resume, limits))
+                // Without turns: while it waits for a function, somebody else should have them.
+                let meter = Meter::new(work, None);
+                handle.block_on(meter.run(run(&runtime, &plan, input, resume, limits)))
             };
             self.run_with_functions(functions, page).await?
         };
@@ -268,11 +360,19 @@ impl Account {
         resume: Option<Resume>,
         limits: Limits,
     ) -> Result<QueryPage, Error> {
-        let plan = query.plan(Catalog::default())?;
-        let input = if innermost(&plan).reads_documents() { Input::Values(values) } else { Input::Nothing };
-        let runtime = self.runtime(SpatialMode::Geography);
-        let page = run(&runtime, &plan, input, resume, limits).await?;
-        Ok(QueryPage { rows: page.rows, resume: page.resume, charge: 1.0, ..QueryPage::default() })
+        let own = query.clone();
+        self.run_query(query, limits, move |account, attempt| {
+            let (query, resume, values) = (own.clone(), resume.clone(), values.clone());
+            Box::pin(async move {
+                let plan = query.plan(Catalog::default())?;
+                let reads = innermost(&plan).reads_documents();
+                let input = if reads { Input::Values(values) } else { Input::Nothing };
+                let runtime = account.runtime(SpatialMode::Geography, attempt);
+                let page = run(&runtime, &plan, input, resume, limits).await?;
+                Ok(QueryPage { rows: page.rows, resume: page.resume, charge: 1.0, ..QueryPage::default() })
+            })
+        })
+        .await
     }
 
     /// Whether a container is as it was loaded.
@@ -285,8 +385,15 @@ impl Account {
         Ok(true)
     }
 
-    fn runtime(&self, spatial_mode: SpatialMode) -> Runtime {
-        Runtime { env: self.env().clone(), user_functions: Arc::new(NoFunctions), spatial_mode }
+    fn runtime(&self, spatial_mode: SpatialMode, attempt: Attempt) -> Runtime {
+        Runtime {
+            env: self.env().clone(),
+            work: attempt.work,
+            memory: self.shared.memory.clone(),
+            helpers: attempt.helpers,
+            user_functions: Arc::new(NoFunctions),
+            spatial_mode,
+        }
     }
 
     /// What a query reads: the scope that was given, narrowed to one partition where the filter names it.
@@ -413,6 +520,23 @@ async fn run(
     Ok(page)
 }
 
+/// What a client is told of a query that had to end.
+fn told(error: Error, limits: Limits) -> Error {
+    let Error::Stopped(stopped) = error else { return error };
+    match stopped {
+        Stopped::Late | Stopped::Cancelled | Stopped::StepsSpent => Error::Timeout(format!(
+            "The query took longer than {} seconds. Narrow its filter, or ask for fewer joins.",
+            limits.query_micros_max.div_ceil(1_000_000)
+        )),
+        Stopped::NoMemory => Error::Overloaded(
+            "The server has no memory left for this query at the moment. Retry it later, narrow its filter, or start the \
+             server with a larger --memory-budget."
+                .to_owned(),
+        ),
+        Stopped::Refused(why) => Error::invalid(why),
+    }
+}
+
 fn cross_partition_disabled() -> Error {
     Error::invalid(
         "Cross partition query is required but disabled. Please set x-ms-documentdb-query-enablecrosspartition to true, \
@@ -436,11 +560,14 @@ impl From<ExecuteError> for Error {
             ExecuteError::Evaluate(EvaluateError::Budget(message)) => Error::Timeout(message),
             ExecuteError::Feed(error) => error.into(),
             ExecuteError::Index(error) => match error {
+                astrarium_index::finder::Error::Stopped(stopped) => Error::Stopped(stopped),
                 astrarium_index::finder::Error::Storage(error) => error.into(),
                 astrarium_index::finder::Error::Malformed(error) => {
                     astrarium_store::Error::from(error).into()
                 }
             },
+            ExecuteError::Stopped(stopped) => Error::Stopped(stopped),
+            ExecuteError::Evaluate(EvaluateError::Stopped(stopped)) => Error::Stopped(stopped),
             ExecuteError::ForeignPosition => Error::invalid("Invalid Continuation Token"),
         }
     }

@@ -1,4 +1,4 @@
-//! What an operation is given from outside: the time, and random numbers.
+//! What an operation is given from outside: the time, random numbers, and how much it may take.
 //!
 //! Everything below the server takes both from an [`Env`], so that a test can set the clock and repeat a run from a
 //! seed. Clones of an `Env` share their state.
@@ -9,10 +9,14 @@
 //! Not here: timers and sleeping (only the server waits).
 
 mod clock;
+mod memory;
 mod random;
+mod work;
 
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use memory::{Memory, Reservation};
 pub use random::Random;
+pub use work::{Meter, Metered, Stopped, Turn, Work, charge, check, refuse};
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -156,8 +156,11 @@ impl From<database::Error> for Failure {
             Error::Busy => {
                 Failure { retry_after_ms: Some(10), ..Failure::new(429, message).with_substatus(3200) }
             }
+            Error::Overloaded(_) => {
+                Failure { retry_after_ms: Some(500), ..Failure::new(429, message).with_substatus(3200) }
+            }
             Error::RetryWith => Failure { retry_after_ms: Some(10), ..Failure::new(449, message) },
-            Error::Damaged(_) | Error::Bug(_) => Failure::new(500, message),
+            Error::Damaged(_) | Error::Bug(_) | Error::Stopped(_) => Failure::new(500, message),
             Error::Unavailable(_) => Failure::new(503, message),
         }
     }

@@ -11,6 +11,7 @@
 use crate::choice::Wanted;
 use crate::index_set::{Access, IndexSet};
 use crate::kinds::{Served, TermRange};
+use astrarium_env::Stopped;
 use astrarium_keys::Malformed;
 use astrarium_keys::index_entry::{Family, read_entry};
 use astrarium_kv::{self as kv, Direction, KeyRange, ScanLimit, Snapshot, just_after};
@@ -27,6 +28,18 @@ pub enum Error {
     /// Stored bytes are damaged.
     #[error("stored data is damaged: {0}")]
     Malformed(#[from] Malformed),
+    /// The work that the entries are read for has to end.
+    #[error("the search was stopped")]
+    Stopped(#[from] Stopped),
+}
+
+/// Steps to begin a scan of entries, and to take one in.
+const SCAN_STEPS: u64 = 100;
+const ENTRY_STEPS: u64 = 4;
+
+/// Charges for entries that were read in one scan; an error when the work has to end.
+pub fn charge_entries(count: usize) -> Result<(), Stopped> {
+    astrarium_env::charge(SCAN_STEPS + count as u64 * ENTRY_STEPS)
 }
 
 /// Entries of a range that are read and sorted at most.
@@ -66,6 +79,7 @@ impl Finder {
     pub async fn estimate(&self, served: &Served) -> Result<u64, Error> {
         let mut sum = 0;
         for range in &served.ranges {
+            astrarium_env::charge(SCAN_STEPS)?;
             sum += self.estimate_range(served.family, range).await?;
         }
         Ok(sum)
@@ -182,6 +196,7 @@ impl Finder {
             loop {
                 let limit = ScanLimit { entry_count_max: STEP.1, byte_count_max: usize::MAX };
                 let batch = self.snapshot.scan_keys(&keys, Direction::Forward, limit).await?;
+                charge_entries(batch.keys.len())?;
                 for key in batch.keys.iter() {
                     numbers.push(read_entry(key)?.1);
                 }
@@ -302,6 +317,7 @@ impl Candidates {
                 stream => stream.seek(finder, from, &mut self.entries).await?,
             };
             let Some(number) = sought else { break };
+            astrarium_env::charge(1)?;
             numbers.push(number);
             let Some(next) = number.checked_add(1) else { break };
             from = next;
@@ -351,6 +367,7 @@ impl Stream {
                         let Some(found) = streams[index].seek(finder, target, entries).await? else {
                             return Ok(None);
                         };
+                        astrarium_env::charge(4)?;
                         agreeing = if found == target { agreeing + 1 } else { 1 };
                         target = found;
                         index = (index + 1) % streams.len();
@@ -414,6 +431,7 @@ impl TermCursor {
         keys.start = [&self.prefix[..], &from.to_be_bytes()].concat().into();
         let limit = ScanLimit { entry_count_max: self.step, byte_count_max: usize::MAX };
         let batch = finder.snapshot.scan_keys(&keys, Direction::Forward, limit).await?;
+        charge_entries(batch.keys.len())?;
         self.numbers.clear();
         self.at = 0;
         for key in batch.keys.iter() {

@@ -1,10 +1,14 @@
 //! How much a page may take: rows, bytes, time, memory.
+//!
+//! Steps and time are counted by the meter of the thread (`env::charge`), memory here, both for the page and out of what
+//! the server has for all of them.
 
-use astrarium_env::Env;
+use astrarium_env::{Env, Memory, Reservation, Stopped, Work, charge};
 use astrarium_sql_plan::evaluate::EvaluateError;
+use parking_lot::Mutex;
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// Bounds of one page.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +27,8 @@ pub struct Limits {
     pub alone_documents_max: u64,
     /// Whether indexes are used.
     pub index_use: IndexUse,
+    /// Whose page it is: clients share the processor evenly. With 0 the page is a client of its own.
+    pub client: u64,
 }
 
 /// When a query uses an index that could serve it. The answer is the same.
@@ -47,6 +53,7 @@ impl Default for Limits {
             memory_bytes_max: 256 << 20,
             alone_documents_max: 2_048,
             index_use: IndexUse::ByCost,
+            client: 0,
         }
     }
 }
@@ -55,77 +62,84 @@ impl Default for Limits {
 pub(crate) struct Gauge {
     pub(crate) env: Env,
     pub(crate) limits: Limits,
+    /// The time of day at which the page began.
     pub(crate) began: u64,
-    held_bytes: AtomicUsize,
+    work: Arc<Work>,
+    /// How long the work was under way when the page began.
+    before: Duration,
+    held: Mutex<Reservation>,
 }
 
-impl Gauge {
-    pub(crate) fn new(env: Env, limits: Limits) -> Gauge {
-        let began = env.now_micros();
-        Gauge { env, limits, began, held_bytes: AtomicUsize::new(0) }
-    }
+/// Memory is taken from the server's budget in pieces of this size.
+const HELD_STEP: usize = 1 << 20;
 
-    fn elapsed(&self) -> u64 {
-        self.env.now_micros().saturating_sub(self.began)
+impl Gauge {
+    pub(crate) fn new(env: Env, limits: Limits, work: Arc<Work>, memory: &Memory) -> Gauge {
+        let (began, before) = (env.now_micros(), work.elapsed());
+        Gauge { env, limits, began, work, before, held: Mutex::new(memory.empty()) }
     }
 
     /// Whether a streaming page should end.
     pub(crate) fn page_is_over(&self) -> bool {
-        self.elapsed() >= self.limits.page_micros
+        let elapsed = self.work.elapsed().saturating_sub(self.before);
+        elapsed.as_micros() as u64 >= self.limits.page_micros
+    }
+
+    /// Has all threads of the query end.
+    pub(crate) fn cancel(&self) {
+        self.work.cancel();
     }
 }
 
-/// Looks at the clock now and then, and counts what one part of a query holds.
+/// Counts what one part of a query does and holds.
 pub(crate) struct Budget {
     gauge: Arc<Gauge>,
-    steps: Cell<u64>,
     held_bytes: Cell<usize>,
+    /// What of it is known to the gauge: a multiple of a step, not less than what is held.
+    counted_bytes: Cell<usize>,
 }
-
-/// Rows between two looks at the clock.
-const STEPS_PER_LOOK: u64 = 512;
 
 impl Budget {
     pub(crate) fn new(gauge: Arc<Gauge>) -> Budget {
-        Budget { gauge, steps: Cell::new(0), held_bytes: Cell::new(0) }
+        Budget { gauge, held_bytes: Cell::new(0), counted_bytes: Cell::new(0) }
     }
 
     pub(crate) fn limits(&self) -> &Limits {
         &self.gauge.limits
     }
 
-    /// Counts one row looked at; an error when the query has taken too long.
-    pub(crate) fn step(&self) -> Result<(), EvaluateError> {
-        let steps = self.steps.get() + 1;
-        self.steps.set(steps);
-        let seconds_max = self.limits().query_micros_max;
-        if steps.is_multiple_of(STEPS_PER_LOOK) && self.gauge.elapsed() > seconds_max {
-            return Err(EvaluateError::Budget(format!(
-                "The query took longer than {} seconds. Narrow its filter, or ask for fewer joins.",
-                seconds_max / 1_000_000
-            )));
-        }
-        Ok(())
+    pub(crate) fn page_is_over(&self) -> bool {
+        self.gauge.page_is_over()
     }
 
-    /// Says how many bytes this part holds now; an error when all parts together hold more than a query may.
+    /// Says how many bytes this part holds now; an error when all parts together hold more than a query may, or all
+    /// queries more than the server has.
     pub(crate) fn hold(&self, bytes: usize) -> Result<(), EvaluateError> {
-        let before = self.held_bytes.replace(bytes);
-        if bytes == before {
+        self.held_bytes.set(bytes);
+        let counted = self.counted_bytes.get();
+        if bytes <= counted && counted - bytes <= HELD_STEP {
             return Ok(());
         }
-        let held = &self.gauge.held_bytes;
-        let total = if bytes > before {
-            held.fetch_add(bytes - before, Ordering::Relaxed) + (bytes - before)
-        } else {
-            held.fetch_sub(before - bytes, Ordering::Relaxed) - (before - bytes)
-        };
-        self.check_total(total)
+        let wanted = bytes.next_multiple_of(HELD_STEP);
+        let mut held = self.gauge.held.lock();
+        let total = held.bytes() - counted + wanted;
+        self.check_total(total)?;
+        if !held.resize(total) {
+            return Err(EvaluateError::Stopped(Stopped::NoMemory));
+        }
+        self.counted_bytes.set(wanted);
+        Ok(())
     }
 
     /// An error when so many bytes, held for a moment, are more than a query may hold.
     pub(crate) fn check_moment(&self, bytes: usize) -> Result<(), EvaluateError> {
-        self.check_total(self.gauge.held_bytes.load(Ordering::Relaxed).saturating_add(bytes))
+        let held = self.held_bytes.get();
+        if held + bytes <= self.counted_bytes.get() {
+            return Ok(());
+        }
+        self.hold(held + bytes)?;
+        self.held_bytes.set(held);
+        Ok(())
     }
 
     fn check_total(&self, bytes: usize) -> Result<(), EvaluateError> {
@@ -139,28 +153,31 @@ impl Budget {
     }
 }
 
-/// Lets a long query give way to others: not after every step, for waking up elsewhere costs more than a short query.
-#[derive(Debug, Default)]
-pub(crate) struct Pace {
-    since: u64,
-}
-
-/// Documents or index entries looked at between two rests, an entry counting little.
-const DOCUMENTS_PER_REST: u64 = 1_000;
-
-impl Pace {
-    /// Counts what was looked at, and rests if it was much.
-    pub(crate) async fn step(&mut self, documents: u64, entries: u64) {
-        self.since += documents + entries / 32;
-        if self.since >= DOCUMENTS_PER_REST {
-            self.since = 0;
-            tokio::task::yield_now().await;
+impl Drop for Budget {
+    fn drop(&mut self) {
+        let counted = self.counted_bytes.get();
+        if counted > 0 {
+            let mut held = self.gauge.held.lock();
+            let rest = held.bytes() - counted;
+            // Less is always to be had.
+            let _ = held.resize(rest);
         }
     }
 }
 
-impl Drop for Budget {
-    fn drop(&mut self) {
-        self.gauge.held_bytes.fetch_sub(self.held_bytes.get(), Ordering::Relaxed);
-    }
+/// Steps to make a row.
+const ROW_STEPS: u64 = 4;
+/// Steps to find a stored document and make it ready.
+const DOCUMENT_STEPS: u64 = 60;
+/// Bytes of a document that are fetched in one step.
+const DOCUMENT_BYTES_PER_STEP: usize = 256;
+
+/// Charges for a row that is looked at; an error when the query has to end.
+pub(crate) fn charge_row() -> Result<(), Stopped> {
+    charge(ROW_STEPS)
+}
+
+/// Charges for documents that were read; an error when the query has to end.
+pub(crate) fn charge_documents(count: usize, bytes: usize) -> Result<(), Stopped> {
+    charge(count as u64 * DOCUMENT_STEPS + (bytes / DOCUMENT_BYTES_PER_STEP) as u64)
 }

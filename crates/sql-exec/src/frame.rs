@@ -1,7 +1,9 @@
 //! What the slots of a plan hold while a row is looked at.
 
+use astrarium_env::charge;
 use astrarium_keys::Rid;
 use astrarium_keys::body::Body;
+use astrarium_sql_functions::limits::weight;
 use astrarium_sql_plan::evaluate::step_into;
 use astrarium_sql_plan::expression::{Slot, Step};
 use astrarium_store::{push_document, system_property};
@@ -25,15 +27,22 @@ pub(crate) enum Datum {
 }
 
 impl Datum {
+    /// Charges for what it reads; whoever evaluates notices if that was too much.
     fn path(&self, steps: &[Step]) -> Value {
         match self {
             Datum::Empty => Value::Undefined,
-            Datum::Value(value) => match steps {
-                [] => value.clone(),
-                [first, rest @ ..] => {
-                    rest.iter().fold(step_into(value, first), |value, step| step_into(&value, step))
+            Datum::Value(value) => {
+                let found = match steps {
+                    [] => value.clone(),
+                    [first, rest @ ..] => {
+                        rest.iter().fold(step_into(value, first), |value, step| step_into(&value, step))
+                    }
+                };
+                if matches!(found, Value::Array(_) | Value::Object(_)) {
+                    let _ = charge(weight(&found));
                 }
-            },
+                found
+            }
             Datum::Document(container, body) => document_path(*container, body, steps),
             Datum::Text(text) => raw_path(text, steps).map_or(Value::Undefined, seek::value),
         }
@@ -85,12 +94,23 @@ fn document_path(container: Rid, body: &Body, steps: &[Step]) -> Value {
 
 fn stored_path<'t>(body: &'t Body, steps: &[Step]) -> Option<&'t [u8]> {
     match steps {
-        [Step::Name(name), rest @ ..] => raw_path(body.member(name)?, rest),
+        [Step::Name(name), rest @ ..] => {
+            // Longer texts have no table of their members: all of it is searched.
+            if body.text().len() > usize::from(u16::MAX) {
+                let _ = charge((body.text().len() / BYTES_PER_STEP) as u64);
+            }
+            raw_path(body.member(name)?, rest)
+        }
         _ => raw_path(body.text(), steps),
     }
 }
 
+/// Bytes of text that are read in one step.
+const BYTES_PER_STEP: usize = 16;
+
 fn raw_path<'t>(text: &'t [u8], steps: &[Step]) -> Option<&'t [u8]> {
+    // What is sought is somewhere in the text, and is read.
+    let _ = charge((text.len() / BYTES_PER_STEP) as u64);
     steps.iter().try_fold(text, |raw, step| match step {
         Step::Name(name) => seek::member(raw, name),
         Step::Position(position) => seek::element(raw, *position),
@@ -99,6 +119,7 @@ fn raw_path<'t>(text: &'t [u8], steps: &[Step]) -> Option<&'t [u8]> {
 
 /// A document as a value, system properties included.
 fn whole(container: Rid, body: &Body) -> Value {
+    let _ = charge((body.text().len() / BYTES_PER_STEP) as u64);
     let Value::Object(own) = seek::value(body.text()) else { return Value::Undefined };
     let mut members: Vec<_> = own.iter().map(|(name, value)| (name.into(), value.clone())).collect();
     for name in ["_rid", "_self", "_etag", "_attachments", "_ts"] {

@@ -7,12 +7,13 @@
 //! Invariant: the rows and their order are those that sorting everything would give.
 
 use crate::access::{BY_NUMBER_COST, IndexPlan, finder};
-use crate::budget::{IndexUse, Pace};
+use crate::budget::{IndexUse, charge_documents, charge_row};
 use crate::page::{ExecuteError, Execution, LastRow, Offer, collect_row, output};
 use crate::pipeline::Flow;
 use crate::resume::{Place, keys_fit};
 use crate::rows::Counts;
 use astrarium_catalog::container::Range;
+use astrarium_index::finder::charge_entries;
 use astrarium_index::{Access, Finder, Ordered};
 use astrarium_keys::body::Body;
 use astrarium_keys::index_entry::read_entry;
@@ -273,12 +274,12 @@ impl Execution<'_> {
         let mut entries = walk.entries(&finder, after);
         let direction = walk.direction();
         let mut step = STEP.0;
-        let mut pace = Pace::default();
         while entries.start < entries.end {
             let limit = ScanLimit { entry_count_max: step, byte_count_max: usize::MAX };
             let batch = finder.snapshot.scan_keys(&entries, direction, limit).await;
             let batch = batch.map_err(astrarium_index::finder::Error::from)?;
             step = (step * 4).min(STEP.1);
+            charge_entries(batch.keys.len())?;
             self.count(Counts { entries: batch.keys.len() as u64, ..Counts::default() });
             let mut numbers = Vec::new();
             let mut shortened = None;
@@ -313,7 +314,6 @@ impl Execution<'_> {
                 },
                 None => return Ok(Going::On),
             }
-            pace.step(numbers.len() as u64, 0).await;
         }
         Ok(Going::On)
     }
@@ -342,7 +342,6 @@ impl Execution<'_> {
             Lacking::Listed => Some(self.list_lacking(walk, range).await?),
         };
         let mut step = STEP.0;
-        let mut pace = Pace::default();
         while let Some(from) = first {
             let numbers = match &listed {
                 Some(listed) => numbers_from(listed, from, direction, step),
@@ -359,7 +358,6 @@ impl Execution<'_> {
             }
             first = beyond(furthest);
             step = (step * 4).min(STEP.1);
-            pace.step(numbers.len() as u64, 0).await;
         }
         Ok(Going::On)
     }
@@ -397,6 +395,7 @@ impl Execution<'_> {
         let mut examined: Option<(Vec<Value>, u64)> = None;
         for body in bodies {
             let number = body.header.number;
+            charge_documents(1, body.text().len())?;
             self.count(Counts { documents: 1, bytes: body.text().len() as u64, entries: 0 });
             self.job.bind(&self.frame, crate::frame::Datum::Document(container, body));
             let given = after.filter(|(_, place)| place.0 == number).map(|(_, place)| place.1);
@@ -446,7 +445,7 @@ impl Execution<'_> {
         let belongs = |keys: &Vec<Value>| section == Section::Entries || keys.iter().all(Value::is_undefined);
         let (mut keys, mut rows) = (None, Vec::new());
         self.with_machine(|machine| {
-            machine.budget.step()?;
+            charge_row()?;
             let evaluate = || -> Result<Vec<Value>, EvaluateError> {
                 order.iter().map(|key| machine.evaluate(&key.key)).collect()
             };
@@ -487,7 +486,6 @@ impl Execution<'_> {
         let container = walk.reader.container.rid();
         let mut collector = self.collector(keys, after.cloned(), walk.ordered.backward);
         let mut rest = group.clone();
-        let mut pace = Pace::default();
         loop {
             let limit = ScanLimit { entry_count_max: STEP.1, byte_count_max: usize::MAX };
             let batch = finder.snapshot.scan_keys(&rest, Direction::Forward, limit).await;
@@ -497,6 +495,7 @@ impl Execution<'_> {
                 numbers.collect::<Result<_, _>>().map_err(astrarium_index::finder::Error::from)?;
             for body in walk.reader.by_numbers(range, walk.scope, &numbers).await? {
                 let number = body.header.number;
+                charge_documents(1, body.text().len())?;
                 self.count(Counts { documents: 1, bytes: body.text().len() as u64, entries: 1 });
                 self.job.bind(&self.frame, crate::frame::Datum::Document(container, body));
                 self.with_machine(|machine| {
@@ -513,7 +512,6 @@ impl Execution<'_> {
                 Some(key) if batch.more => rest.start = just_after(key),
                 _ => break,
             }
-            pace.step(numbers.len() as u64, 0).await;
         }
         for row in collector.finish() {
             match self.offer(row.json) {

@@ -6,11 +6,10 @@
 //! Invariant: the answer is the one that reading all documents gives.
 
 use crate::access::{IndexPlan, finder};
-use crate::budget::Pace;
 use crate::operators::groups::{FinishedGroup, RowPlace};
 use crate::page::ExecuteError;
 use crate::rows::Counts;
-use astrarium_index::finder::Error as IndexError;
+use astrarium_index::finder::{Error as IndexError, charge_entries};
 use astrarium_index::{Access, Finder, Need, OrderPath, Path, PathStep, TermRange, Wanted};
 use astrarium_keys::index_entry::{Family, is_shortened_term, read_entry, read_term, tag};
 use astrarium_kv::{Direction, KeyRange, ScanLimit, just_after};
@@ -148,16 +147,15 @@ impl Asking<'_> {
         }
         let mut rest = finder.keys(family, terms);
         let mut count = 0;
-        let mut pace = Pace::default();
         loop {
             let batch =
                 finder.snapshot.scan_keys(&rest, Direction::Forward, STEP).await.map_err(IndexError::from)?;
+            charge_entries(batch.keys.len())?;
             count += batch.keys.len() as u64;
             match batch.keys.last() {
                 Some(last) if batch.more => rest.start = just_after(last),
                 _ => break,
             }
-            pace.step(0, batch.keys.len() as u64).await;
         }
         self.counts.entries += count;
         Ok(count)
@@ -228,7 +226,6 @@ impl Asking<'_> {
         let Some((family, ranges)) = self.family(path).filter(|_| !self.is_keyed()) else { return Ok(None) };
         let set = &self.plan.indexes.active;
         let mut found: BTreeMap<Value, Occurrence> = BTreeMap::new();
-        let mut pace = Pace::default();
         for finder in self.finders()? {
             if undefined && finder.count(family).await? != finder.count(set.documents()).await? {
                 return Ok(None);
@@ -242,6 +239,7 @@ impl Asking<'_> {
                         .scan_keys(&rest, Direction::Forward, STEP)
                         .await
                         .map_err(IndexError::from)?;
+                    charge_entries(batch.keys.len())?;
                     self.counts.entries += batch.keys.len() as u64;
                     for key in batch.keys.iter() {
                         let (term, number) = read_entry(key).map_err(IndexError::from)?;
@@ -260,7 +258,6 @@ impl Asking<'_> {
                         Some(last) if batch.more => rest.start = just_after(last),
                         _ => break,
                     }
-                    pace.step(0, batch.keys.len() as u64).await;
                 }
                 keep(&mut found, current.take())?;
             }

@@ -3,11 +3,12 @@
 //! [`run`] takes a plan, an [`Input`] (documents of a container with what its indexes could do, or values at hand) and a
 //! position, and gives a [`Page`]: rows as JSON, and where to go on. Rows in order of insertion or of an index come as they
 //! are found; what an index tells alone is not read from documents; aggregates, groups, other orders and distinct rows look
-//! at everything first, on all cores and within a memory budget, and give the page's part of it.
+//! at everything first, on the cores that are free and within a memory budget, and give the page's part of it.
 //! Invariants
 //! - The same rows in the same order for any page size, as long as the data stays the same.
 //! - A position is a place (a document's number, a sort key), never a count, except for ranked results.
-//! - Time and memory of a page are bounded; what does not fit is an error that says so.
+//! - Time and memory of a page are bounded; what does not fit is an error that says so. Everything that is looked at is
+//!   charged to the meter of the thread (`env::charge`), so a page ends soon after its time, or its client, is gone.
 //!
 //! Not here: planning (`sql-plan`), the text of continuation tokens (`gateway`), HTTP.
 
@@ -27,6 +28,6 @@ mod sinks;
 
 pub use access::IndexPlan;
 pub use budget::{IndexUse, Limits};
-pub use page::{ExecuteError, Page, Runtime, UserFunctions, run};
+pub use page::{Alone, ExecuteError, HelperTask, Helpers, Page, Runtime, Team, UserFunctions, run};
 pub use resume::Resume;
 pub use rows::Input;

@@ -1,6 +1,6 @@
 //! One page of a query: chooses how it runs, reads documents, and stops in good order.
 
-use crate::budget::{Budget, Gauge, IndexUse, Limits, Pace};
+use crate::budget::{Budget, Gauge, IndexUse, Limits, charge_documents};
 use crate::frame::{Datum, Frame};
 use crate::in_order::Walk;
 use crate::index_only::{Asking, document_with};
@@ -12,14 +12,15 @@ use crate::resume::{Place, Resume, keys_fit};
 use crate::rows::{Counts, Incoming, Input, Reader};
 use crate::scan::Job;
 use crate::sinks::{CollectorSink, GroupsSink, KeysSink, ScoreSink, StatisticsSink};
-use astrarium_env::Env;
+use astrarium_env::{Env, Memory, Stopped, Work, charge};
 use astrarium_sql_functions::SpatialMode;
-use astrarium_sql_functions::limits::approximate_bytes;
+use astrarium_sql_functions::limits::{TEXT_BYTES_PER_STEP, approximate_bytes};
 use astrarium_sql_plan::evaluate::{EvaluateError, evaluate};
 use astrarium_sql_plan::needs::IndexOnly;
 use astrarium_sql_plan::plan::{Grouping, Order, OrderKey, Projection, QueryPlan, RankComponent};
 use astrarium_store::{FeedError, FeedPosition};
 use astrarium_value::Value;
+use std::pin::Pin;
 use std::sync::Arc;
 
 /// What queries may call besides built-in functions.
@@ -28,11 +29,52 @@ pub trait UserFunctions: Send + Sync {
     fn call(&self, name: &str, arguments: &[Value]) -> Result<Value, String>;
 }
 
-/// What a query is given to run with.
+/// Threads that help with a page that looks at everything.
+pub trait Helpers: Send + Sync {
+    /// How many could help at the most.
+    fn count_max(&self) -> usize;
+
+    /// Has threads do these, each one of them, as far as there are threads to spare; the others are dropped.
+    fn start(&self, tasks: Vec<HelperTask>) -> Box<dyn Team>;
+}
+
+/// What one helper does.
+pub type HelperTask = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Helpers at work.
+pub trait Team: Send {
+    /// Waits until all of them are done, and lets others use the processor meanwhile.
+    fn join(self: Box<Self>);
+}
+
+/// Where there is nobody to help.
+pub struct Alone;
+
+impl Helpers for Alone {
+    fn count_max(&self) -> usize {
+        0
+    }
+
+    fn start(&self, _: Vec<HelperTask>) -> Box<dyn Team> {
+        Box::new(Alone)
+    }
+}
+
+impl Team for Alone {
+    fn join(self: Box<Self>) {}
+}
+
+/// What a query is given to run with. The meter of its thread has to be in force: it counts for `work`.
 #[derive(Clone)]
 pub struct Runtime {
     /// Clock and randomness.
     pub env: Env,
+    /// What the page is part of: how long that may take, and whether anybody still waits for it.
+    pub work: Arc<Work>,
+    /// Where the memory comes from.
+    pub memory: Memory,
+    /// Threads that help.
+    pub helpers: Arc<dyn Helpers>,
     /// User-defined functions.
     pub user_functions: Arc<dyn UserFunctions>,
     /// How the container's shapes are meant.
@@ -65,16 +107,37 @@ pub struct Page {
 pub enum ExecuteError {
     /// The query is at fault, or needs too much.
     #[error(transparent)]
-    Evaluate(#[from] EvaluateError),
+    Evaluate(EvaluateError),
     /// Documents cannot be read.
     #[error(transparent)]
     Feed(#[from] FeedError),
     /// The index cannot be read.
     #[error(transparent)]
-    Index(#[from] astrarium_index::finder::Error),
+    Index(astrarium_index::finder::Error),
+    /// The query has to end.
+    #[error("the query was stopped")]
+    Stopped(#[from] Stopped),
     /// The position is not one of this query.
     #[error("Invalid Continuation Token")]
     ForeignPosition,
+}
+
+impl From<EvaluateError> for ExecuteError {
+    fn from(error: EvaluateError) -> ExecuteError {
+        match error {
+            EvaluateError::Stopped(stopped) => ExecuteError::Stopped(stopped),
+            error => ExecuteError::Evaluate(error),
+        }
+    }
+}
+
+impl From<astrarium_index::finder::Error> for ExecuteError {
+    fn from(error: astrarium_index::finder::Error) -> ExecuteError {
+        match error {
+            astrarium_index::finder::Error::Stopped(stopped) => ExecuteError::Stopped(stopped),
+            error => ExecuteError::Index(error),
+        }
+    }
 }
 
 /// Documents that a full page looks at to find out whether there is another one.
@@ -88,7 +151,8 @@ pub async fn run(
     resume: Option<Resume>,
     limits: Limits,
 ) -> Result<Page, ExecuteError> {
-    let gauge = Arc::new(Gauge::new(runtime.env.clone(), limits));
+    let gauge = Gauge::new(runtime.env.clone(), limits, Arc::clone(&runtime.work), &runtime.memory);
+    let gauge = Arc::new(gauge);
     let job = Job { runtime: runtime.clone(), plan: Arc::clone(plan), gauge };
     let mut execution = Execution {
         plan,
@@ -184,7 +248,6 @@ impl Execution<'_> {
         let mut reader = Reader::new(input, self.budget.limits(), before.clone());
         self.page.incremental = true;
         let mut examined_when_full = None;
-        let mut pace = Pace::default();
         let mut range_id = reader.first_range_id()?;
         loop {
             // Every range has pages of its own, one at least, as on the service.
@@ -197,7 +260,6 @@ impl Execution<'_> {
             let batch = reader.next().await?;
             self.page.index_entries = reader.entries;
             let Some(batch) = batch else { return Ok(()) };
-            let batch_count = batch.len() as u64;
             for document in batch {
                 let after = document.after.clone();
                 let mut start = std::mem::take(&mut done);
@@ -208,6 +270,7 @@ impl Execution<'_> {
                 }
                 // What was read ahead and is left to the next page is that one's to count.
                 if let Datum::Document(_, body) = &document.datum {
+                    charge_documents(1, body.text().len())?;
                     self.count(Counts { documents: 1, bytes: body.text().len() as u64, entries: 0 });
                 }
                 let stopped = self.stream_document(document, start)?;
@@ -234,7 +297,6 @@ impl Execution<'_> {
                 self.stop_at(Place::Stream(Some(position.clone()), Vec::new()));
                 return Ok(());
             }
-            pace.step(batch_count, 0).await;
         }
     }
 
@@ -258,6 +320,7 @@ impl Execution<'_> {
         self.with_machine(|machine| {
             machine.visit_from(plan, &track, &mut || {
                 if let Some(json) = output(&plan.projection, &machine.row())? {
+                    charge((json.len() / TEXT_BYTES_PER_STEP) as u64)?;
                     bytes += json.len();
                     // A document without joins has one row: its place is the document's.
                     rows.push((json, if joined { track.row() } else { Vec::new() }));
@@ -274,7 +337,7 @@ impl Execution<'_> {
                 Offer::Done => return Ok(None),
             }
         }
-        Ok(None)
+        Ok(track.unfinished())
     }
 
     /// Sorted or distinct rows.

@@ -1,11 +1,12 @@
 //! From one bound document to rows: joins, filters, projection, and subqueries, which are the same again.
 
-use crate::budget::Budget;
+use crate::budget::{Budget, charge_row};
 use crate::frame::{Datum, Frame};
 use crate::operators::groups::Groups;
 use crate::page::Runtime;
+use astrarium_env::charge;
 use astrarium_sql_functions::Context;
-use astrarium_sql_functions::limits::approximate_bytes;
+use astrarium_sql_functions::limits::{approximate_bytes, weight};
 use astrarium_sql_plan::evaluate::{EvaluateError, Row, bounded, evaluate, is_true};
 use astrarium_sql_plan::expression::SubqueryForm;
 use astrarium_sql_plan::expression::{Expr, Slot, Step};
@@ -94,12 +95,18 @@ impl<'a> Machine<'a> {
             SourceKind::Rows(query) => self.rows(query)?.into_iter().map(Datum::Value).collect(),
             SourceKind::ElementsOfRows(query) => self.rows(query)?.into_iter().flat_map(elements).collect(),
         };
+        // They are put in a list, and dropped again.
+        charge(items.len() as u64)?;
+        self.budget.check_moment(items.len() * size_of::<Datum>())?;
         let (resuming, from) = track.map_or((false, 0), |track| track.start_of(index));
         for (position, item) in items.into_iter().enumerate().skip(from) {
             if let Some(track) = track {
                 track.set(index, position, resuming && position == from);
+                if track.is_over(index, self.budget) {
+                    return Ok(Flow::Break(()));
+                }
             }
-            self.budget.step()?;
+            charge_row()?;
             self.frame.set(source.slot, item);
             if self.for_each_row(plan, index + 1, track, visit)?.is_break() {
                 return Ok(Flow::Break(()));
@@ -115,7 +122,10 @@ impl<'a> Machine<'a> {
         {
             return Ok(elements);
         }
-        Ok(elements(self.evaluate(array)?))
+        let value = self.value(array)?;
+        // A constant array is copied.
+        charge(weight(&value))?;
+        Ok(elements(value.into_owned()))
     }
 
     /// All rows of a subquery.
@@ -124,6 +134,7 @@ impl<'a> Machine<'a> {
         let mut bytes = 0;
         let mut keep = |row: Option<Value>| {
             if let Some(row) = row {
+                charge(weight(&row))?;
                 bytes += approximate_bytes(&row);
                 self.budget.check_moment(bytes)?;
                 rows.push(row);
@@ -173,11 +184,17 @@ fn elements(value: Value) -> Vec<Datum> {
     if let Value::Array(items) = value { items.into_iter().map(Datum::Value).collect() } else { Vec::new() }
 }
 
+/// Rows between two looks at whether a page's time is over; so many are made at least, so that every page gets further.
+const ROWS_PER_LOOK: u64 = 1_024;
+
 /// How far the loops over a query's sources are, so that a page can go on in the middle of a product without making the
 /// rows before it again.
 pub(crate) struct Track {
     start: Vec<u32>,
     at: RefCell<Vec<u32>>,
+    rows: Cell<u64>,
+    /// Whether the page's time was over before all rows were made.
+    over: Cell<bool>,
     /// Whether all outer loops are still where the page goes on.
     resuming: Cell<bool>,
 }
@@ -186,7 +203,27 @@ impl Track {
     /// Starts at the positions of a row; at the beginning if there are none.
     pub(crate) fn new(source_count: usize, start: Vec<u32>) -> Track {
         let resuming = Cell::new(start.len() == source_count);
-        Track { start, at: RefCell::new(vec![0; source_count]), resuming }
+        let at = RefCell::new(vec![0; source_count]);
+        Track { start, at, rows: Cell::new(0), over: Cell::new(false), resuming }
+    }
+
+    /// The positions of the first row that was not made, if the page's time was over before it.
+    pub(crate) fn unfinished(&self) -> Option<Vec<u32>> {
+        self.over.get().then(|| self.row())
+    }
+
+    /// Whether the page's time is over, asked at a row of a source. The rows below it have not been begun then.
+    fn is_over(&self, source: usize, budget: &Budget) -> bool {
+        let rows = self.rows.get() + 1;
+        self.rows.set(rows);
+        if !rows.is_multiple_of(ROWS_PER_LOOK) || !budget.page_is_over() {
+            return false;
+        }
+        if let Some(below) = self.at.borrow_mut().get_mut(source + 1..) {
+            below.fill(0);
+        }
+        self.over.set(true);
+        true
     }
 
     /// The positions of the row that is visited.

@@ -2,16 +2,16 @@
 //!
 //! In: an input, and a [`Sink`] that takes documents. Out: the sink, and what was read.
 //! The first documents are read at once, so a small query costs nothing extra. What is left then is divided into parts,
-//! each with a sink of its own; as many tasks as there are cores take part after part.
+//! each with a sink of its own; this thread and as many helpers as there are to spare take part after part.
 //! Invariants
 //! - Parts are merged in their order, and where they begin depends on the data only: the same data gives the same
 //!   result, sums included, on any machine.
-//! - Between two steps a task gives way to others: a long query holds up nobody.
+//! - Every document is charged to the meter of its thread, which gives way to others: a long query holds up nobody.
 
 use crate::ahead::Ahead;
-use crate::budget::{Budget, Gauge, IndexUse, Pace};
+use crate::budget::{Budget, Gauge, IndexUse, charge_documents, charge_row};
 use crate::frame::{Datum, Frame};
-use crate::page::{ExecuteError, Runtime};
+use crate::page::{ExecuteError, HelperTask, Runtime};
 use crate::pipeline::Machine;
 use crate::rows::{Counts, Cursor, Input};
 use astrarium_keys::Rid;
@@ -22,7 +22,6 @@ use astrarium_sql_plan::plan::QueryPlan;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tokio::task::JoinSet;
 
 /// Parts that the rest is divided into: more than cores, because parts differ in size.
 const PART_COUNT: usize = 32;
@@ -119,49 +118,75 @@ impl Job {
         };
         let (mut cursor, entries) = Cursor::open(reader, scope, index.as_deref(), index_use).await?;
         worker.counts.entries = entries;
-        let mut pace = Pace::default();
         while worker.counts.documents < self.gauge.limits.alone_documents_max {
             let Some(bodies) = cursor.next().await? else { return Ok((sink, worker.counts)) };
-            let count = bodies.len() as u64;
             worker.take_documents(cursor.container(), bodies, &mut sink)?;
-            pace.step(count, 0).await;
         }
         let parts = cursor.divide(PART_COUNT).await?;
         self.in_parallel(parts, Merged { sink, worker, next: 0, waiting: BTreeMap::new() }).await
     }
 
-    /// Reads all parts on all cores.
+    /// Reads all parts, on this thread and on those that help.
     async fn in_parallel<S: Sink>(
         &self,
         parts: Vec<Cursor>,
         merged: Merged<S>,
     ) -> Result<(S, Counts), ExecuteError> {
-        let task_count = std::thread::available_parallelism().map_or(1, usize::from).min(parts.len());
-        let parts = Arc::new(Mutex::new(parts.into_iter().enumerate()));
-        let empty = merged.sink.empty();
-        let merged = Arc::new(Mutex::new(merged));
-        let mut tasks = JoinSet::new();
-        for _ in 0..task_count {
-            let (job, parts, merged, empty) =
-                (self.clone(), Arc::clone(&parts), Arc::clone(&merged), empty.empty());
-            tasks.spawn(async move {
-                loop {
-                    let part = parts.lock().next();
-                    let Some((place, cursor)) = part else { return Ok::<_, ExecuteError>(()) };
-                    let mut worker = Worker::new(job.clone());
-                    let sink = worker.take_all(cursor, empty.empty()).await?;
-                    merged.lock().add(place, sink, worker)?;
-                }
-            });
+        let helpers = &self.runtime.helpers;
+        let helper_count = helpers.count_max().min(parts.len().saturating_sub(1));
+        let shared = Arc::new(Shared {
+            job: self.clone(),
+            parts: Mutex::new(parts.into_iter().enumerate()),
+            empty: Mutex::new(merged.sink.empty()),
+            merged: Mutex::new(merged),
+            failure: Mutex::new(None),
+        });
+        let tasks = (0..helper_count).map(|_| -> HelperTask {
+            let shared = Arc::clone(&shared);
+            Box::pin(async move { shared.take_parts().await })
+        });
+        let team = helpers.start(tasks.collect());
+        shared.take_parts().await;
+        team.join();
+        let shared = Arc::into_inner(shared).expect("the helpers are done");
+        if let Some(failure) = shared.failure.into_inner() {
+            return Err(failure);
         }
-        while let Some(outcome) = tasks.join_next().await {
-            match outcome {
-                Ok(outcome) => outcome?,
-                Err(failure) => std::panic::resume_unwind(failure.into_panic()),
+        let merged = shared.merged.into_inner();
+        Ok((merged.sink, merged.worker.counts))
+    }
+}
+
+/// What the threads of one query share.
+struct Shared<S> {
+    job: Job,
+    parts: Mutex<std::iter::Enumerate<std::vec::IntoIter<Cursor>>>,
+    empty: Mutex<S>,
+    merged: Mutex<Merged<S>>,
+    /// Why the query fails, as soon as anybody knows.
+    failure: Mutex<Option<ExecuteError>>,
+}
+
+impl<S: Sink> Shared<S> {
+    /// Takes part after part until there are no more, or one of them fails.
+    async fn take_parts(&self) {
+        loop {
+            let part = self.parts.lock().next();
+            let Some((place, cursor)) = part else { return };
+            if let Err(error) = self.take_part(place, cursor).await {
+                self.failure.lock().get_or_insert(error);
+                // The other threads need not go on. They will say that they were cancelled, which nobody asks any more.
+                self.job.gauge.cancel();
+                return;
             }
         }
-        let merged = Arc::into_inner(merged).expect("the tasks are over").into_inner();
-        Ok((merged.sink, merged.worker.counts))
+    }
+
+    async fn take_part(&self, place: usize, cursor: Cursor) -> Result<(), ExecuteError> {
+        let mut worker = Worker::new(self.job.clone());
+        let empty = self.empty.lock().empty();
+        let sink = worker.take_all(cursor, empty).await?;
+        Ok(self.merged.lock().add(place, sink, worker)?)
     }
 }
 
@@ -202,11 +227,8 @@ impl Worker {
     }
 
     async fn take_all<S: Sink>(&mut self, mut cursor: Cursor, mut sink: S) -> Result<S, ExecuteError> {
-        let mut pace = Pace::default();
         while let Some(bodies) = cursor.next().await? {
-            let count = bodies.len() as u64;
             self.take_documents(cursor.container(), bodies, &mut sink)?;
-            pace.step(count, 0).await;
         }
         sink.settle(&self.budget)?;
         Ok(sink)
@@ -219,8 +241,10 @@ impl Worker {
         sink: &mut impl Sink,
     ) -> Result<(), EvaluateError> {
         self.ahead.fetch(&bodies);
+        let bytes: usize = bodies.iter().map(|body| body.text().len()).sum();
+        charge_documents(bodies.len(), bytes)?;
         self.counts.documents += bodies.len() as u64;
-        self.counts.bytes += bodies.iter().map(|body| body.text().len() as u64).sum::<u64>();
+        self.counts.bytes += bytes as u64;
         let documents = bodies.into_iter().map(|body| {
             let number = body.header.number;
             (Datum::Document(container, body), number)
@@ -237,7 +261,7 @@ impl Worker {
         job.with_machine(&self.frame, &self.budget, |machine| {
             for (datum, number) in documents {
                 job.bind(machine.frame, datum);
-                machine.budget.step()?;
+                charge_row()?;
                 sink.take(machine, &job.plan, number)?;
             }
             Ok(())

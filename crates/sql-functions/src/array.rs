@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use astrarium_value::{Object, Value};
 
 use crate::arguments::{array, at, count, integer};
-use crate::limits::{ARRAY_BYTES_MAX, approximate_bytes};
+use crate::limits::{ARRAY_BYTES_MAX, approximate_bytes, may_go_on};
 use crate::operators::{all_true, any_true, equals, truth_value};
 use crate::{ANY_COUNT, IndexUse, ScalarFunction};
 
@@ -193,7 +193,7 @@ fn contains_many(arguments: &[Value], any: bool) -> Option<Value> {
     let values = array(arguments, 0)?;
     let tests = arguments.iter().skip(1).map(|needle| match needle {
         Value::Undefined => None,
-        needle => Some(has(values, needle)),
+        needle => Some(may_go_on(values.len()) && has(values, needle)),
     });
     Some(truth_value(if any { any_true(tests) } else { all_true(tests) }))
 }

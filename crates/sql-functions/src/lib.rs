@@ -9,7 +9,8 @@
 //!
 //! Invariants
 //! - Nothing here fails: a wrong type, a bad pattern, a result that would be too large give `Undefined`.
-//! - Time and memory of one call are bounded by its arguments, and results by [`limits`].
+//! - Time and memory of one call are bounded by its arguments, and results by [`limits`]. Time that grows faster than the
+//!   arguments is charged to the meter of the thread (`env::charge`), and a call that is stopped ends at once with any value.
 //!
 //! Not here: argument counts and unknown names (the binder refuses those with the service's messages), scoring in
 //! ORDER BY RANK (`RRF` and `FullTextScore` are rewritten by the planner), user-defined functions.

@@ -17,6 +17,7 @@ use std::rc::Rc;
 use astrarium_value::Value;
 
 use crate::arguments::{string, text};
+use crate::limits::may_go_on;
 use crate::{IndexUse, ScalarFunction};
 
 pub use reduce::{TextTest, TextTestKind, reduce};
@@ -27,6 +28,12 @@ const PATTERN_BYTES_MAX: usize = 8 << 10;
 const COMPILED_BYTES_MAX: usize = 512 << 10;
 /// Steps back that a pattern with look-around may take, and the longest text it is tried on: the product of both
 /// bounds its time.
+/// Sizes of compiled patterns that are told apart.
+const COMPILED_BYTES: [usize; 3] = [16 << 10, 96 << 10, COMPILED_BYTES_MAX];
+/// About what a state of a compiled pattern takes.
+const STATE_BYTES: usize = 64;
+/// States times bytes of text that one search may take at worst: about two seconds.
+const SEARCH_STEPS_MAX: usize = 1 << 30;
 const BACKTRACK_MAX: usize = 100_000;
 const BACKTRACK_TEXT_BYTES_MAX: usize = 32 << 10;
 /// Matches that such a pattern may give, each of which takes its own steps.
@@ -86,9 +93,22 @@ fn pattern_and_text(arguments: &[Value]) -> Option<(Rc<Pattern>, &str)> {
 }
 
 /// A compiled pattern.
+/// Whether a search through a text is short enough to be done in one go, which is the only way.
+fn fits(compiled_bytes: usize, text: &str) -> bool {
+    let states = compiled_bytes / STATE_BYTES;
+    let is_short = text.len().saturating_mul(states) <= SEARCH_STEPS_MAX;
+    if !is_short {
+        astrarium_env::refuse(
+            "A regular expression is too large for the text that it is to be found in: the search could take minutes. \
+             Shorten the expression (counted repetitions are large) or the text.",
+        );
+    }
+    is_short && may_go_on(text.len() / 4)
+}
+
 enum Pattern {
-    /// Linear in the text.
-    Linear(regex::Regex),
+    /// Linear in the text, and at worst in the size of the compiled pattern too.
+    Linear(regex::Regex, usize),
     /// With look-around or back references.
     Backtracking(fancy_regex::Regex),
 }
@@ -100,16 +120,21 @@ impl Pattern {
         }
         let has = |letter| modifiers.contains(letter);
         let translated = dialect::translate(pattern);
-        let linear = regex::RegexBuilder::new(&translated)
-            .multi_line(has('m'))
-            .dot_matches_new_line(has('s'))
-            .case_insensitive(has('i'))
-            .ignore_whitespace(has('x'))
-            .size_limit(COMPILED_BYTES_MAX)
-            .dfa_size_limit(COMPILED_BYTES_MAX)
-            .build();
-        match linear {
-            Ok(linear) => Some(Pattern::Linear(linear)),
+        let linear = |bytes_max: usize| {
+            let built = regex::RegexBuilder::new(&translated)
+                .multi_line(has('m'))
+                .dot_matches_new_line(has('s'))
+                .case_insensitive(has('i'))
+                .ignore_whitespace(has('x'))
+                .size_limit(bytes_max)
+                .dfa_size_limit(COMPILED_BYTES_MAX)
+                .build();
+            built.map(|regex| Pattern::Linear(regex, bytes_max))
+        };
+        // Nobody tells how large a pattern has become, but whether it is larger than allowed.
+        let [small, middle, large] = COMPILED_BYTES;
+        match linear(small).or_else(|_| linear(middle)).or_else(|_| linear(large)) {
+            Ok(linear) => Some(linear),
             Err(_) if !dialect::needs_backtracking(&translated) => None,
             Err(_) => fancy_regex::RegexBuilder::new(&translated)
                 .multi_line(has('m'))
@@ -128,7 +153,7 @@ impl Pattern {
     /// None when it would take too long to say.
     fn is_match(&self, text: &str) -> Option<bool> {
         match self {
-            Pattern::Linear(regex) => Some(regex.is_match(text)),
+            Pattern::Linear(regex, size) => fits(*size, text).then(|| regex.is_match(text)),
             Pattern::Backtracking(_) if text.len() > BACKTRACK_TEXT_BYTES_MAX => None,
             Pattern::Backtracking(regex) => regex.is_match(text).ok(),
         }
@@ -137,7 +162,10 @@ impl Pattern {
     /// The first matches, at most so many; none when it would take too long to say.
     fn find(&self, text: &str, count_max: usize) -> Option<Vec<(usize, usize)>> {
         match self {
-            Pattern::Linear(regex) => {
+            Pattern::Linear(regex, size) => {
+                if !fits(*size, text) {
+                    return None;
+                }
                 let found = regex.find_iter(text).take(count_max);
                 Some(found.map(|found| (found.start(), found.end())).collect())
             }

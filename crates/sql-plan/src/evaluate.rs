@@ -3,10 +3,12 @@
 //! In: an expression and a [`Row`] that knows what slots hold. Out: a value, borrowed where the expression has it.
 //! Semantics of operators and functions are those of `sql-functions`; here is only who is evaluated when: logic and
 //! conditionals stop early, a user-defined function is not called with an undefined argument.
+//! Every expression is charged to the meter of the thread, functions and comparisons by the size of what they look at.
 
 use crate::expression::{CallSettings, Expr, Slot, Step};
 use crate::plan::QueryPlan;
-use astrarium_sql_functions::limits::{ARRAY_BYTES_MAX, approximate_bytes};
+use astrarium_env::{Stopped, charge, check};
+use astrarium_sql_functions::limits::{ARRAY_BYTES_MAX, TEXT_BYTES_PER_STEP, approximate_bytes, weight};
 use astrarium_sql_functions::{Context, operators};
 use astrarium_sql_syntax::ast::{BinaryOperator, SubqueryForm, UnaryOperator};
 use astrarium_value::{Object, Value};
@@ -18,9 +20,18 @@ pub enum EvaluateError {
     /// The query itself is at fault, such as a scalar subquery with two rows or a failing user-defined function.
     #[error("{0}")]
     Query(String),
-    /// The query took too long or needs too much memory.
+    /// The query needs too much memory.
     #[error("{0}")]
     Budget(String),
+    /// The work has to end before it is done.
+    #[error("the evaluation was stopped")]
+    Stopped(Stopped),
+}
+
+impl From<Stopped> for EvaluateError {
+    fn from(stopped: Stopped) -> EvaluateError {
+        EvaluateError::Stopped(stopped)
+    }
 }
 
 /// What an expression is evaluated on.
@@ -41,6 +52,7 @@ pub trait Row {
 
 /// Evaluates an expression.
 pub fn evaluate<'a>(expression: &'a Expr, row: &dyn Row) -> Result<Cow<'a, Value>, EvaluateError> {
+    charge(1)?;
     let value = match expression {
         Expr::Constant(value) => return Ok(Cow::Borrowed(value)),
         Expr::Path(slot, steps) => row.path(*slot, steps),
@@ -50,7 +62,10 @@ pub fn evaluate<'a>(expression: &'a Expr, row: &dyn Row) -> Result<Cow<'a, Value
         Expr::Index(base, index) => operators::index(&*evaluate(base, row)?, &*evaluate(index, row)?),
         Expr::Unary(operator, operand) => unary(*operator, &*evaluate(operand, row)?),
         Expr::Binary(operator, left, right) => {
-            binary(*operator, &*evaluate(left, row)?, &*evaluate(right, row)?)
+            let (left, right) = (evaluate(left, row)?, evaluate(right, row)?);
+            charge_large(&left)?;
+            charge_large(&right)?;
+            binary(*operator, &left, &right)
         }
         Expr::And(operands) => chain(operands, row, false)?,
         Expr::Or(operands) => chain(operands, row, true)?,
@@ -67,15 +82,22 @@ pub fn evaluate<'a>(expression: &'a Expr, row: &dyn Row) -> Result<Cow<'a, Value
             operators::between(&*evaluate(value, row)?, &*evaluate(low, row)?, &*evaluate(high, row)?)
         }
         Expr::Like(value, pattern) => match &*evaluate(value, row)? {
-            Value::String(text) => Value::Bool(pattern.matches(text)),
+            Value::String(text) => {
+                charge((text.len() / TEXT_BYTES_PER_STEP) as u64)?;
+                Value::Bool(pattern.matches(text))
+            }
             _ => Value::Undefined,
         },
         Expr::LikeComputed(value, pattern, escape) => {
             let escape = escape.map(|escape| Value::String(escape.to_string().into()));
-            operators::like(&*evaluate(value, row)?, &*evaluate(pattern, row)?, escape.as_ref())
+            let (value, pattern) = (evaluate(value, row)?, evaluate(pattern, row)?);
+            charge_large(&value)?;
+            charge(weight(&pattern).saturating_mul(8))?;
+            operators::like(&value, &pattern, escape.as_ref())
         }
         Expr::Call(function, arguments, settings) => {
             let arguments = values(arguments, row)?;
+            charge(arguments.iter().map(weight).sum())?;
             if settings == &CallSettings::default() {
                 (function.evaluate)(row.context(), &arguments)
             } else {
@@ -107,7 +129,18 @@ pub fn evaluate<'a>(expression: &'a Expr, row: &dyn Row) -> Result<Cow<'a, Value
         }
         Expr::Subquery(form, plan) => row.subquery(*form, plan)?,
     };
+    // What was stopped on the way has no value, whatever it gave.
+    check()?;
     Ok(Cow::Owned(value))
+}
+
+/// Charges for looking at a value, unless it is so small that its expression was charged for it.
+fn charge_large(value: &Value) -> Result<(), Stopped> {
+    match value {
+        Value::String(text) if text.len() < TEXT_BYTES_PER_STEP => Ok(()),
+        Value::String(_) | Value::Array(_) | Value::Object(_) => charge(weight(value)),
+        _ => Ok(()),
+    }
 }
 
 /// A value that was put together from others, unless it has grown too large: literals in nested subqueries can double it at
@@ -139,6 +172,7 @@ pub fn step_into(value: &Value, step: &Step) -> Value {
     }
 }
 
+/// Constants are copied, which counts with the rest of what is done to them.
 fn values(expressions: &[Expr], row: &dyn Row) -> Result<Vec<Value>, EvaluateError> {
     expressions.iter().map(|one| evaluate(one, row).map(Cow::into_owned)).collect()
 }
@@ -161,6 +195,7 @@ fn member_of(value: &Value, list: &[Expr], row: &dyn Row) -> Result<Value, Evalu
         return Ok(Value::Undefined);
     }
     for item in list {
+        charge_large(value)?;
         if operators::equals(value, &*evaluate(item, row)?) == Some(true) {
             return Ok(Value::Bool(true));
         }

@@ -362,6 +362,8 @@ fn number_of(error: &Error) -> Option<u16> {
         | Error::KeyRangeGone
         | Error::RetryWith
         | Error::Busy
+        | Error::Overloaded(_)
+        | Error::Stopped(_)
         | Error::Unavailable(_)
         | Error::Damaged(_)
         | Error::Bug(_) => return None,

@@ -9,6 +9,7 @@ use astrarium_value::Value;
 use super::Language;
 use super::words::for_each_word;
 use crate::arguments::{as_text, whole};
+use crate::limits::may_go_on;
 
 /// The most letters in which a word may differ from a fuzzy term.
 const DISTANCE_MAX: i64 = 2;
@@ -153,7 +154,7 @@ impl<'a> Search<'a> {
         }
         let stands_at =
             |start: &usize| term.iter().all(|(wanted, place)| self.is_met(*wanted, start + place));
-        (0..self.met.len()).filter(stands_at).count()
+        (0..self.met.len()).filter(|start| may_go_on(1) && stands_at(start)).count()
     }
 
     fn is_met(&self, wanted: Wanted, place: usize) -> bool {
@@ -172,6 +173,9 @@ fn differ_at_most(a: &str, b: &str, distance: usize) -> bool {
     }
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, own) in a.iter().enumerate() {
+        if !may_go_on(b.len() / 4) {
+            return false;
+        }
         let mut diagonal = row[0];
         row[0] = i + 1;
         for (j, other) in b.iter().enumerate() {

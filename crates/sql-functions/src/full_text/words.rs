@@ -3,6 +3,7 @@
 //! A word is a run of letters, digits and combining marks. A full stop or comma between two digits and an apostrophe
 //! between two letters belong to it, so that `1,977` and `don't` are one word each. Ideographs and kana are a word each.
 
+use crate::limits::may_go_on;
 use crate::string::lower;
 
 use super::Language;
@@ -14,6 +15,10 @@ const STEMMED_BYTES_MAX: usize = 64;
 pub fn for_each_word(text: &str, language: Language, mut visit: impl FnMut(&str, usize)) {
     let stemmer = language.stemmer();
     for (place, word) in words(text).enumerate() {
+        // Reducing a word to its stem takes about as long as reading a few hundred bytes.
+        if !may_go_on(8 + word.len() / 4) {
+            return;
+        }
         let word = lower(word);
         if language.is_stop_word(&word) {
             continue;
@@ -28,7 +33,7 @@ pub fn for_each_word(text: &str, language: Language, mut visit: impl FnMut(&str,
 
 /// How many words the text has, the most common ones left out.
 pub fn word_count(text: &str, language: Language) -> usize {
-    words(text).filter(|word| !language.is_stop_word(&lower(word))).count()
+    words(text).filter(|word| may_go_on(4 + word.len() / 8) && !language.is_stop_word(&lower(word))).count()
 }
 
 /// The words of a text as they stand.

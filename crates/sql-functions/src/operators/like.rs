@@ -10,6 +10,7 @@
 
 mod segment;
 
+use crate::limits::may_go_on;
 use astrarium_value::Value;
 
 use segment::{Element, Segment, Set};
@@ -42,7 +43,9 @@ impl LikePattern {
             }
         }
         let mixed = segments.iter().filter(|elements| !segment::is_plain(elements));
-        if mixed.map(|elements| segment::part_count(elements)).sum::<usize>() > PARTS_MAX {
+        let parts = mixed.map(|elements| segment::part_count(elements)).sum::<usize>();
+        // Every element is compared with every class of characters.
+        if parts > PARTS_MAX || !may_go_on(parts * parts / 4) {
             return None;
         }
         let prefix = segments[0].iter().map_while(Element::as_literal).collect();

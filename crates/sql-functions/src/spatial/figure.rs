@@ -1,6 +1,7 @@
 //! A shape on a surface: vertices and edges with what makes comparing them quick.
 
 use super::shape::{Fault, Polygon, Position, Shape};
+use crate::limits::may_go_on;
 
 /// A surface on which shapes lie: what the algorithms of `relate` need to know about it.
 pub(super) trait Geometry {
@@ -113,6 +114,10 @@ impl<G: Geometry> Figure<G> {
         self.lines.iter().chain(self.regions.iter().flat_map(|region| &region.edges))
     }
 
+    pub(super) fn edge_count(&self) -> usize {
+        self.lines.len() + self.regions.iter().map(|region| region.edges.len()).sum::<usize>()
+    }
+
     /// Every vertex, and twice those where edges meet.
     pub(super) fn vertices(&self) -> impl Iterator<Item = G::Vertex> {
         self.points.iter().copied().chain(self.edges().flat_map(|edge| [edge.a, edge.b]))
@@ -143,6 +148,10 @@ fn region<G: Geometry>(polygon: &Polygon) -> Result<Region<G::Vertex>, Fault> {
 /// Whether the edges of a ring cross each other or edges known before.
 fn crosses_any<G: Geometry>(new: &[Edge<G::Vertex>], known: &[Edge<G::Vertex>]) -> bool {
     new.iter().enumerate().any(|(place, edge)| {
-        known.iter().chain(&new[..place]).any(|other| edge.may_meet::<G>(other) && G::crosses(edge, other))
+        !may_go_on((known.len() + place) * 2)
+            || known
+                .iter()
+                .chain(&new[..place])
+                .any(|other| edge.may_meet::<G>(other) && G::crosses(edge, other))
     })
 }

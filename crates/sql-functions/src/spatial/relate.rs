@@ -1,6 +1,12 @@
 //! How two figures on the same surface lie to each other; the algorithms know the surface only through `Geometry`.
 
 use super::figure::{Edge, Figure, Geometry, Region};
+use crate::limits::may_go_on;
+
+/// Steps to compare one point or edge with so many others.
+fn steps(count: usize) -> usize {
+    1 + count * 2
+}
 
 /// Where a point lies with regard to a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +48,9 @@ pub(super) fn distance<G: Geometry>(a: &Figure<G>, b: &Figure<G>) -> f64 {
     let mut best = Nearest { gap: f64::INFINITY, distance: f64::INFINITY };
     for (figure, other) in [(a, b), (b, a)] {
         for vertex in figure.vertices() {
+            if !may_go_on(steps(other.points.len() + other.edge_count())) {
+                return best.distance;
+            }
             for point in &other.points {
                 best.offer::<G>(vertex, *point);
             }
@@ -83,13 +92,17 @@ impl Nearest {
 /// Whether points or edges of one figure touch points or edges of the other.
 fn boundaries_meet<G: Geometry>(a: &Figure<G>, b: &Figure<G>) -> bool {
     let touches = |points: &[G::Vertex], other: &Figure<G>| {
-        points
-            .iter()
-            .any(|point| other.points.contains(point) || other.edges().any(|edge| G::is_on(*point, edge)))
+        points.iter().any(|point| {
+            !may_go_on(steps(other.edge_count()))
+                || other.points.contains(point)
+                || other.edges().any(|edge| G::is_on(*point, edge))
+        })
     };
     touches(&a.points, b)
         || touches(&b.points, a)
-        || a.edges().any(|edge| b.edges().any(|other| edges_meet::<G>(edge, other)))
+        || a.edges().any(|edge| {
+            !may_go_on(steps(b.edge_count())) || b.edges().any(|other| edges_meet::<G>(edge, other))
+        })
 }
 
 fn edges_meet<G: Geometry>(a: &Edge<G::Vertex>, b: &Edge<G::Vertex>) -> bool {
@@ -108,7 +121,7 @@ fn reaches_into<G: Geometry>(a: &Figure<G>, b: &Figure<G>) -> bool {
 }
 
 fn is_on_any<G: Geometry>(point: G::Vertex, edges: &[Edge<G::Vertex>]) -> bool {
-    edges.iter().any(|edge| G::is_on(point, edge))
+    !may_go_on(steps(edges.len())) || edges.iter().any(|edge| G::is_on(point, edge))
 }
 
 fn is_in_any<G: Geometry>(point: G::Vertex, regions: &[Region<G::Vertex>]) -> bool {
@@ -132,7 +145,8 @@ fn covers_edge<G: Geometry>(lines: &[Edge<G::Vertex>], edge: &Edge<G::Vertex>) -
 /// Whether edges lie in a region: no end and no middle outside, and none crosses the region's boundary.
 fn covers_edges<G: Geometry>(region: &Region<G::Vertex>, edges: &[Edge<G::Vertex>]) -> bool {
     edges.iter().all(|edge| {
-        !region.edges.iter().any(|other| edge.may_meet::<G>(other) && G::crosses(edge, other))
+        may_go_on(steps(region.edges.len()))
+            && !region.edges.iter().any(|other| edge.may_meet::<G>(other) && G::crosses(edge, other))
             && locate::<G>(region, edge.a) != Location::Outside
             && locate::<G>(region, edge.b) != Location::Outside
             && locate::<G>(region, edge.middle()) != Location::Outside
@@ -143,6 +157,9 @@ fn covers_edges<G: Geometry>(region: &Region<G::Vertex>, edges: &[Edge<G::Vertex
 fn covers_region<G: Geometry>(outer: &Region<G::Vertex>, inner: &Region<G::Vertex>) -> bool {
     covers_edges::<G>(outer, &inner.edges)
         && !outer.edges.iter().any(|edge| {
-            [edge.a, edge.middle()].into_iter().any(|point| locate::<G>(inner, point) == Location::Inside)
+            !may_go_on(steps(inner.edges.len()))
+                || [edge.a, edge.middle()]
+                    .into_iter()
+                    .any(|point| locate::<G>(inner, point) == Location::Inside)
         })
 }

@@ -8,6 +8,7 @@ use astrarium_value::Value;
 
 use super::{fold, ignores_case};
 use crate::arguments::{count, integer, text};
+use crate::limits::{TEXT_BYTES_PER_STEP, may_go_on};
 use crate::operators::{all_true, any_true, truth_value};
 use crate::utf16;
 
@@ -40,6 +41,9 @@ pub(super) fn contains_many(arguments: &[Value], ignore_case: bool, any: bool) -
     let whole = if ignore_case { Cow::Owned(fold(whole)) } else { Cow::Borrowed(whole) };
     let tests = (1..arguments.len()).map(|place| {
         let part = text(arguments, place)?;
+        if !may_go_on(whole.len() / TEXT_BYTES_PER_STEP) {
+            return None;
+        }
         Some(if ignore_case { contains(&whole, &fold(part)) } else { contains(&whole, part) })
     });
     truth_value(if any { any_true(tests) } else { all_true(tests) })

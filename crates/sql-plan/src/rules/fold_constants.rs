@@ -1,14 +1,27 @@
-//! What can be computed without a row is computed once.
+//! What can be computed without a row is computed once, unless that takes long: then it is left to those who run the query,
+//! where long work can be interrupted.
 
 use crate::evaluate::{EvaluateError, Row, evaluate};
 use crate::expression::{Expr, Slot, Step};
 use crate::plan::{Order, Projection, QueryPlan, Score, SourceKind};
+use astrarium_env::{Meter, Work};
 use astrarium_sql_functions::Context;
 use astrarium_sql_syntax::ast::SubqueryForm;
 use astrarium_value::Value;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What folding a plan may take.
+const FOLDING_STEPS_MAX: u64 = 1_000_000;
+const FOLDING_TIME_MAX: Duration = Duration::from_millis(100);
 
 /// Folds every expression of a plan, subqueries included.
-pub(super) fn apply(mut plan: QueryPlan) -> QueryPlan {
+pub(super) fn apply(plan: QueryPlan) -> QueryPlan {
+    let meter = Meter::with_steps(Arc::new(Work::new(FOLDING_TIME_MAX)), FOLDING_STEPS_MAX);
+    meter.scope(|| fold_expressions(plan))
+}
+
+fn fold_expressions(mut plan: QueryPlan) -> QueryPlan {
     for source in &mut plan.sources {
         match &mut source.kind {
             SourceKind::Documents => {}
@@ -39,7 +52,7 @@ pub(super) fn apply(mut plan: QueryPlan) -> QueryPlan {
 
 fn fold_plan(plan: &mut QueryPlan) {
     let taken = std::mem::replace(plan, QueryPlan::nothing());
-    *plan = apply(taken);
+    *plan = fold_expressions(taken);
 }
 
 fn fold(expression: &mut Expr) {

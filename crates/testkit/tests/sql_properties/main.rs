@@ -8,8 +8,8 @@ mod shape;
 
 use astrarium_database::value::{Value, json};
 use astrarium_database::{Error, Kind, Limits, Query, Resume};
-use astrarium_env::Env;
-use astrarium_sql_exec::{Input, Runtime, UserFunctions, run};
+use astrarium_env::{Env, Memory, Work};
+use astrarium_sql_exec::{Alone, Input, Runtime, UserFunctions, run};
 use astrarium_sql_functions::SpatialMode;
 use astrarium_sql_plan::{Catalog, Parameters, PlanError, QueryPlan};
 use astrarium_sql_syntax::ast;
@@ -23,6 +23,7 @@ use astrarium_testkit::sql::stage::{ONE_PAGE, Stage, read_query};
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What the server adds to documents.
 const SYSTEM_PROPERTIES: [&str; 5] = ["_rid", "_self", "_etag", "_attachments", "_ts"];
@@ -201,6 +202,9 @@ impl UserFunctions for NoFunctions {
 /// All rows of a plan over values at hand.
 fn run_plan(plan: &Arc<QueryPlan>, values: &[Value], page_size: usize) -> Result<Vec<Json>, TestCaseError> {
     let runtime = Runtime {
+        work: Arc::new(Work::new(Duration::from_mins(1))),
+        memory: Memory::unlimited(),
+        helpers: Arc::new(Alone),
         env: Env::system(),
         user_functions: Arc::new(NoFunctions),
         spatial_mode: SpatialMode::Geography,

@@ -4,7 +4,11 @@
 //! says that the last i+1 characters match the first i+1 elements, and one shift and one mask per 64 elements take
 //! in the next character.
 
+use crate::limits::may_go_on;
 use memchr::memmem::Finder;
+
+/// Characters between two looks at whether to go on.
+const CHARACTERS_PER_LOOK: usize = 1_024;
 
 /// What one character of the text must be.
 #[derive(Debug)]
@@ -197,7 +201,10 @@ impl Mixed {
         // The longest patterns have 64 words; nearly all have one.
         let mut state = vec![0_u64; self.words];
         let last = self.elements.len() - 1;
-        for (offset, character) in text.char_indices() {
+        for (place, (offset, character)) in text.char_indices().enumerate() {
+            if place % CHARACTERS_PER_LOOK == 0 && !may_go_on(CHARACTERS_PER_LOOK / 4 * self.words) {
+                return None;
+            }
             let class = self.classes.partition_point(|first| *first <= character) - 1;
             let mask = &self.masks[class * self.words..][..self.words];
             let mut carry = 1;
