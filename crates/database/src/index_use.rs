@@ -1,7 +1,7 @@
 //! What a container's indexes do for a query: chosen for running it, told to those who ask, refused where the policy says so.
 
 use crate::queries::{Query, innermost};
-use crate::{Account, Error, Limits, QueryScope};
+use crate::{Account, Error, Limits, QueryPage, QueryScope};
 use astrarium_catalog::container::Container;
 use astrarium_index::{Access, Need, OrderPath};
 use astrarium_sql_exec::IndexPlan;
@@ -130,14 +130,15 @@ impl Account {
         Ok(astrarium_sql_plan::explain::explain(&plan))
     }
 
-    /// Prints how a query runs: its plan, the indexes it can use, and what its first page really looked at.
+    /// Prints how a query runs: its plan, the indexes it can use, and what its first page really looked at. The page comes
+    /// too, for what it cost.
     pub async fn explain_query(
         &self,
         container: &Arc<Container>,
         query: &Query,
         scope: &QueryScope,
         limits: Limits,
-    ) -> Result<String, Error> {
+    ) -> Result<(String, QueryPage), Error> {
         let plan = query.plan(Catalog { container: Some(&container.definition) })?;
         let mut text = astrarium_sql_plan::explain::explain(&plan);
         let index = self.index_plan(container, innermost(&plan))?;
@@ -167,7 +168,7 @@ impl Account {
             page.micros,
             page.charge,
         );
-        Ok(text)
+        Ok((text, page))
     }
 }
 

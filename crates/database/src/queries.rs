@@ -14,7 +14,7 @@ use astrarium_sql_exec::{Alone, ExecuteError, Helpers, Input, Limits, Page, Resu
 use astrarium_sql_functions::SpatialMode;
 use astrarium_sql_functions::limits::weight;
 use astrarium_sql_plan::advice::{Advice, advise};
-use astrarium_sql_plan::client_plan::client_plan;
+use astrarium_sql_plan::client_plan::{ClientPlan, client_plan};
 use astrarium_sql_plan::evaluate::EvaluateError;
 use astrarium_sql_plan::routing::{Route, route};
 use astrarium_sql_plan::{Catalog, NOT_JSON, Parameters, PlanError, QueryPlan};
@@ -340,11 +340,17 @@ impl Account {
         query: &Query,
         supported_features: Option<&str>,
     ) -> Result<serde_json::Value, Error> {
-        let catalog = Catalog { container: Some(&container.definition) };
-        let (tree, text) = (&query.statement.tree, query.text());
-        client_plan(tree, text, &catalog, &query.parameters, supported_features)
-            .map(|plan| plan.to_json())
-            .map_err(|error| query.refusal(error))
+        Ok(client_plan_of(container, query, supported_features)?.to_json())
+    }
+
+    /// The same for a query that is to be explained: the SDK asks the same ranges, and passes on what they say.
+    pub fn client_plan_to_explain(
+        &self,
+        container: &Container,
+        query: &Query,
+        supported_features: Option<&str>,
+    ) -> Result<serde_json::Value, Error> {
+        Ok(client_plan_of(container, query, supported_features)?.without_merging().to_json())
     }
 
     /// What could be asked more cheaply.
@@ -535,6 +541,12 @@ fn told(error: Error, limits: Limits) -> Error {
         ),
         Stopped::Refused(why) => Error::invalid(why),
     }
+}
+
+fn client_plan_of(container: &Container, query: &Query, features: Option<&str>) -> Result<ClientPlan, Error> {
+    let catalog = Catalog { container: Some(&container.definition) };
+    let (tree, text) = (&query.statement.tree, query.text());
+    client_plan(tree, text, &catalog, &query.parameters, features).map_err(|error| query.refusal(error))
 }
 
 fn cross_partition_disabled() -> Error {

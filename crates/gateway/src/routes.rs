@@ -6,6 +6,7 @@ mod containers;
 mod databases;
 mod documents;
 mod empty;
+mod explain;
 mod offers;
 mod patch;
 mod query;

@@ -125,6 +125,14 @@ pub struct ClientRange {
     pub max: EffectiveKey,
 }
 
+impl ClientPlan {
+    /// The same plan for a client that shall take whatever rows come from the same ranges, such as those of EXPLAIN.
+    #[must_use]
+    pub fn without_merging(self) -> ClientPlan {
+        ClientPlan { query: ClientQuery::Plain(QueryInfo::default()), ranges: self.ranges }
+    }
+}
+
 /// Makes the plan of a query for a client.
 ///
 /// `text` is what `query` was parsed from. `supported_features` is the list that the client sends; a client that sends

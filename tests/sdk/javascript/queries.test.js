@@ -57,6 +57,20 @@ overBothSchemes((shared) => {
     }
   });
 
+  test("how a query runs comes as rows", async () => {
+    const ranges = await makeContainer(shared.database, { throughput: 30_000 });
+    for (const document of documents) await ranges.items.create(document);
+    for (const container of [people, ranges]) {
+      for (const text of ["SELECT * FROM c ORDER BY c.id", "SELECT VALUE COUNT(1) FROM c", "SELECT DISTINCT c.pk FROM c"]) {
+        for (const options of [{ partitionKey: documents[0].pk }, {}, { forceQueryPlan: true }]) {
+          const explained = { initialHeaders: { "x-astrarium-explain": "1" }, ...options };
+          const rows = await all(container.items.query(text, explained));
+          assert.ok(rows.length > 0 && rows.every(({ plan }) => plan.includes("first page:")), text);
+        }
+      }
+    }
+  });
+
   // With a plan the SDK asks whole ranges, also for a partition.
   describe("the shared cases, with a query plan", () => {
     for (const one of run("javascript-plan").filter(({ partition }) => partition === undefined)) {

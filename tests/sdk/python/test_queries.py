@@ -462,3 +462,17 @@ def test_queries_over_offers(connection, database):
 
 def test_queries_over_conflicts(container):
     assert list(container.query_conflicts("SELECT * FROM c", **CROSS_PARTITION)) == []
+
+
+@pytest.mark.parametrize("query", [
+    "SELECT * FROM c WHERE c.id > '1'",
+    "SELECT * FROM c ORDER BY c.id DESC",
+    "SELECT c.pk, COUNT(1) AS n FROM c GROUP BY c.pk",
+    "SELECT VALUE AVG(c.n) FROM c",
+])
+def test_how_a_query_runs_comes_as_rows(people, ranges, query):
+    explain = {"headers": {"x-astrarium-explain": "1"}}
+    for container in (people, ranges):
+        for scope in ({"partition_key": DOCUMENTS[0]["pk"]}, CROSS_PARTITION):
+            rows = list(container.query_items(query, **scope, **explain))
+            assert rows and all("first page:" in row["plan"] for row in rows)

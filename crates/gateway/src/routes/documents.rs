@@ -1,7 +1,7 @@
 //! `…/docs` and `…/docs/{id}`: items and their read feed; `…/operations/partitionkeydelete`.
 
 use super::containers::owner_missing;
-use super::{batch, patch, query, scripts};
+use super::{batch, explain, patch, query, scripts};
 use crate::answer::{Answer, fixed_header, fixed_name};
 use crate::database::partition::PartitionKey;
 use crate::database::{
@@ -99,7 +99,11 @@ pub(super) async fn container(shared: &Shared, request: &Request<'_>) -> Result<
 fn plan_query(shared: &Shared, request: &Request<'_>, container: &Arc<Container>) -> Result<Answer, Failure> {
     let features = request.header(headers::SUPPORTED_QUERY_FEATURES);
     let query = query::parse(shared, request).map_err(Failure::of_plan)?;
-    let plan = shared.account.client_plan(container, &query, features);
+    let plan = if explain::is_asked(request) {
+        shared.account.client_plan_to_explain(container, &query, features)
+    } else {
+        shared.account.client_plan(container, &query, features)
+    };
     let plan = plan.map_err(|error| Failure::from(error).of_plan())?;
     Ok(Answer::json(StatusCode::OK, plan.to_string().into_bytes()))
 }

@@ -1,5 +1,6 @@
 //! Queries over items and over every other feed: the request's body and headers, pages, tokens, metrics.
 
+use super::explain;
 use crate::answer::{Answer, fixed_name};
 use crate::database::partition::PartitionKey;
 use crate::database::value::json as json_text;
@@ -58,9 +59,8 @@ pub(super) async fn documents(
 ) -> Result<Answer, Failure> {
     let query = parse(shared, request)?;
     let (scope, scoped) = scope(shared, request, container, key)?;
-    if request.header(EXPLAIN_HEADER).is_some() {
-        let text = shared.account.explain_query(container, &query, &scope, limits(request)?).await?;
-        return Ok(Answer::content("text/plain", text));
+    if explain::is_asked(request) {
+        return explain::answer(shared, container, &query, scope, limits(request)?).await;
     }
     if request.header(headers::QUERY_ENABLE_SCAN).is_some_and(|value| value.eq_ignore_ascii_case("false")) {
         shared.account.check_no_scan(container, &query)?;
@@ -104,9 +104,6 @@ pub(super) async fn documents(
     place.set_headers(&mut answer);
     Ok(answer)
 }
-
-/// Asks for the plan as text instead of rows; our own header.
-const EXPLAIN_HEADER: &str = "x-astrarium-explain";
 
 /// Runs a query over resources at hand.
 pub(super) async fn resources(
