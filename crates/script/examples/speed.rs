@@ -1,12 +1,13 @@
 //! What scripts cost: `cargo run --release -p astrarium-script --example speed`.
 //!
-//! Prints processor time of the whole process (all threads) per execution, because elapsed time on a shared machine says
-//! little; run it under `taskset -c 0` for figures of one core.
+//! Prints processor time of the program and its script processes per execution, because elapsed time on a shared machine
+//! says little; run it under `taskset -c 0` for figures of one core. Each figure is taken with scripts on threads and with
+//! scripts in processes: this program is its own worker.
 
 use astrarium_env::Env;
 use astrarium_script::{
-    Call, Container, DocumentLink, Feed, Host, HostError, IndexAction, PageFunctions, Paging, Query, Read,
-    Script, ScriptKey, Scripts, Settings, Work, Written,
+    Call, Container, DocumentLink, Feed, Host, HostError, IndexAction, Isolation, PageFunctions, Paging,
+    Query, Read, Script, ScriptKey, Scripts, Settings, Work, WorkerCommand, Written, run_worker,
 };
 use astrarium_value::Value;
 use std::fmt::Write as _;
@@ -73,17 +74,30 @@ const TYPICAL: &str = "function addBook(book) {
 }";
 
 fn main() -> Result<(), String> {
-    for (what, source) in [("empty procedure", EMPTY), ("create + read + replace", TYPICAL)] {
-        for (how, cache_bytes_max) in [("bytecode cache", 64 << 20), ("compiled each time", 0)] {
-            procedures(what, source, how, cache_bytes_max)?;
-        }
+    if std::env::args().nth(1).as_deref() == Some("script-worker") {
+        return run_worker().map_err(|error| error.to_string());
     }
-    functions()?;
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let command = WorkerCommand { program, arguments: vec!["script-worker".to_owned()] };
+    for isolation in [Isolation::Threads, Isolation::Processes(command)] {
+        println!("{}", if isolation == Isolation::Threads { "On threads:" } else { "In processes:" });
+        for (what, source) in [("empty procedure", EMPTY), ("create + read + replace", TYPICAL)] {
+            for (how, cache_bytes_max) in [("bytecode cache", 64 << 20), ("compiled each time", 0)] {
+                procedures(what, source, how, settings(&isolation, cache_bytes_max))?;
+            }
+        }
+        functions(settings(&isolation, 64 << 20))?;
+    }
     thousand_scripts()
 }
 
-fn procedures(what: &str, source: &str, how: &str, cache_bytes_max: usize) -> Result<(), String> {
-    let scripts = Scripts::new(Settings { cache_bytes_max, procedure_threads_max: 1, ..Settings::default() });
+fn settings(isolation: &Isolation, cache_bytes_max: usize) -> Settings {
+    let isolation = isolation.clone();
+    Settings { cache_bytes_max, isolation, procedure_threads_max: 1, ..Settings::default() }
+}
+
+fn procedures(what: &str, source: &str, how: &str, settings: Settings) -> Result<(), String> {
+    let scripts = Scripts::new(settings);
     let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|error| error.to_string())?;
     let script = script(0, source);
     let mut latencies = Vec::new();
@@ -129,8 +143,8 @@ fn middle(latencies: &mut [Duration]) -> u128 {
     latencies.get(latencies.len() / 2).map_or(0, Duration::as_micros)
 }
 
-fn functions() -> Result<(), String> {
-    let scripts = Scripts::new(Settings::default());
+fn functions(settings: Settings) -> Result<(), String> {
+    let scripts = Scripts::new(settings);
     let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|error| error.to_string())?;
     let source = "function isLong(pages, limit) { return pages > limit; }";
     let page = |functions: PageFunctions| {
@@ -206,12 +220,21 @@ fn call() -> Call {
     }
 }
 
-/// User and system time of the process, in the kernel's ticks of ten milliseconds; zero where there is no `/proc`.
+/// User and system time of the program and its script processes, in the kernel's ticks of ten milliseconds; zero where
+/// there is no `/proc`.
 fn processor_time() -> Duration {
-    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
-    Duration::from_millis(10 * (ticks(11) + ticks(12)))
+    let mut ticks = ticks_of("self");
+    for task in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
+        let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        ticks += children.split_whitespace().map(ticks_of).sum::<u64>();
+    }
+    Duration::from_millis(10 * ticks)
+}
+
+fn ticks_of(process: &str) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
+    fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()
 }
 
 fn resident_kib() -> u64 {

@@ -49,6 +49,11 @@ impl Cache {
         Ok(compiled)
     }
 
+    /// Whether a script would not have to be compiled.
+    pub(crate) fn has(&self, key: &ScriptKey) -> bool {
+        self.entries.lock().by_key.contains_key(key)
+    }
+
     /// How many scripts are kept, and what they take.
     pub(crate) fn usage(&self) -> (usize, usize) {
         let entries = self.entries.lock();

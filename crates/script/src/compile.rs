@@ -8,6 +8,7 @@
 //!
 //! Not here: which function of a source is meant (`source`), keeping what was compiled (`cache`).
 
+use crate::cache::Cache;
 use crate::exception::Thrown;
 use crate::{Error, Limits, Script, source};
 pub(crate) use bytecode::Bytecode;
@@ -59,6 +60,14 @@ pub(crate) fn compile(limits: &Limits, script: &Script) -> Result<Compiled, Erro
         }
     })
     .unwrap_or_else(|error| Err(Error::Bug { name: Arc::clone(&script.name), what: error.to_string() }))
+}
+
+/// Whether a source can be stored. A source without any function can be, as on the service; it fails when it is to run.
+pub(crate) fn check(cache: &Cache, limits: &Limits, script: &Script) -> Result<(), Error> {
+    match cache.get_or_compile(&script.key, || compile(limits, script)) {
+        Err(Error::Compile { message, .. }) if message == NO_FUNCTION => Ok(()),
+        result => result.map(drop),
+    }
 }
 
 /// Compiles a program of ours.

@@ -1,8 +1,9 @@
 //! User-defined functions for one query page: loaded once, called for many rows.
 //!
 //! In: scripts, and for each call a name and values. Out: a value, or an error that names the function.
-//! The whole page is run on the thread of its functions, so that a call is a call and not a message; whoever wants the page
-//! waits elsewhere, and hears in time even if a call cannot be stopped (`pool`).
+//! The whole page is run on a thread of the `pool`; whoever wants the page waits elsewhere, and hears in time even if a
+//! call cannot be stopped. The functions are in a sandbox of that thread, where a call is a call, or in its process, where
+//! a call is two messages.
 //! Invariants
 //! - A thread runs one page at a time, and its functions are gone when the page is done.
 //! - After a call that took too much time or memory every further call of the page fails at once.
@@ -13,8 +14,10 @@
 use crate::api::Start;
 use crate::cache::Cache;
 use crate::compile::{NO_FUNCTION, compile};
-use crate::deadline::Deadline;
+use crate::deadline::{Deadline, Stop};
 use crate::exception::{Thrown, caught};
+use crate::pool::Runner;
+use crate::process::Child;
 use crate::sandbox::Sandbox;
 use crate::values::{Unusable, from_script, to_script};
 use crate::{Error, Limits, Script};
@@ -22,7 +25,7 @@ use astrarium_env::Env;
 use astrarium_value::Value;
 use rquickjs::function::Args;
 use rquickjs::{Ctx, Function, Persistent};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -40,22 +43,30 @@ pub(crate) struct Setting {
 
 thread_local! {
     /// The page of this thread. Its values belong to one thread, while queries want what can be sent to others.
-    static PAGE: RefCell<Option<Page>> = const { RefCell::new(None) };
+    static PAGE: RefCell<Option<Placed>> = const { RefCell::new(None) };
 }
 
-/// Runs a page in a sandbox that nothing has run in yet.
+/// A page, where its functions are.
+enum Placed {
+    Thread(Page),
+    Process(ProcessPage),
+}
+
+/// Runs a page whose functions are in a sandbox that nothing has run in yet, or in a process.
 pub(crate) fn run<T>(
-    sandbox: &Rc<Sandbox>,
+    runner: &Runner,
+    stop: &Stop,
     deadline: Deadline,
     setting: Setting,
     work: impl FnOnce(PageFunctions) -> T,
 ) -> T {
-    let env = setting.env.clone();
-    let request_values = Vec::new();
-    sandbox.state.start(Start { deadline, env, host: None, request_values, log_bytes_max: None });
-    let loaded = setting.functions.iter().map(|_| None).collect();
-    let page = Page { loaded: RefCell::new(loaded), sandbox: Rc::clone(sandbox), setting };
-    PAGE.set(Some(page));
+    PAGE.set(Some(match runner {
+        Runner::Thread(sandbox) => Placed::Thread(Page::new(sandbox, deadline, setting)),
+        Runner::Process(child) => {
+            let (child, stop) = (Rc::clone(child), stop.clone());
+            Placed::Process(ProcessPage { child, stop, deadline, setting, is_open: Cell::new(false) })
+        }
+    }));
     // However the work ends, by a panic too, the functions must not outlive their sandbox.
     let _cleared = ClearOnDrop;
     work(PageFunctions(()))
@@ -73,16 +84,60 @@ impl PageFunctions {
     /// Calls a function. Blocks, at most for the time of the page.
     pub fn call(&self, name: &str, arguments: &[Value]) -> Result<Value, Error> {
         PAGE.with_borrow(|page| {
-            let Some(page) = page else {
-                let what = "it was called on a thread that runs no page".to_owned();
-                return Err(Error::Bug { name: name.into(), what });
+            let functions = match page {
+                Some(Placed::Thread(page)) => &page.setting.functions,
+                Some(Placed::Process(page)) => &page.setting.functions,
+                None => {
+                    let what = "it was called on a thread that runs no page".to_owned();
+                    return Err(Error::Bug { name: name.into(), what });
+                }
             };
-            page.call(name, arguments)
+            let Some(function) = functions.iter().position(|function| &*function.name == name) else {
+                let message = "there is no function of that name.".to_owned();
+                return Err(Error::Compile { name: name.into(), message });
+            };
+            match page {
+                Some(Placed::Process(page)) => page.call(function, arguments),
+                Some(Placed::Thread(page)) => page.call(function, arguments),
+                None => Err(Error::Busy),
+            }
         })
     }
 }
 
-struct Page {
+/// A page whose functions are in the process of this thread.
+struct ProcessPage {
+    child: Rc<RefCell<Child>>,
+    stop: Stop,
+    deadline: Deadline,
+    setting: Setting,
+    is_open: Cell<bool>,
+}
+
+impl ProcessPage {
+    fn call(&self, function: usize, arguments: &[Value]) -> Result<Value, Error> {
+        let Setting { functions, env, .. } = &self.setting;
+        let mut child = self.child.borrow_mut();
+        if self.stop.is_set() || self.deadline.has_passed() || !child.is_usable() {
+            return Err(Error::Timeout { name: Arc::clone(&functions[function].name) });
+        }
+        if !self.is_open.replace(true) {
+            child.open_page(&self.deadline, functions, env)?;
+        }
+        child.call(functions, env, &self.stop, function, arguments)
+    }
+}
+
+impl Drop for ProcessPage {
+    fn drop(&mut self) {
+        if self.is_open.get() {
+            self.child.borrow_mut().close_page();
+        }
+    }
+}
+
+/// A page whose functions are in a sandbox of this thread.
+pub(crate) struct Page {
     // Dropped before the sandbox that its values belong to.
     loaded: RefCell<Vec<Option<Persistent<Function<'static>>>>>,
     sandbox: Rc<Sandbox>,
@@ -90,13 +145,20 @@ struct Page {
 }
 
 impl Page {
-    fn call(&self, name: &str, arguments: &[Value]) -> Result<Value, Error> {
-        let functions = &self.setting.functions;
-        let Some(index) = functions.iter().position(|function| &*function.name == name) else {
-            let message = "there is no function of that name.".to_owned();
-            return Err(Error::Compile { name: name.into(), message });
+    pub(crate) fn new(sandbox: &Rc<Sandbox>, deadline: Deadline, setting: Setting) -> Page {
+        let env = setting.env.clone();
+        let request_values = Vec::new();
+        sandbox.state.start(Start { deadline, env, host: None, request_values, log_bytes_max: None });
+        let loaded = setting.functions.iter().map(|_| None).collect();
+        Page { loaded: RefCell::new(loaded), sandbox: Rc::clone(sandbox), setting }
+    }
+
+    /// Calls a function, by its place.
+    pub(crate) fn call(&self, index: usize, arguments: &[Value]) -> Result<Value, Error> {
+        let Some(script) = self.setting.functions.get(index) else {
+            return Err(Error::Bug { name: "".into(), what: "a call of no function".to_owned() });
         };
-        let (state, script) = (&self.sandbox.state, &functions[index]);
+        let state = &self.sandbox.state;
         self.sandbox.enter(|ctx| {
             // What ended an earlier call ends this one before it begins.
             let result = if state.must_stop() { None } else { Some(self.try_call(ctx, index, arguments)) };

@@ -5,7 +5,8 @@
 //! - `source`: which function of a source is the script; `compile`: source to bytecode; `cache`: bytecode by version;
 //! - `sandbox`: one fresh, limited JavaScript world; `api`: what scripts find in it;
 //! - `execution`: one run of a procedure or trigger; `functions`: user-defined functions for one query;
-//! - `pool`: the threads, their deadlines, and those that could not be stopped; `scripts`: all of it behind one handle.
+//! - `pool`: the threads, whose turn it is, and their deadlines; `process`: scripts in processes that can be killed;
+//! - `scripts`: all of it behind one handle.
 //!
 //! Invariants
 //! - Every execution finds a world that no script has seen, byte for byte, so nothing is shared with another one, of the
@@ -27,6 +28,7 @@ mod functions;
 mod host;
 mod limits;
 mod pool;
+mod process;
 mod sandbox;
 mod script;
 mod scripts;
@@ -37,6 +39,7 @@ pub use error::{Error, Exception, Kind};
 pub use execution::{Answer, Call, Container, Failure, Work};
 pub use functions::PageFunctions;
 pub use host::{DocumentLink, Feed, Host, HostError, IndexAction, Paging, Query, Read, Spatial, Written};
-pub use limits::{Limits, Settings};
+pub use limits::{Isolation, Limits, Settings};
+pub use process::{WorkerCommand, run_worker};
 pub use script::{Operation, Script, ScriptKey};
 pub use scripts::{Scripts, Statistics};

@@ -1,5 +1,7 @@
 //! How much a script may use, and how many may run: everything a client could make large has its bound here.
 
+use crate::WorkerCommand;
+use crate::deadline::Deadline;
 use std::time::Duration;
 
 /// What one execution may use.
@@ -41,34 +43,72 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// The times of an execution that starts now; calls are accepted during the same part of a shortened time as of the
+    /// whole limit.
+    pub(crate) fn deadline(&self, time: Duration) -> Deadline {
+        let accepted_part = self.accept_time.as_secs_f64() / self.time.as_secs_f64().max(1e-9);
+        Deadline::starting_now(time, accepted_part)
+    }
+
+    /// The stack of a thread that runs scripts: twice the interpreter's, because it checks the depth of its native
+    /// recursion by estimate only, and as much as threads usually have for what calls it: a query, say.
+    pub(crate) fn thread_stack_bytes(&self) -> usize {
+        2 * self.stack_bytes_max + (2 << 20)
+    }
+}
+
+/// Where scripts run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Isolation {
+    /// On threads of this process. Needs nothing, but a native function of the engine that does not end (a search over a
+    /// long text that takes quadratic time, say) cannot be stopped: its caller is answered in time, its thread is lost
+    /// until it ends by itself.
+    Threads,
+    /// In processes of their own, which are killed when their time is over.
+    Processes(WorkerCommand),
+}
+
 /// How scripts share the machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// What one execution may use.
     pub limits: Limits,
-    /// Threads for procedures and triggers; as many run at once.
+    /// Where they run.
+    pub isolation: Isolation,
+    /// Whether a JavaScript world is put back from an image of its memory after an execution; otherwise each execution has
+    /// one that is made for it, from the program's allocator. The image saves some hundred microseconds.
+    pub memory_image: bool,
+    /// Procedures and triggers that run at once, not counting long-running ones.
     pub procedure_threads_max: usize,
-    /// Threads for user-defined functions: one for each query page that calls some.
+    /// Query pages with user-defined functions that run at once, not counting long-running ones.
     pub function_threads_max: usize,
-    /// Threads beyond those, for each of the two kinds, while as many are lost to scripts that cannot be stopped.
-    pub runaway_threads_max: usize,
-    /// Executions that may wait for a thread.
+    /// How many run at once beyond those, for each of the two kinds, while as many are past their first second or cannot be
+    /// stopped.
+    pub long_threads_max: usize,
+    /// Executions that may wait for their turn.
     pub waiting_max: usize,
     /// How long they wait.
     pub waiting_time: Duration,
-    /// Bytecode kept for the next execution.
+    /// After how long without work a thread ends, and its process.
+    pub idle_time: Duration,
+    /// Bytecode kept for the next execution: by all threads together, or by each process.
     pub cache_bytes_max: usize,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
         Settings {
             limits: Limits::default(),
-            procedure_threads_max: 16,
-            function_threads_max: 32,
-            runaway_threads_max: 8,
+            isolation: Isolation::Threads,
+            memory_image: true,
+            procedure_threads_max: (2 * cores).clamp(4, 16),
+            function_threads_max: (2 * cores).clamp(4, 16),
+            long_threads_max: 8,
             waiting_max: 1_000,
             waiting_time: Duration::from_secs(5),
+            idle_time: Duration::from_secs(30),
             cache_bytes_max: 64 << 20,
         }
     }

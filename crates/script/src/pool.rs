@@ -1,31 +1,38 @@
-//! The threads that scripts run on, their deadlines, and what happens to those that do not end.
+//! The threads that scripts run on, whose turn it is, their deadlines, and what happens to those that do not end.
 //!
-//! In: tasks, each with the time it may take and what to do if it is lost. A thread makes a fresh sandbox, waits for a
-//! task, runs it, and makes the sandbox fresh again. A watching thread ends waiting that takes too long, stops sandboxes at
-//! their deadline, and gives up threads that do not end within the grace: their callers get their answer, and the thread
-//! becomes a runaway, replaced by another one as long as there are few of them.
+//! In: tasks, each with the time it may take and what to do if it is lost. A thread makes a fresh sandbox or starts a
+//! process, waits for a task, runs it, and makes the sandbox fresh again. A watching thread ends waiting that takes too
+//! long, stops sandboxes at their deadline, and after a grace kills their processes; without processes it gives the thread
+//! up, which becomes a runaway. Either way the caller has its answer.
+//! A task past its first second is long-running: it steps back behind others, and another thread may take its place as long
+//! as there are few such, so that short scripts do not wait for long ones. Threads without work end after a while.
 //! Invariants
 //! - Every task is either run or lost, and its owner hears of it once, at the latest when its time and the grace are over.
-//! - There are never more threads than `threads_max + runaway_threads_max`.
+//! - There are never more threads than `threads_max + long_threads_max`.
 //!
 //! Why threads can be lost: the engine asks whether to stop only while it interprets. A native function on long texts (a
 //! search that takes quadratic time, say) cannot be interrupted by anything inside the process.
-//! Not here: what tasks do (`execution`, `functions`).
+//! Not here: what tasks do (`execution`, `functions`), and how processes work (`process`).
 
+mod queue;
+mod runner;
 mod ticket;
 mod watch;
 
-use crate::Limits;
-use crate::deadline::Deadline;
-use crate::sandbox::{Purpose, Sandbox};
+use crate::deadline::{Deadline, Stop};
+use crate::sandbox::Purpose;
+use crate::{Isolation, Limits};
 use parking_lot::{Condvar, Mutex};
-use std::collections::VecDeque;
+use queue::{Queue, Standing};
+pub(crate) use runner::Runner;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 pub(crate) use ticket::{Lost, Ticket};
+
+/// From when on a task is long-running.
+const LONG_TIME: Duration = Duration::from_secs(1);
 
 /// The threads for one purpose. Dropping it ends those that are idle, and the others when their tasks end.
 pub(crate) struct Pool {
@@ -37,14 +44,18 @@ pub(crate) struct Pool {
 pub(crate) struct PoolSettings {
     pub(crate) purpose: Purpose,
     pub(crate) limits: Limits,
+    pub(crate) isolation: Isolation,
+    pub(crate) memory_image: bool,
+    pub(crate) cache_bytes_max: usize,
     pub(crate) threads_max: usize,
-    pub(crate) runaway_threads_max: usize,
+    pub(crate) long_threads_max: usize,
     pub(crate) waiting_max: usize,
     pub(crate) waiting_time: Duration,
+    pub(crate) idle_time: Duration,
 }
 
-/// What is done in a sandbox. The sandbox is missing if none could be made.
-pub(crate) type Work = Box<dyn FnOnce(Result<&Rc<Sandbox>, &str>, Deadline) + Send>;
+/// What is done, with a flag that says when to stop. The runner is missing if there could be none.
+pub(crate) type Work = Box<dyn FnOnce(Result<&Runner, &str>, &Stop, Deadline) + Send>;
 
 /// What a pool is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -53,6 +64,7 @@ pub(crate) struct Usage {
     pub(crate) waiting: usize,
     pub(crate) runaways: usize,
     pub(crate) runaways_ever: u64,
+    pub(crate) threads: usize,
 }
 
 struct Shared {
@@ -66,7 +78,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    waiting: VecDeque<Task>,
+    queue: Queue,
     running: Vec<Running>,
     threads: usize,
     idle: usize,
@@ -90,6 +102,10 @@ struct Running {
     ticket: Arc<Ticket>,
     end: Instant,
     phase: Phase,
+    long_at: Instant,
+    is_long: bool,
+    /// Whether its script was one when it began.
+    is_suspect: bool,
 }
 
 /// How far the watching thread has gone with a task.
@@ -110,14 +126,14 @@ impl Pool {
     pub(crate) fn submit(&self, ticket: &Arc<Ticket>, work: Work) {
         let shared = &self.shared;
         let mut state = shared.state.lock();
-        if state.waiting.len() >= shared.settings.waiting_max {
+        if state.queue.len() >= shared.settings.waiting_max {
             drop(state);
             ticket.lose(Lost::Busy);
             return;
         }
         let lost_at = Instant::now() + shared.settings.waiting_time;
-        state.waiting.push_back(Task { ticket: Arc::clone(ticket), work, lost_at });
-        if state.waiting.len() > state.idle {
+        state.queue.push(Task { ticket: Arc::clone(ticket), work, lost_at });
+        if state.queue.len() > state.idle {
             shared.add_thread(&mut state);
             shared.watch_from(&mut state, lost_at);
         }
@@ -125,13 +141,31 @@ impl Pool {
         shared.work.notify_one();
     }
 
+    /// Ends a task whose owner has gone: at once where it waits, soon where it runs.
+    pub(crate) fn cancel(&self, ticket: &Arc<Ticket>) {
+        if !ticket.cancel() {
+            return;
+        }
+        let mut state = self.shared.state.lock();
+        let removed = state.queue.remove(ticket);
+        if let Some(running) = state.running.iter_mut().find(|running| Arc::ptr_eq(&running.ticket, ticket)) {
+            running.end = running.end.min(Instant::now());
+            let end = running.end;
+            self.shared.watch_from(&mut state, end);
+        }
+        drop(state);
+        // What it would have worked with is given back without the lock.
+        drop(removed);
+    }
+
     pub(crate) fn usage(&self) -> Usage {
         let state = self.shared.state.lock();
         Usage {
             running: state.running.len(),
-            waiting: state.waiting.len(),
+            waiting: state.queue.len(),
             runaways: state.runaways,
             runaways_ever: state.runaways_ever,
+            threads: state.threads,
         }
     }
 }
@@ -140,7 +174,7 @@ impl Drop for Pool {
     fn drop(&mut self) {
         let mut state = self.shared.state.lock();
         state.closed = true;
-        let waiting = std::mem::take(&mut state.waiting);
+        let waiting = state.queue.take_all();
         drop(state);
         self.shared.work.notify_all();
         self.shared.watch.notify_all();
@@ -154,15 +188,15 @@ impl Shared {
     /// Starts another thread, if there may be one. Where the system has none left the task waits for those there are.
     fn add_thread(self: &Arc<Shared>, state: &mut State) {
         let settings = &self.settings;
-        let usable = state.threads - state.runaways.min(settings.runaway_threads_max);
+        let is_excused = |running: &&Running| running.is_long || running.phase == Phase::Runaway;
+        let excused = state.running.iter().filter(is_excused).count();
+        let usable = state.threads.saturating_sub(excused.min(settings.long_threads_max));
         if state.closed || usable >= settings.threads_max {
             return;
         }
         let own = Arc::clone(self);
         let builder = thread::Builder::new().name("script".to_owned());
-        // Twice the interpreter's stack, because it checks the depth of its native recursion by estimate only, and as much
-        // as threads usually have for what calls it: a query, say.
-        let builder = builder.stack_size(2 * settings.limits.stack_bytes_max + (2 << 20));
+        let builder = builder.stack_size(settings.limits.thread_stack_bytes());
         if builder.spawn(move || own.run_tasks()).is_ok() {
             state.threads += 1;
         }
@@ -170,74 +204,93 @@ impl Shared {
 
     /// The life of a thread.
     fn run_tasks(self: Arc<Shared>) {
-        let limits = &self.settings.limits;
-        let accepted_part = limits.accept_time.as_secs_f64() / limits.time.as_secs_f64().max(1e-9);
         let mut renewed = None;
         loop {
-            let made = || Sandbox::new(limits, self.settings.purpose).map(Rc::new);
-            let sandbox = renewed.take().map_or_else(made, Ok).map_err(|error| error.to_string());
+            let runner = renewed.take().map_or_else(|| Runner::new(&self.settings), Ok);
             let Some(task) = self.next_task() else { return };
-            let deadline = Deadline::starting_now(task.ticket.time, accepted_part);
-            if let Ok(sandbox) = &sandbox {
-                task.ticket.attach(sandbox.state.stop.clone());
-            }
+            // What could not be made before may be possible by now.
+            let runner = runner.or_else(|_| Runner::new(&self.settings));
+            let deadline = self.settings.limits.deadline(task.ticket.time);
+            let stop = runner.as_ref().map_or_else(|_| Stop::default(), Runner::stop);
+            task.ticket.attach(stop.clone(), runner.as_ref().ok().and_then(Runner::process));
             let number = self.note_start(&task.ticket, deadline.end);
             let work = task.work;
             // A panic is a bug of ours; the task's owner hears of it because its work is dropped without an answer.
             let result = catch_unwind(AssertUnwindSafe(|| {
-                work(sandbox.as_ref().map_err(String::as_str), deadline);
+                work(runner.as_ref().map_err(String::as_str), &stop, deadline);
             }));
             task.ticket.detach();
             if self.note_end(number) {
                 return;
             }
             // What a panic left in a sandbox is not worth knowing.
-            renewed = sandbox
-                .ok()
-                .filter(|_| result.is_ok())
-                .and_then(|mut sandbox| Rc::get_mut(&mut sandbox)?.renew().then_some(sandbox));
+            renewed = runner.ok().filter(|_| result.is_ok()).and_then(Runner::renew);
         }
     }
 
     fn next_task(&self) -> Option<Task> {
         let mut state = self.state.lock();
         state.idle += 1;
-        loop {
+        let task = loop {
             if state.closed {
-                state.idle -= 1;
-                state.threads -= 1;
-                return None;
+                break None;
             }
-            if let Some(task) = state.waiting.pop_front() {
-                state.idle -= 1;
-                return Some(task);
+            let suspects = state.running.iter().filter(|running| running.is_suspect || running.is_long);
+            let takes_suspects = suspects.count() < self.settings.threads_max.div_ceil(2);
+            if let Some(task) = state.queue.pop(takes_suspects) {
+                break Some(task);
             }
-            self.work.wait(&mut state);
-        }
+            if self.work.wait_for(&mut state, self.settings.idle_time).timed_out() {
+                break None;
+            }
+        };
+        state.idle -= 1;
+        state.threads -= usize::from(task.is_none());
+        task
     }
 
     fn note_start(self: &Arc<Shared>, ticket: &Arc<Ticket>, end: Instant) -> u64 {
         let mut state = self.state.lock();
         state.number += 1;
-        let number = state.number;
-        state.running.push(Running { number, ticket: Arc::clone(ticket), end, phase: Phase::InTime });
-        self.watch_from(&mut state, end);
+        let (number, now) = (state.number, Instant::now());
+        // One that was cancelled meanwhile has no time left.
+        let end = if ticket.is_cancelled() { now } else { end };
+        let is_suspect = state.queue.standing(&ticket.script_id, now) == Standing::Suspect;
+        state.running.push(Running {
+            number,
+            ticket: Arc::clone(ticket),
+            end,
+            phase: Phase::InTime,
+            long_at: now + LONG_TIME,
+            is_long: false,
+            is_suspect,
+        });
+        self.watch_from(&mut state, end.min(now + LONG_TIME));
         number
     }
 
-    /// Returns whether the thread had been given up, so that it has to go.
-    fn note_end(&self, number: u64) -> bool {
+    /// Returns whether the thread has to go: it had been given up, or somebody else has taken its place.
+    fn note_end(self: &Arc<Shared>, number: u64) -> bool {
         let mut state = self.state.lock();
         let place = state.running.iter().position(|running| running.number == number);
-        let phase = place.map(|place| state.running.swap_remove(place).phase);
-        let was_runaway = phase == Some(Phase::Runaway);
-        if was_runaway {
-            state.runaways -= 1;
+        let Some(running) = place.map(|place| state.running.swap_remove(place)) else { return false };
+        let is_runaway = running.phase == Phase::Runaway;
+        if is_runaway || !running.ticket.is_cancelled() {
+            state.queue.note(&running.ticket.script_id, running.phase != Phase::InTime);
+        }
+        state.runaways -= usize::from(is_runaway);
+        let has_to_go = is_runaway || running.is_long;
+        if has_to_go {
             state.threads -= 1;
         }
+        // Suspects may have waited for this one to end.
+        if state.queue.len() > state.idle {
+            self.add_thread(&mut state);
+        }
+        self.work.notify_one();
         if state.closed {
             self.watch.notify_all();
         }
-        was_runaway
+        has_to_go
     }
 }

@@ -96,11 +96,11 @@ struct SavedHooks {
 
 impl Sandbox {
     /// A fresh world.
-    pub(crate) fn new(limits: &Limits, purpose: Purpose) -> rquickjs::Result<Sandbox> {
+    pub(crate) fn new(limits: &Limits, purpose: Purpose, memory_image: bool) -> rquickjs::Result<Sandbox> {
         let stop = Stop::default();
         let quota = Rc::new(Quota::unlimited());
         let state = Rc::new(State::new(stop.clone(), Rc::clone(&quota)));
-        let arena = Rc::new(Arena::new());
+        let arena = Rc::new(if memory_image { Arena::new() } else { Arena::without_stretch() });
         let allocator = LimitedAllocator::new(stop, Rc::clone(&quota), Rc::clone(&arena));
         let runtime = Runtime::new_with_alloc(allocator)?;
         runtime.set_max_stack_size(limits.stack_bytes_max);
@@ -118,7 +118,7 @@ impl Sandbox {
         let hooks = context.with(|ctx| load_api(&ctx, &state, purpose))?;
         state.collect_with(collector(&context));
         quota.limit_growth(limits.memory_bytes_max);
-        let renewals_left = Cell::new(if arena.save() { RENEWALS_MAX } else { 0 });
+        let renewals_left = Cell::new(if memory_image && arena.save() { RENEWALS_MAX } else { 0 });
         Ok(Sandbox { hooks, context, state, _runtime: runtime, arena, renewals_left })
     }
 

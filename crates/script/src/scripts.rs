@@ -1,16 +1,15 @@
 //! The one handle on everything: runs scripts, checks them, and runs pages that call user-defined functions.
 
 use crate::cache::Cache;
-use crate::compile::{NO_FUNCTION, compile};
-use crate::deadline::Deadline;
+use crate::compile;
+use crate::deadline::{Deadline, Stop};
 use crate::execution;
 use crate::functions::{self, PageFunctions, Setting};
-use crate::pool::{Lost, Pool, PoolSettings, Ticket};
-use crate::sandbox::{Purpose, Sandbox};
-use crate::{Answer, Call, Error, Failure, Host, Script, Settings};
+use crate::pool::{Lost, Pool, PoolSettings, Runner, Ticket};
+use crate::sandbox::Purpose;
+use crate::{Answer, Call, Error, Failure, Host, Isolation, Script, ScriptKey, Settings};
 use astrarium_env::Env;
 use parking_lot::Mutex;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -33,29 +32,35 @@ struct Inner {
 pub struct Statistics {
     /// Procedures, triggers and pages with functions that run.
     pub running: usize,
-    /// Those that wait for a thread.
+    /// Those that wait for their turn.
     pub waiting: usize,
-    /// Threads that did not end when they were told to, and have not ended yet.
+    /// Processes that scripts run in.
+    pub processes: usize,
+    /// Executions that did not end when they were told to, and have not ended yet. Those in processes are killed.
     pub runaways: usize,
-    /// How many threads did so since the start.
+    /// How many did so since the start.
     pub runaways_ever: u64,
-    /// Compiled scripts kept.
+    /// Compiled scripts kept in this process.
     pub cached_scripts: usize,
     /// What they take.
     pub cached_bytes: usize,
 }
 
 impl Scripts {
-    /// No threads are started before they are needed.
+    /// No threads and processes are started before they are needed.
     pub fn new(settings: Settings) -> Scripts {
         let pool = |purpose, threads_max| {
             Pool::new(PoolSettings {
                 purpose,
                 limits: settings.limits.clone(),
+                isolation: settings.isolation.clone(),
+                memory_image: settings.memory_image,
+                cache_bytes_max: settings.cache_bytes_max,
                 threads_max,
-                runaway_threads_max: settings.runaway_threads_max,
+                long_threads_max: settings.long_threads_max,
                 waiting_max: settings.waiting_max,
                 waiting_time: settings.waiting_time,
+                idle_time: settings.idle_time,
             })
         };
         // Two pools, because a procedure may wait for a query, and the query for a function.
@@ -76,12 +81,15 @@ impl Scripts {
         let limits = self.inner.settings.limits.clone();
         let cache = Arc::clone(&self.inner.cache);
         let time = call.time.map_or(limits.time, |time| time.min(limits.time));
-        let name = Arc::clone(&script.name);
+        let own = script.clone();
         let failed = move |error| Err(Box::new(Failure { error, log: String::new(), host: None }));
-        let work = move |sandbox: &Rc<Sandbox>, deadline: Deadline| {
-            execution::run(sandbox, &cache, &limits, deadline, &script, &call, host)
+        let work = move |runner: &Runner, stop: &Stop, deadline: Deadline| match runner {
+            Runner::Thread(sandbox) => {
+                execution::run(sandbox, &cache, &limits, deadline, &script, &call, host)
+            }
+            Runner::Process(child) => child.borrow_mut().run(stop, &deadline, &script, call, host),
         };
-        self.run(&self.inner.procedures, name, time, work, failed).await
+        self.run(&self.inner.procedures, &own, time, work, failed).await
     }
 
     /// Whether a source can be stored: compiles it, and keeps the result for its first execution. A source without any
@@ -89,14 +97,12 @@ impl Scripts {
     pub async fn check(&self, script: Script) -> Result<(), Error> {
         let limits = self.inner.settings.limits.clone();
         let cache = Arc::clone(&self.inner.cache);
-        let name = Arc::clone(&script.name);
-        let work = move |_: &Rc<Sandbox>, _: Deadline| match cache
-            .get_or_compile(&script.key, || compile(&limits, &script))
-        {
-            Err(Error::Compile { message, .. }) if message == NO_FUNCTION => Ok(()),
-            result => result.map(drop),
+        let (own, time) = (script.clone(), limits.time);
+        let work = move |runner: &Runner, stop: &Stop, _: Deadline| match runner {
+            Runner::Thread(_) => compile::check(&cache, &limits, &script),
+            Runner::Process(child) => child.borrow_mut().check(stop, &script),
         };
-        self.run(&self.inner.procedures, name, self.inner.settings.limits.time, work, Err).await
+        self.run(&self.inner.procedures, &own, time, work, Err).await
     }
 
     /// Runs a query page that calls user-defined functions, each by its script's name, on a thread for such pages. All of
@@ -110,19 +116,25 @@ impl Scripts {
     ) -> Result<T, Error> {
         let limits = self.inner.settings.limits.clone();
         let time = time.map_or(limits.time, |time| time.min(limits.time));
-        let name = functions.first().map_or_else(|| "".into(), |function| Arc::clone(&function.name));
-        let setting = Setting { cache: Arc::clone(&self.inner.cache), limits, functions, env: env.clone() };
-        let work = move |sandbox: &Rc<Sandbox>, deadline: Deadline| {
-            Ok(functions::run(sandbox, deadline, setting, page))
+        let nothing = || {
+            let key = ScriptKey { id: "".into(), version: "".into() };
+            Script { key, name: "".into(), source: "".into() }
         };
-        self.run(&self.inner.functions, name, time, work, Err).await
+        let first = functions.first().cloned().unwrap_or_else(nothing);
+        let setting = Setting { cache: Arc::clone(&self.inner.cache), limits, functions, env: env.clone() };
+        let work = move |runner: &Runner, stop: &Stop, deadline: Deadline| {
+            Ok(functions::run(runner, stop, deadline, setting, page))
+        };
+        self.run(&self.inner.functions, &first, time, work, Err).await
     }
 
     /// What is going on.
     pub fn statistics(&self) -> Statistics {
         let (procedures, functions) = (self.inner.procedures.usage(), self.inner.functions.usage());
         let (cached_scripts, cached_bytes) = self.inner.cache.usage();
+        let are_processes = matches!(self.inner.settings.isolation, Isolation::Processes(_));
         Statistics {
+            processes: if are_processes { procedures.threads + functions.threads } else { 0 },
             running: procedures.running + functions.running,
             waiting: procedures.waiting + functions.waiting,
             runaways: procedures.runaways + functions.runaways,
@@ -136,11 +148,12 @@ impl Scripts {
     async fn run<T: Send + 'static>(
         &self,
         pool: &Pool,
-        name: Arc<str>,
+        script: &Script,
         time: Duration,
-        work: impl FnOnce(&Rc<Sandbox>, Deadline) -> T + Send + 'static,
+        work: impl FnOnce(&Runner, &Stop, Deadline) -> T + Send + 'static,
         failed: impl Fn(Error) -> T + Clone + Send + 'static,
     ) -> T {
+        let name = Arc::clone(&script.name);
         let (sender, receiver) = oneshot::channel();
         // Whoever answers first takes the sender: the thread that works, or the one that watches it.
         let sender = Arc::new(Mutex::new(Some(sender)));
@@ -161,35 +174,41 @@ impl Scripts {
                 }));
             }
         };
-        let ticket = Arc::new(Ticket::new(time, on_loss));
+        let ticket = Arc::new(Ticket::new(Arc::clone(&script.key.id), time, on_loss));
         let bug = {
             let name = Arc::clone(&name);
             move |what: &str| Error::Bug { name: Arc::clone(&name), what: what.to_owned() }
         };
         let work = {
             let (failed, bug) = (failed.clone(), bug.clone());
-            Box::new(move |sandbox: Result<&Rc<Sandbox>, &str>, deadline: Deadline| {
-                answer(match sandbox {
-                    Ok(sandbox) => work(sandbox, deadline),
+            Box::new(move |runner: Result<&Runner, &str>, stop: &Stop, deadline: Deadline| {
+                answer(match runner {
+                    Ok(runner) => work(runner, stop, deadline),
                     Err(what) => failed(bug(what)),
                 });
             })
         };
         drop(sender);
-        let waiting = CancelOnDrop(Arc::clone(&ticket));
+        let mut waiting = CancelOnDrop { pool, ticket: Some(Arc::clone(&ticket)) };
         pool.submit(&ticket, work);
         drop(ticket);
         let result = receiver.await.unwrap_or_else(|_| failed(bug("its thread ended without an answer")));
-        drop(waiting);
+        waiting.ticket = None;
         result
     }
 }
 
 /// Ends a task whose owner has gone.
-struct CancelOnDrop(Arc<Ticket>);
+struct CancelOnDrop<'a> {
+    pool: &'a Pool,
+    /// Nothing once it has ended.
+    ticket: Option<Arc<Ticket>>,
+}
 
-impl Drop for CancelOnDrop {
+impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.cancel();
+        if let Some(ticket) = &self.ticket {
+            self.pool.cancel(ticket);
+        }
     }
 }

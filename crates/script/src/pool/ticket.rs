@@ -1,7 +1,9 @@
 //! One task's claim on a thread: how long it may take, how to stop it, and whom to tell if it is lost.
 
 use crate::deadline::Stop;
+use crate::process::Process;
 use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Why a task did not do its work.
@@ -15,6 +17,8 @@ pub(crate) enum Lost {
 
 /// The claim. Whoever submitted the task keeps it too, to cancel.
 pub(crate) struct Ticket {
+    /// The script, or the first function: tasks of one script take turns with those of others.
+    pub(crate) script_id: Arc<str>,
     /// How long the task may run.
     pub(crate) time: Duration,
     inner: Mutex<Inner>,
@@ -23,22 +27,33 @@ pub(crate) struct Ticket {
 struct Inner {
     cancelled: bool,
     stop: Option<Stop>,
+    process: Option<Arc<Process>>,
     on_loss: Option<Box<dyn FnOnce(Lost) + Send>>,
 }
 
 impl Ticket {
-    pub(crate) fn new(time: Duration, on_loss: impl FnOnce(Lost) + Send + 'static) -> Ticket {
+    pub(crate) fn new(
+        script_id: Arc<str>,
+        time: Duration,
+        on_loss: impl FnOnce(Lost) + Send + 'static,
+    ) -> Ticket {
         let on_loss: Box<dyn FnOnce(Lost) + Send> = Box::new(on_loss);
-        Ticket { time, inner: Mutex::new(Inner { cancelled: false, stop: None, on_loss: Some(on_loss) }) }
+        let inner = Inner { cancelled: false, stop: None, process: None, on_loss: Some(on_loss) };
+        Ticket { script_id, time, inner: Mutex::new(inner) }
     }
 
-    /// Ends the task as soon as it can be ended: nobody waits for it any more.
-    pub(crate) fn cancel(&self) {
+    /// Nobody waits for the task any more: it is told to stop. Returns whether it has not ended yet.
+    pub(super) fn cancel(&self) -> bool {
         let mut inner = self.inner.lock();
         inner.cancelled = true;
         if let Some(stop) = &inner.stop {
             stop.set();
         }
+        inner.on_loss.is_some()
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.inner.lock().cancelled
     }
 
     /// Tells the owner that the task is lost, unless it was told before.
@@ -49,19 +64,21 @@ impl Ticket {
         }
     }
 
-    /// Ties the ticket to the sandbox the task runs in.
-    pub(super) fn attach(&self, stop: Stop) {
+    /// Ties the ticket to where the task runs.
+    pub(super) fn attach(&self, stop: Stop, process: Option<Arc<Process>>) {
         let mut inner = self.inner.lock();
         if inner.cancelled {
             stop.set();
         }
         inner.stop = Some(stop);
+        inner.process = process;
     }
 
     /// The task has ended.
     pub(super) fn detach(&self) {
         let mut inner = self.inner.lock();
         inner.stop = None;
+        inner.process = None;
         inner.on_loss = None;
     }
 
@@ -69,6 +86,20 @@ impl Ticket {
     pub(super) fn stop(&self) {
         if let Some(stop) = &self.inner.lock().stop {
             stop.set();
+        }
+    }
+
+    /// Kills the process, where there is one: it did not stop.
+    pub(super) fn kill(&self) {
+        if let Some(process) = &self.inner.lock().process {
+            process.kill();
+        }
+    }
+
+    /// Has the process wait for others: it takes long.
+    pub(super) fn step_back(&self) {
+        if let Some(process) = &self.inner.lock().process {
+            process.step_back();
         }
     }
 }

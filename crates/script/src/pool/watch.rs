@@ -43,15 +43,13 @@ impl Shared {
         }
     }
 
-    /// Stops what is late, and takes what is lost.
+    /// Stops what is late, kills what was stopped and goes on, and takes what is lost.
     fn take_lost(self: &Arc<Shared>, state: &mut State) -> Vec<(Arc<Ticket>, Lost)> {
         let now = Instant::now();
         let grace = self.settings.limits.grace;
-        let mut lost = Vec::new();
-        while state.waiting.front().is_some_and(|task| task.lost_at <= now) {
-            lost.extend(state.waiting.pop_front().map(|task| (task.ticket, Lost::Busy)));
-        }
-        let mut runaways = 0;
+        let expired = state.queue.take_expired(now);
+        let mut lost: Vec<_> = expired.into_iter().map(|task| (task.ticket, Lost::Busy)).collect();
+        let (mut runaways, mut long) = (0, Vec::new());
         for running in &mut state.running {
             if running.phase == Phase::InTime && running.end <= now {
                 running.phase = Phase::Stopped;
@@ -59,13 +57,23 @@ impl Shared {
             }
             if running.phase == Phase::Stopped && running.end + grace <= now {
                 running.phase = Phase::Runaway;
+                running.ticket.kill();
                 runaways += 1;
                 lost.push((Arc::clone(&running.ticket), Lost::Timeout));
+            }
+            if !running.is_long && running.long_at <= now {
+                running.is_long = true;
+                running.ticket.step_back();
+                long.push(Arc::clone(&running.ticket.script_id));
             }
         }
         state.runaways += runaways;
         state.runaways_ever += runaways as u64;
-        if runaways > 0 && !state.waiting.is_empty() {
+        let freed = runaways + long.len();
+        for script_id in long {
+            state.queue.note(&script_id, true);
+        }
+        for _ in 0..freed.min(state.queue.len()) {
             self.add_thread(state);
         }
         lost
@@ -73,11 +81,14 @@ impl Shared {
 
     fn next_look(&self, state: &State) -> Option<Instant> {
         let grace = self.settings.limits.grace;
-        let running = state.running.iter().filter_map(|running| match running.phase {
-            Phase::InTime => Some(running.end),
-            Phase::Stopped => Some(running.end + grace),
-            Phase::Runaway => None,
+        let running = state.running.iter().flat_map(|running| {
+            let end = match running.phase {
+                Phase::InTime => Some(running.end),
+                Phase::Stopped => Some(running.end + grace),
+                Phase::Runaway => None,
+            };
+            [end, (!running.is_long).then_some(running.long_at)]
         });
-        running.chain(state.waiting.front().map(|task| task.lost_at)).min()
+        running.flatten().chain(state.queue.expires_at()).min()
     }
 }

@@ -79,6 +79,13 @@ fn block_bytes(size: usize) -> usize {
 }
 
 impl Arena {
+    /// An arena in which every piece comes from the program's allocator; it cannot be saved.
+    pub(super) fn without_stretch() -> Arena {
+        let arena = Arena::new();
+        arena.top.set(ARENA_BYTES);
+        arena
+    }
+
     pub(super) fn new() -> Arena {
         let layout = Arena::layout();
         // SAFETY: the layout has a size. Zeroed, so that `save` finds no byte that was never written.

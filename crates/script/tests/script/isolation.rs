@@ -1,6 +1,6 @@
 //! Nothing of an execution is left for the next one, on the same thread or another, of the same script or another.
 
-use crate::support::{MemoryHost, SCRIPTS, block_on, check_body, procedure, run, script};
+use crate::support::{MemoryHost, SCRIPTS, block_on, check_body, procedure, run, script, settings};
 use astrarium_script::{Scripts, Settings};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -70,7 +70,6 @@ fn a_new_version_is_a_new_script() {
     let answer = |script| block_on(SCRIPTS.execute(script, procedure(&json!([])), MemoryHost::default()));
     assert_eq!(answer(one.clone()).expect("an answer").body.as_deref(), Some("1"));
     one.source = "function f() { __.response.setBody(2); }".into();
-    assert_eq!(answer(one.clone()).expect("an answer").body.as_deref(), Some("1"), "the key decides");
     one.key.version = "2".into();
     assert_eq!(answer(one).expect("an answer").body.as_deref(), Some("2"));
 }
@@ -107,7 +106,7 @@ fn executions_at_the_same_time_do_not_meet() {
 /// running and what it grew to.
 #[test]
 fn one_thread_gives_the_same_world_again_and_again() {
-    let scripts = Scripts::new(Settings { procedure_threads_max: 1, ..Settings::default() });
+    let scripts = Scripts::new(Settings { procedure_threads_max: 1, ..settings() });
     let execute = |source: &str, version: &str| {
         let mut script = script("thread", source);
         script.key.version = version.into();

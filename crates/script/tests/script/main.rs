@@ -8,5 +8,11 @@ mod isolation;
 mod language;
 mod queries;
 mod support;
+mod threads;
 mod time;
 mod triggers;
+
+/// `tests/processes` runs the same tests in processes.
+fn isolation() -> astrarium_script::Isolation {
+    astrarium_script::Isolation::Threads
+}

@@ -189,7 +189,14 @@ pub(crate) static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| scripts(Limits::
 
 /// Threads of their own, for tests that wear them out.
 pub(crate) fn scripts(limits: Limits) -> Scripts {
-    Scripts::new(Settings { limits, waiting_time: Duration::from_mins(1), ..Settings::default() })
+    Scripts::new(Settings { limits, waiting_time: Duration::from_mins(1), ..settings() })
+}
+
+/// On threads or in processes, as the test program says. With `ASTRARIUM_TEST_MEMORY_IMAGE=off` every piece of the engine's
+/// memory comes from the allocator, where a sanitizer sees it.
+pub(crate) fn settings() -> Settings {
+    let memory_image = std::env::var("ASTRARIUM_TEST_MEMORY_IMAGE").as_deref() != Ok("off");
+    Settings { isolation: crate::isolation(), memory_image, ..Settings::default() }
 }
 
 /// Limits with less time.

@@ -1,0 +1,190 @@
+//! The script process's side of its questions: a host and a clock that ask the server.
+
+use super::channel::Channel;
+use super::encoding::List;
+use super::messages::{Found, Link, Page, Question, Reply, Report};
+use crate::{DocumentLink, Feed, Host, HostError, IndexAction, Paging, Query, Read, Spatial, Written};
+use astrarium_env::{Clock, Env, Random};
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// What a script may send in one call; far more than any document may have.
+const DOCUMENT_BYTES_MAX: usize = 16 << 20;
+
+/// The way to the server.
+#[derive(Clone)]
+pub(super) struct Server(Arc<Mutex<Channel>>);
+
+impl Server {
+    pub(super) fn new(channel: Channel) -> Server {
+        Server(Arc::new(Mutex::new(channel)))
+    }
+
+    /// Waits for the next message. A process without server has nothing left to do.
+    pub(super) fn receive<P: super::encoding::Part>(&self) -> P {
+        match self.0.lock().receive() {
+            Ok(Some(message)) => message,
+            Ok(None) | Err(_) => std::process::exit(0),
+        }
+    }
+
+    pub(super) fn report(&self, report: &Report) {
+        if self.0.lock().send(report).is_err() {
+            std::process::exit(0);
+        }
+    }
+
+    pub(super) fn ask(&self, question: Question) -> Reply {
+        self.report(&Report::Ask(question));
+        self.receive()
+    }
+
+    /// Clock and randomness of a run: the server's time, asked for when a script wants it, and numbers from its seed.
+    pub(super) fn env(&self, seed: u64) -> Env {
+        Env::new(Box::new(ServerClock(self.clone())), Random::from_seed(seed))
+    }
+}
+
+struct ServerClock(Server);
+
+impl Clock for ServerClock {
+    fn now_micros(&self) -> u64 {
+        match self.0.ask(Question::Time).result {
+            Ok(Found::Time(micros)) => micros,
+            _ => 0,
+        }
+    }
+}
+
+/// The transaction, which the server has.
+pub(super) struct AskingHost {
+    server: Server,
+    accepts: bool,
+}
+
+impl AskingHost {
+    pub(super) fn new(server: Server, accepts: bool) -> AskingHost {
+        AskingHost { server, accepts }
+    }
+
+    fn ask(&mut self, question: Question) -> Result<Found, HostError> {
+        let reply = self.server.ask(question);
+        self.accepts = reply.accepts;
+        reply.result
+    }
+
+    fn written(&mut self, question: Question) -> Result<Written, HostError> {
+        match self.ask(question)? {
+            Found::Written { document, created } => Ok(Written { document, created }),
+            _ => Err(mistaken()),
+        }
+    }
+
+    fn feed(&mut self, question: Question) -> Result<Feed, HostError> {
+        match self.ask(question)? {
+            Found::Feed { rows: List(rows), continuation } => Ok(Feed { rows, continuation }),
+            _ => Err(mistaken()),
+        }
+    }
+}
+
+impl Host for AskingHost {
+    fn create(&mut self, document: &str, index: IndexAction) -> Result<Written, HostError> {
+        let document = bounded(document)?;
+        self.written(Question::Create { document, index })
+    }
+
+    fn upsert(
+        &mut self,
+        document: &str,
+        etag: Option<&str>,
+        index: IndexAction,
+    ) -> Result<Written, HostError> {
+        let document = bounded(document)?;
+        self.written(Question::Upsert { document, etag: owned(etag), index })
+    }
+
+    fn replace(
+        &mut self,
+        link: DocumentLink<'_>,
+        document: &str,
+        etag: Option<&str>,
+        index: IndexAction,
+    ) -> Result<Written, HostError> {
+        let (link, document) = (self::link(link)?, bounded(document)?);
+        self.written(Question::Replace { link, document, etag: owned(etag), index })
+    }
+
+    fn delete(&mut self, link: DocumentLink<'_>, etag: Option<&str>) -> Result<(), HostError> {
+        match self.ask(Question::Delete { link: self::link(link)?, etag: owned(etag) })? {
+            Found::Deleted => Ok(()),
+            _ => Err(mistaken()),
+        }
+    }
+
+    fn read(&mut self, link: DocumentLink<'_>, if_none_match: Option<&str>) -> Result<Read, HostError> {
+        match self.ask(Question::Read { link: self::link(link)?, if_none_match: owned(if_none_match) })? {
+            Found::Document(document) => Ok(Read::Document(document)),
+            Found::NotModified => Ok(Read::NotModified),
+            _ => Err(mistaken()),
+        }
+    }
+
+    fn read_feed(&mut self, paging: Paging<'_>) -> Result<Feed, HostError> {
+        let paging = page(paging)?;
+        self.feed(Question::ReadFeed { paging })
+    }
+
+    fn query(&mut self, query: Query<'_>, paging: Paging<'_>) -> Result<Feed, HostError> {
+        let (text, paging) = (bounded(query.text)?, page(paging)?);
+        let parameters = query.parameters.map(bounded).transpose()?;
+        self.feed(Question::Query { text, parameters, enable_scan: query.enable_scan, paging })
+    }
+
+    fn spatial(&mut self, function: Spatial<'_>) -> Result<String, HostError> {
+        let (function, first, second) = match function {
+            Spatial::Distance(first, second) => (0, first, second),
+            Spatial::Intersects(first, second) => (1, first, second),
+            Spatial::Within(first, second) => (2, first, second),
+            Spatial::IsValid(shape) => (3, shape, ""),
+            Spatial::IsValidDetailed(shape) => (4, shape, ""),
+        };
+        let (first, second) = (bounded(first)?, bounded(second)?);
+        match self.ask(Question::Spatial { function, first, second })? {
+            Found::Text(text) => Ok(text),
+            _ => Err(mistaken()),
+        }
+    }
+
+    fn accepts(&mut self) -> bool {
+        self.accepts
+    }
+}
+
+fn link(link: DocumentLink<'_>) -> Result<Link, HostError> {
+    let (is_rid, id) = match link {
+        DocumentLink::Rid(id) => (true, id),
+        DocumentLink::Id(id) => (false, id),
+    };
+    Ok(Link { is_rid, id: bounded(id)? })
+}
+
+fn page(paging: Paging<'_>) -> Result<Page, HostError> {
+    let continuation = paging.continuation.map(bounded).transpose()?;
+    Ok(Page { row_count_max: paging.row_count_max, continuation })
+}
+
+fn owned(text: Option<&str>) -> Option<String> {
+    text.map(str::to_owned)
+}
+
+fn bounded(text: &str) -> Result<String, HostError> {
+    if text.len() <= DOCUMENT_BYTES_MAX {
+        return Ok(text.to_owned());
+    }
+    Err(HostError::new(413, "Request size is too large"))
+}
+
+fn mistaken() -> HostError {
+    HostError::fatal(500, "The server gave an answer to another question.")
+}

@@ -1,0 +1,196 @@
+//! What the server and a script process say to each other.
+//!
+//! The server sends an [`Order`]; the process works on it and sends [`Report`]s: questions, each of which waits for its
+//! [`Reply`], and at last the result. One order at a time.
+
+use super::encoding::{List, Part, structure, variants};
+use crate::sandbox::Purpose;
+use crate::{Container, Error, HostError, IndexAction, Limits, ScriptKey, Work};
+use astrarium_value::Value;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a process is to do.
+#[derive(Debug)]
+pub(super) enum Order {
+    /// The first one: how to work from here on.
+    Begin { server: u32, limits: Limits, purpose: Purpose, memory_image: bool, cache_bytes_max: usize },
+    /// Run a procedure or trigger.
+    Run { script: Named, setting: Setting, task: Task },
+    /// Compile a source.
+    Check { script: Named },
+    /// Make ready for calls of functions. Has no result of its own.
+    OpenPage { functions: List<Named>, setting: Setting },
+    /// Call a function of the page, by its place in the list.
+    Call { function: u32, arguments: List<Value> },
+    /// Forget the functions. Has no result.
+    ClosePage,
+}
+
+/// A script without its source, which is asked for where it is not known.
+#[derive(Debug)]
+pub(super) struct Named {
+    pub(super) key: ScriptKey,
+    pub(super) name: Arc<str>,
+}
+
+/// What every run has.
+#[derive(Debug)]
+pub(super) struct Setting {
+    pub(super) time: Duration,
+    /// For random numbers.
+    pub(super) seed: u64,
+}
+
+/// What a procedure or trigger is given.
+#[derive(Debug)]
+pub(super) struct Task {
+    pub(super) work: Work,
+    pub(super) container: Container,
+    pub(super) request_values: List<(String, String)>,
+    pub(super) log: bool,
+    /// Whether the host takes on work.
+    pub(super) accepts: bool,
+}
+
+/// What a process sends.
+#[derive(Debug)]
+pub(super) enum Report {
+    /// It has begun, and waits for orders.
+    Ready,
+    /// It needs something to go on.
+    Ask(Question),
+    /// A procedure or trigger is over: its body, and its log.
+    Ran { result: Result<Option<String>, Error>, log: String },
+    /// A source was compiled.
+    Checked { result: Result<(), Error> },
+    /// A function was called.
+    Called { result: Result<Value, Error> },
+}
+
+/// What only the server has.
+#[derive(Debug)]
+pub(super) enum Question {
+    /// The source of the script, or of a function of the page.
+    Source {
+        function: u32,
+    },
+    /// Microseconds since 1970.
+    Time,
+    Create {
+        document: String,
+        index: IndexAction,
+    },
+    Upsert {
+        document: String,
+        etag: Option<String>,
+        index: IndexAction,
+    },
+    Replace {
+        link: Link,
+        document: String,
+        etag: Option<String>,
+        index: IndexAction,
+    },
+    Delete {
+        link: Link,
+        etag: Option<String>,
+    },
+    Read {
+        link: Link,
+        if_none_match: Option<String>,
+    },
+    ReadFeed {
+        paging: Page,
+    },
+    Query {
+        text: String,
+        parameters: Option<String>,
+        enable_scan: bool,
+        paging: Page,
+    },
+    /// One of the functions of `__.spatial`, by its place in [`crate::Spatial`].
+    Spatial {
+        function: u8,
+        first: String,
+        second: String,
+    },
+}
+
+/// Which document.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) is_rid: bool,
+    pub(super) id: String,
+}
+
+/// Which part of a result.
+#[derive(Debug)]
+pub(super) struct Page {
+    pub(super) row_count_max: Option<u32>,
+    pub(super) continuation: Option<String>,
+}
+
+/// The answer to a question.
+#[derive(Debug)]
+pub(super) struct Reply {
+    /// Whether the host takes on more work.
+    pub(super) accepts: bool,
+    pub(super) result: Result<Found, HostError>,
+}
+
+/// What was found or done.
+#[derive(Debug)]
+pub(super) enum Found {
+    Written { document: Vec<u8>, created: bool },
+    Deleted,
+    Document(Vec<u8>),
+    NotModified,
+    Feed { rows: List<Vec<u8>>, continuation: Option<String> },
+    Text(String),
+    Time(u64),
+}
+
+structure!(Named { key, name });
+structure!(Setting { time, seed });
+structure!(Task { work, container, request_values, log, accepts });
+structure!(Link { is_rid, id });
+structure!(Page { row_count_max, continuation });
+structure!(Reply { accepts, result });
+variants!(Purpose { 0 = Procedure, 1 = Function });
+variants!(Order {
+    0 = Begin { server, limits, purpose, memory_image, cache_bytes_max },
+    1 = Run { script, setting, task },
+    2 = Check { script },
+    3 = OpenPage { functions, setting },
+    4 = Call { function, arguments },
+    5 = ClosePage,
+});
+variants!(Report {
+    0 = Ask(question),
+    1 = Ran { result, log },
+    2 = Checked { result },
+    3 = Called { result },
+    4 = Ready,
+});
+variants!(Question {
+    0 = Source { function },
+    1 = Time,
+    2 = Create { document, index },
+    3 = Upsert { document, etag, index },
+    4 = Replace { link, document, etag, index },
+    5 = Delete { link, etag },
+    6 = Read { link, if_none_match },
+    7 = ReadFeed { paging },
+    8 = Query { text, parameters, enable_scan, paging },
+    9 = Spatial { function, first, second },
+});
+variants!(Found {
+    0 = Written { document, created },
+    1 = Deleted,
+    2 = Document(document),
+    3 = NotModified,
+    4 = Feed { rows, continuation },
+    5 = Text(text),
+    6 = Time(micros),
+});
