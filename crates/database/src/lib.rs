@@ -38,7 +38,9 @@ pub use astrarium_keys::body::{Body, IndexDirective};
 pub use astrarium_keys::record::RecordKind;
 pub use astrarium_keys::rid::{ChildType, Rid};
 pub use astrarium_partition as partition;
-pub use astrarium_script::Error as ScriptError;
+pub use astrarium_script::{
+    Error as ScriptError, Isolation as ScriptIsolation, Settings as ScriptSettings, WorkerCommand, run_worker,
+};
 pub use astrarium_sql_exec::{IndexUse, Limits, Resume};
 pub use astrarium_sql_plan::advice::Advice;
 pub use astrarium_store::verify::Report;
@@ -67,7 +69,7 @@ pub use workers::WorkerUsage;
 
 use astrarium_index::Indexes;
 use astrarium_kv::Engine;
-use astrarium_script::{self as script, Scripts};
+use astrarium_script::Scripts;
 use container_cache::ContainerCache;
 use index_cache::IndexCache;
 use parking_lot::Mutex;
@@ -118,16 +120,19 @@ pub struct Resources {
     pub memory: Memory,
     /// Called by each thread for queries before it begins, to lower its priority, say.
     pub prepare_thread: fn(),
+    /// Where scripts run, in processes of a program that calls [`run_worker`], say, and how many.
+    pub scripts: ScriptSettings,
 }
 
 impl Default for Resources {
     fn default() -> Resources {
-        Resources { memory: Memory::unlimited(), prepare_thread: || {} }
+        Resources { memory: Memory::unlimited(), prepare_thread: || {}, scripts: ScriptSettings::default() }
     }
 }
 
 impl Account {
-    /// Opens what an engine holds; an empty engine is an empty account.
+    /// Opens what an engine holds; an empty engine is an empty account. Scripts run on threads of this process, where a
+    /// native function of the JavaScript engine that does not end cannot be stopped; [`Resources::scripts`] has another way.
     pub async fn open(engine: Arc<dyn Engine>, env: Env) -> Result<Account, Error> {
         Account::open_within(engine, env, Resources::default()).await
     }
@@ -147,7 +152,7 @@ impl Account {
             statements: StatementCache::default(),
             catalog_number: AtomicU64::new(state.high_water),
             last_built: Mutex::new(None),
-            scripts: Scripts::new(script::Settings::default()),
+            scripts: Scripts::new(resources.scripts),
             gates: Gates::default(),
             workers: Workers::new(resources.prepare_thread),
             memory: resources.memory,

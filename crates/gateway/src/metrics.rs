@@ -109,14 +109,15 @@ fn script_registry(scripts: ScriptStatistics) -> Registry {
     let gauge = |value: usize| ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
     let mut registry = Registry::with_prefix("astrarium_scripts");
     registry.register("running", "Scripts that run", gauge(scripts.running));
-    registry.register("waiting", "Scripts that wait for a thread", gauge(scripts.waiting));
-    registry.register(
-        "runaways",
-        "Threads of scripts that did not stop in time, now",
-        gauge(scripts.runaways),
-    );
+    registry.register("waiting", "Scripts that wait for their turn", gauge(scripts.waiting));
+    registry.register("processes", "Processes that scripts run in", gauge(scripts.processes));
+    registry.register("runaways", "Scripts that did not stop in time, now", gauge(scripts.runaways));
     let ever = ConstCounter::new(scripts.runaways_ever);
-    registry.register("runaways_ever", "Threads of scripts that did not stop in time", ever);
+    registry.register(
+        "runaways_ever",
+        "Scripts that did not stop in time; those in processes were killed",
+        ever,
+    );
     registry.register("cached", "Compiled scripts kept", gauge(scripts.cached_scripts));
     registry.register("cached_bytes", "Bytes of compiled scripts kept", gauge(scripts.cached_bytes));
     registry

@@ -104,8 +104,14 @@ struct Running {
     phase: Phase,
     long_at: Instant,
     is_long: bool,
-    /// Whether its script was one when it began.
-    is_suspect: bool,
+    /// What was known of its script when it began.
+    standing: Standing,
+}
+
+impl Running {
+    fn standing(&self) -> Standing {
+        if self.is_long { Standing::Suspect } else { self.standing }
+    }
 }
 
 /// How far the watching thread has gone with a task.
@@ -235,9 +241,8 @@ impl Shared {
             if state.closed {
                 break None;
             }
-            let suspects = state.running.iter().filter(|running| running.is_suspect || running.is_long);
-            let takes_suspects = suspects.count() < self.settings.threads_max.div_ceil(2);
-            if let Some(task) = state.queue.pop(takes_suspects) {
+            let worst = self.worst_allowed(&state);
+            if let Some(task) = state.queue.pop(worst) {
                 break Some(task);
             }
             if self.work.wait_for(&mut state, self.settings.idle_time).timed_out() {
@@ -249,13 +254,29 @@ impl Shared {
         task
     }
 
+    /// Which scripts may run now besides those that do: suspects in half of the places, and unknown ones not in the last
+    /// ones, so that those that are known to end soon need not wait for the end of others.
+    fn worst_allowed(&self, state: &State) -> Standing {
+        let (kept, half) = (self.settings.threads_max / 2, self.settings.threads_max.div_ceil(2));
+        let places = self.settings.threads_max + self.settings.long_threads_max;
+        let at_least =
+            |standing| state.running.iter().filter(|running| running.standing() >= standing).count();
+        if at_least(Standing::Unknown) + kept >= places {
+            Standing::Proven
+        } else if at_least(Standing::Suspect) >= half {
+            Standing::Unknown
+        } else {
+            Standing::Suspect
+        }
+    }
+
     fn note_start(self: &Arc<Shared>, ticket: &Arc<Ticket>, end: Instant) -> u64 {
         let mut state = self.state.lock();
         state.number += 1;
         let (number, now) = (state.number, Instant::now());
         // One that was cancelled meanwhile has no time left.
         let end = if ticket.is_cancelled() { now } else { end };
-        let is_suspect = state.queue.standing(&ticket.script_id, now) == Standing::Suspect;
+        let standing = state.queue.standing(&ticket.script_id, now);
         state.running.push(Running {
             number,
             ticket: Arc::clone(ticket),
@@ -263,7 +284,7 @@ impl Shared {
             phase: Phase::InTime,
             long_at: now + LONG_TIME,
             is_long: false,
-            is_suspect,
+            standing,
         });
         self.watch_from(&mut state, end.min(now + LONG_TIME));
         number

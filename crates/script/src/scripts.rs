@@ -97,7 +97,9 @@ impl Scripts {
     pub async fn check(&self, script: Script) -> Result<(), Error> {
         let limits = self.inner.settings.limits.clone();
         let cache = Arc::clone(&self.inner.cache);
-        let (own, time) = (script.clone(), limits.time);
+        let (mut own, time) = (script.clone(), limits.time);
+        // That it was compiled soon does not say that it runs soon.
+        own.key.id = format!("{} (source)", script.key.id).into();
         let work = move |runner: &Runner, stop: &Stop, _: Deadline| match runner {
             Runner::Thread(_) => compile::check(&cache, &limits, &script),
             Runner::Process(child) => child.borrow_mut().check(stop, &script),

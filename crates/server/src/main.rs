@@ -8,6 +8,7 @@ mod engines;
 mod logging;
 mod machine;
 mod offline;
+mod scripts;
 mod serve;
 mod settings;
 
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Serve(settings) => serve::run(&settings).map(|()| ExitCode::SUCCESS),
         Command::Verify { data } => offline::verify(&data),
+        Command::ScriptWorker => scripts::work().map(|()| ExitCode::SUCCESS),
         Command::Repair { data, accept_loss } => offline::repair(&data, accept_loss),
     };
     result.unwrap_or_else(|error| {

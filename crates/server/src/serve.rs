@@ -2,9 +2,9 @@
 
 use crate::background::Background;
 use crate::settings::{self, ServeSettings};
-use crate::{engines, logging, machine};
+use crate::{engines, logging, machine, scripts};
 use anyhow::Context as _;
-use astrarium_database::{Account, Env};
+use astrarium_database::{Account, Env, Resources};
 use astrarium_gateway::certificate::Certificate;
 use astrarium_gateway::listener::{self, Limits};
 use astrarium_gateway::{Gateway, Settings};
@@ -38,7 +38,8 @@ pub(crate) fn run(settings: &ServeSettings) -> anyhow::Result<()> {
 }
 
 async fn serve(settings: &ServeSettings, keys: AccountKeys, engine: Arc<dyn Engine>) -> anyhow::Result<()> {
-    let account = Account::open(engine, Env::system()).await?;
+    let resources = Resources { scripts: scripts::settings(settings)?, ..Resources::default() };
+    let account = Account::open_within(engine, Env::system(), resources).await?;
     let folder = (!settings.memory).then(|| settings.data.join("tls"));
     let certificate = Certificate::load_or_make(folder.as_deref(), &settings.certificate_name)?;
     let listener = TcpListener::bind(settings.listen)

@@ -64,6 +64,9 @@ pub(crate) enum Command {
         #[arg(long)]
         accept_loss: bool,
     },
+    /// Run scripts for a server, which starts this itself.
+    #[command(hide = true)]
+    ScriptWorker,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -133,6 +136,16 @@ pub(crate) struct ServeSettings {
     #[arg(long, env = "ASTRARIUM_RESERVE_MB", default_value_t = 256, value_name = "MB", value_parser = clap::value_parser!(u64).range(..=MEGABYTES_MAX))]
     pub(crate) reserve_mb: u64,
 
+    /// Where stored procedures, triggers and user-defined functions run: in processes, which are killed when their time is
+    /// over, or on threads of the server, where some loops cannot be stopped.
+    #[arg(long, env = "ASTRARIUM_SCRIPT_ISOLATION", default_value = "process", value_name = "WHERE")]
+    pub(crate) script_isolation: ScriptIsolation,
+
+    /// Make a new JavaScript world for every run of a script, instead of putting back the memory of one. Costs some hundred
+    /// microseconds a run.
+    #[arg(long, env = "ASTRARIUM_SCRIPT_FRESH_WORLDS")]
+    pub(crate) script_fresh_worlds: bool,
+
     /// Open connections at most.
     #[arg(long, env = "ASTRARIUM_CONNECTIONS", default_value_t = 20_000, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=CONNECTIONS_MAX))]
     pub(crate) connections: u64,
@@ -154,6 +167,12 @@ pub(crate) struct ServeSettings {
 pub(crate) enum LogFormat {
     Text,
     Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ScriptIsolation {
+    Process,
+    Thread,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

@@ -57,15 +57,15 @@ impl Queue {
         self.length += 1;
     }
 
-    /// The task whose turn it is.
-    pub(super) fn pop(&mut self, takes_suspects: bool) -> Option<Task> {
+    /// The task whose turn it is, of those whose scripts stand at least so well.
+    pub(super) fn pop(&mut self, worst: Standing) -> Option<Task> {
         if self.length == 0 {
             return None;
         }
         let now = Instant::now();
         let is_plain = self.turns % PLAIN_TURN == PLAIN_TURN - 1;
         let standings = self.order.iter().enumerate().map(|(place, id)| (place, self.standing(id, now)));
-        let mut allowed = standings.filter(|(_, standing)| takes_suspects || *standing != Standing::Suspect);
+        let mut allowed = standings.filter(|(_, standing)| *standing <= worst);
         let (place, _) =
             if is_plain { allowed.next() } else { allowed.min_by_key(|(_, standing)| *standing) }?;
         self.turns += 1;
@@ -154,8 +154,8 @@ mod tests {
         ticket
     }
 
-    fn order(queue: &mut Queue, takes_suspects: bool) -> String {
-        let ids = std::iter::from_fn(|| queue.pop(takes_suspects));
+    fn order(queue: &mut Queue, worst: Standing) -> String {
+        let ids = std::iter::from_fn(|| queue.pop(worst));
         ids.map(|task| task.ticket.script_id.to_string()).collect()
     }
 
@@ -166,7 +166,7 @@ mod tests {
             push(&mut queue, id);
         }
         assert_eq!(queue.len(), 7);
-        assert_eq!(order(&mut queue, true), "abcabaa");
+        assert_eq!(order(&mut queue, Standing::Suspect), "abcabaa");
         assert_eq!((queue.len(), queue.order.len(), queue.lines.len()), (0, 0, 0));
     }
 
@@ -179,13 +179,13 @@ mod tests {
             push(&mut queue, id);
         }
         // The fourth of each four turns goes by order alone.
-        assert_eq!(order(&mut queue, true), "goodgoodgoodbadgoodnewnewbadnew");
+        assert_eq!(order(&mut queue, Standing::Suspect), "goodgoodgoodbadgoodnewnewbadnew");
         push(&mut queue, "bad");
         push(&mut queue, "new");
-        assert_eq!(order(&mut queue, false), "new");
+        assert_eq!(order(&mut queue, Standing::Unknown), "new");
         assert_eq!(queue.len(), 1);
         queue.note(&"bad".into(), false);
-        assert_eq!(order(&mut queue, false), "bad");
+        assert_eq!(order(&mut queue, Standing::Proven), "bad");
     }
 
     #[test]
@@ -199,9 +199,9 @@ mod tests {
         assert!(queue.take_expired(Instant::now()).is_empty());
         let expired = queue.take_expired(Instant::now() + Duration::from_hours(1));
         assert!(expired.len() == 1 && Arc::ptr_eq(&expired[0].ticket, &first));
-        assert!(queue.expires_at().is_none() && queue.pop(true).is_none());
+        assert!(queue.expires_at().is_none() && queue.pop(Standing::Suspect).is_none());
         push(&mut queue, "a");
         assert_eq!(queue.take_all().len(), 1);
-        assert!(queue.len() == 0 && queue.pop(true).is_none());
+        assert!(queue.len() == 0 && queue.pop(Standing::Suspect).is_none());
     }
 }

@@ -84,6 +84,7 @@ impl Child {
     ) -> io::Result<Child> {
         let (own, other) = UnixStream::pair()?;
         let child = Command::new(&command.program)
+            .arg0("astrarium")
             .args(&command.arguments)
             // Keys may be in the environment, and a terminal's signals are for the server to judge.
             .env_clear()

@@ -56,6 +56,7 @@ fn confine() -> io::Result<()> {
     {
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
         rustix::thread::set_no_new_privs(true)?;
+        rustix::thread::set_name(c"script-worker")?;
     }
     let none = Rlimit { current: Some(0), maximum: Some(0) };
     for resource in [Resource::Core, Resource::Fsize, Resource::Nofile] {

@@ -18,7 +18,7 @@ const RUNAWAYS: &[&str] = &[
     "Array.prototype.sort.call({ length: 2 ** 53 - 1 });",
     "Array.prototype.values.call({ length: 2 ** 53 - 1 }).drop(2 ** 52).next();",
     "var text = 'a'.repeat(1e6), part = 'a'.repeat(5e5) + 'b'; text.indexOf(part); text.split(part); text.replaceAll(part, '');",
-    "var a = new Float64Array(1e6); for (let i = 0; i < 1e6; i++) a[i] = NaN; a.forEach(a.indexOf, a);",
+    "var a = new Float64Array(2e6), b = new Float64Array(2e6).fill(1); b.forEach(a.indexOf, a);",
     "JSON.stringify(new Array(2 ** 32 - 1));",
     "String(3n ** (2n ** 22n));",
 ];

@@ -8,5 +8,6 @@ mod connections;
 mod disk;
 mod folder;
 mod program;
+mod scripts;
 mod settings;
 mod shutdown;
