@@ -60,7 +60,17 @@ overBothSchemes((shared) => {
     assert.deepEqual(content(response.resource), { id: item.id, pk: item.pk, value: 2 });
     assert.equal(response.resource._rid, item._rid);
     assert.notEqual(response.resource._etag, item._etag);
-    await refused(400, () => reference(item).replace({ id: fresh("other"), pk: item.pk }));
+  });
+
+  test("replace may change the id", async () => {
+    const item = await create({ value: 1 });
+    const taken = await create({ pk: item.pk, value: 2 });
+    await refused(409, () => reference(item).replace({ id: taken.id, pk: item.pk }));
+    const id = fresh("other");
+    const response = await reference(item).replace({ id, pk: item.pk, value: 3 });
+    assert.deepEqual([response.statusCode, response.resource.id, response.resource._rid], [200, id, item._rid]);
+    assert.equal((await reference(item).read()).statusCode, 404);
+    assert.equal((await reference({ id, pk: item.pk }).read()).resource.value, 3);
   });
 
   test("upsert creates and then replaces", async () => {
