@@ -1,42 +1,74 @@
-//! The local certificate authority and the server's certificate, made once and kept in the data folder.
+//! The certificate of the server: one of the operator's own, or one that a local authority issues, made once and kept in the
+//! data folder.
 //!
 //! A client that trusts the authority (offered at `/_explorer/emulator.pem`) can verify every certificate that this
 //! data folder ever gets. Files: `tls/authority.pem`, `tls/authority.key`, `tls/server.pem`, `tls/server.key`.
+//! Invariants
+//! - A file of ours is there wholly or not at all, and after a crash too. What is damaged all the same is made anew; as long
+//!   as the authority is good, only the server's certificate is.
+//! - What cannot be read, and what the operator gave, is not replaced but refused, by its name.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use std::path::Path;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What the server needs for TLS.
 pub struct Certificate {
     /// For the listener.
     pub config: Arc<ServerConfig>,
-    /// The authority, as PEM, for clients to trust.
+    /// What clients may trust, as PEM: the authority, or the operator's own certificates.
     pub authority_pem: String,
 }
 
 /// Why there is no certificate.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// A file of the folder cannot be read or written. The operator's to mend.
-    #[error("the certificate folder cannot be used: {0}")]
-    File(#[from] std::io::Error),
+    /// A file cannot be read or written. The operator's to mend.
+    #[error("{} cannot be {verb}: {error}. Give the server access to it, or move it away to have a new one made", path.display())]
+    File {
+        /// Which one.
+        path: PathBuf,
+        /// What was tried.
+        verb: &'static str,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// A file that the operator gave cannot be read. Theirs to mend.
+    #[error("{} cannot be read: {error}. Check --tls-certificate and --tls-key", path.display())]
+    Given {
+        /// Which one.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// A file that the operator gave does not hold what it should. Theirs to mend.
+    #[error("{} {what}", path.display())]
+    Unusable {
+        /// Which one.
+        path: PathBuf,
+        /// What is wrong, and what should be there.
+        what: String,
+    },
     /// A certificate cannot be made.
     #[error("no certificate can be made: {0}")]
     Generate(#[from] rcgen::Error),
-    /// The files hold no usable certificate. Remove the folder to have a new one made.
-    #[error("the certificate files cannot be used ({0}); remove the tls folder to have new ones made")]
-    Unusable(String),
+    /// A certificate just made cannot be used.
+    #[error("the certificate that was made cannot be used: {0}")]
+    Made(#[from] rustls::Error),
 }
 
-struct Files {
-    authority_pem: String,
-    authority_key: String,
-    server_pem: String,
-    server_key: String,
+/// A certificate and its key, as PEM.
+#[derive(Debug, Clone)]
+struct Pair {
+    pem: String,
+    key: String,
 }
 
 impl Certificate {
@@ -45,102 +77,190 @@ impl Certificate {
         folder: Option<&Path>,
         host_names: &[String],
     ) -> Result<Certificate, CertificateError> {
-        let files = match folder {
-            None => make(host_names)?,
-            Some(folder) => {
-                if let Some(files) = load(folder)? {
-                    files
-                } else {
-                    let files = make(host_names)?;
-                    save(folder, &files)?;
-                    files
-                }
-            }
+        let Some(folder) = folder else {
+            let (authority, key) = make_authority()?;
+            return Certificate::of(&authority, &issue(&authority, &key, host_names)?);
         };
-        let config = config(&files.server_pem, &files.server_key)?;
-        Ok(Certificate { config: Arc::new(config), authority_pem: files.authority_pem })
+        let (stored, usable) = load(folder, "authority")?;
+        let authority = usable.and_then(|pair| Some((authority_key(&pair)?, pair)));
+        let is_kept = authority.is_some();
+        let (authority, key) = match authority {
+            Some((key, pair)) => (pair, key),
+            None => make_authority()?,
+        };
+        if !is_kept {
+            if stored {
+                tracing::warn!(
+                    folder = %folder.display(),
+                    "the certificate authority was damaged and is made anew; clients have to trust the new one"
+                );
+            }
+            save(folder, "authority", &authority)?;
+        }
+        let (stored, usable) = load(folder, "server")?;
+        if let Some(server) = usable.filter(|server| is_kept && config_of(server).is_some()) {
+            return Certificate::of(&authority, &server);
+        }
+        if stored && is_kept {
+            tracing::warn!(folder = %folder.display(), "the server's certificate was damaged and is made anew");
+        }
+        let server = issue(&authority, &key, host_names)?;
+        save(folder, "server", &server)?;
+        Certificate::of(&authority, &server)
+    }
+
+    /// The operator's own certificate, with those that it was issued by, and its key.
+    pub fn from_files(certificate: &Path, key: &Path) -> Result<Certificate, CertificateError> {
+        let read = |path: &Path| {
+            std::fs::read(path).map_err(|error| CertificateError::Given { path: path.to_owned(), error })
+        };
+        let unusable = |path: &Path, what: String| CertificateError::Unusable { path: path.to_owned(), what };
+        let pem = read(certificate)?;
+        let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&pem)
+            .collect::<Result<_, _>>()
+            .map_err(|error| unusable(certificate, format!("is no certificate in PEM form: {error}")))?;
+        if chain.is_empty() {
+            let what = "holds no certificate in PEM form (-----BEGIN CERTIFICATE-----)";
+            return Err(unusable(certificate, what.to_owned()));
+        }
+        let private = PrivateKeyDer::from_pem_slice(&read(key)?)
+            .map_err(|error| unusable(key, format!("holds no private key in PEM form: {error}")))?;
+        // Only the certificates are shown: some people keep the key in the same file.
+        let authority_pem = chain.iter().map(pem_text).collect();
+        let config = config(chain, private).map_err(|error| {
+            let what = format!("cannot be used with the key of {}: {error}", key.display());
+            unusable(certificate, what)
+        })?;
+        Ok(Certificate { config: Arc::new(config), authority_pem })
+    }
+
+    fn of(authority: &Pair, server: &Pair) -> Result<Certificate, CertificateError> {
+        let config = config_of(server).ok_or(rustls::Error::General("it does not fit its key".to_owned()))?;
+        Ok(Certificate { config: Arc::new(config), authority_pem: authority.pem.clone() })
     }
 }
 
 /// The names that the certificate is good for, whatever else is asked.
 const NAMES: [&str; 4] = ["localhost", "127.0.0.1", "::1", "host.docker.internal"];
 
-fn make(host_names: &[String]) -> Result<Files, CertificateError> {
-    let authority_key = KeyPair::generate()?;
+/// What every authority of ours is, whichever key it has.
+fn authority_params() -> CertificateParams {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     params.distinguished_name.push(DnType::CommonName, "Astrarium local authority");
-    let authority_pem = params.self_signed(&authority_key)?.pem();
-    let issuer = Issuer::new(params, &authority_key);
+    params
+}
+
+fn make_authority() -> Result<(Pair, KeyPair), CertificateError> {
+    let key = KeyPair::generate()?;
+    let pem = authority_params().self_signed(&key)?.pem();
+    Ok((Pair { pem, key: key.serialize_pem() }, key))
+}
+
+/// The key of a stored authority, if it is that of its certificate.
+fn authority_key(authority: &Pair) -> Option<KeyPair> {
+    let key = KeyPair::from_pem(&authority.key).ok()?;
+    let certificate = CertificateDer::from_pem_slice(authority.pem.as_bytes()).ok()?;
+    memchr::memmem::find(&certificate, key.public_key_raw()).map(|_| key)
+}
+
+/// Makes the server's certificate and key.
+fn issue(authority: &Pair, key: &KeyPair, host_names: &[String]) -> Result<Pair, CertificateError> {
+    let issuer = Issuer::new(authority_params(), key);
     let mut names: Vec<String> = NAMES.map(str::to_owned).to_vec();
     names.extend(host_names.iter().filter(|name| !NAMES.contains(&name.as_str())).cloned());
     let mut params = CertificateParams::new(names)?;
     params.distinguished_name.push(DnType::CommonName, "localhost");
-    let server_key = KeyPair::generate()?;
-    let server_pem = params.signed_by(&server_key, &issuer)?.pem();
-    Ok(Files {
-        // Clients that do not know the authority can still follow the chain to it.
-        server_pem: format!("{server_pem}{authority_pem}"),
-        authority_pem,
-        authority_key: authority_key.serialize_pem(),
-        server_key: server_key.serialize_pem(),
-    })
+    let own = KeyPair::generate()?;
+    let pem = params.signed_by(&own, &issuer)?.pem();
+    // Clients that do not know the authority can still follow the chain to it.
+    Ok(Pair { pem: pem + &authority.pem, key: own.serialize_pem() })
 }
 
-fn load(folder: &Path) -> Result<Option<Files>, CertificateError> {
-    let read = |name: &str| match std::fs::read_to_string(folder.join(name)) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    };
-    let files = (read("authority.pem")?, read("authority.key")?, read("server.pem")?, read("server.key")?);
-    Ok(match files {
-        (Some(authority_pem), Some(authority_key), Some(server_pem), Some(server_key)) => {
-            Some(Files { authority_pem, authority_key, server_pem, server_key })
+/// Reads `name.pem` and `name.key`: whether there is anything, and the pair if both are texts.
+fn load(folder: &Path, name: &str) -> Result<(bool, Option<Pair>), CertificateError> {
+    let read = |ending: &str| {
+        let path = folder.join(format!("{name}.{ending}"));
+        match std::fs::read(&path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(CertificateError::File { path, verb: "read", error }),
         }
-        _ => None,
-    })
+    };
+    let (pem, key) = (read("pem")?, read("key")?);
+    let is_stored = pem.is_some() || key.is_some();
+    let text = |bytes: Option<Vec<u8>>| String::from_utf8(bytes?).ok();
+    Ok((is_stored, text(pem).and_then(|pem| Some(Pair { pem, key: text(key)? }))))
 }
 
-fn save(folder: &Path, files: &Files) -> Result<(), CertificateError> {
-    std::fs::create_dir_all(folder)?;
-    let public = [("authority.pem", &files.authority_pem), ("server.pem", &files.server_pem)];
-    for (name, text) in public {
-        std::fs::write(folder.join(name), text)?;
+fn save(folder: &Path, name: &str, pair: &Pair) -> Result<(), CertificateError> {
+    let failed =
+        |path: &Path, error| CertificateError::File { path: path.to_owned(), verb: "written", error };
+    std::fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+    // The key first: a certificate without its key is made anew, a key without a certificate too.
+    for (ending, text) in [("key", &pair.key), ("pem", &pair.pem)] {
+        let path = folder.join(format!("{name}.{ending}"));
+        write_whole(&path, text).map_err(|error| failed(&path, error))?;
     }
-    for (name, text) in [("authority.key", &files.authority_key), ("server.key", &files.server_key)] {
-        write_secret(&folder.join(name), text)?;
+    // Entries of a folder are stable once the folder is, and the folder's own once its parent is.
+    for folder in [Some(folder), folder.parent().filter(|parent| !parent.as_os_str().is_empty())] {
+        let Some(folder) = folder else { continue };
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| failed(folder, error))?;
     }
     Ok(())
 }
 
-/// Writes a file that only its owner may read, from the first byte on.
-fn write_secret(path: &Path, text: &str) -> std::io::Result<()> {
-    use std::io::Write as _;
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
+/// Puts a file in its place when all of it is on the disk. Only its owner may read it, from the first byte on.
+fn write_whole(path: &Path, text: &str) -> io::Result<()> {
+    let new = path.with_extension("new");
+    // What a crash left behind may have other rights.
+    match std::fs::remove_file(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt as _;
         options.mode(0o600);
     }
-    options.open(path)?.write_all(text.as_bytes())
+    let mut file = options.open(&new)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(&new, path)
 }
 
-fn config(pem: &str, key: &str) -> Result<ServerConfig, CertificateError> {
-    let unusable = |error: &dyn std::fmt::Display| CertificateError::Unusable(error.to_string());
-    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(pem.as_bytes())
-        .collect::<Result<_, _>>()
-        .map_err(|error| unusable(&error))?;
-    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|error| unusable(&error))?;
+/// A certificate in PEM form.
+fn pem_text(certificate: &CertificateDer<'_>) -> String {
+    let text = STANDARD.encode(certificate);
+    let mut pem = String::from("-----BEGIN CERTIFICATE-----\n");
+    for line in text.as_bytes().chunks(64) {
+        pem.extend(line.iter().map(|byte| char::from(*byte)));
+        pem.push('\n');
+    }
+    pem + "-----END CERTIFICATE-----\n"
+}
+
+/// What the listener needs of a stored pair; nothing if it is damaged.
+fn config_of(pair: &Pair) -> Option<ServerConfig> {
+    let chain = CertificateDer::pem_slice_iter(pair.pem.as_bytes()).collect::<Result<_, _>>().ok()?;
+    config(chain, PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).ok()?).ok()
+}
+
+fn config(
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+) -> Result<ServerConfig, rustls::Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| unusable(&error))?
+        .with_safe_default_protocol_versions()?
         .with_no_client_auth()
-        .with_single_cert(chain, key)
-        .map_err(|error| unusable(&error))?;
+        .with_single_cert(chain, key)?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(config)
 }
+
+#[cfg(test)]
+mod tests;

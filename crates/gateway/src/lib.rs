@@ -19,6 +19,8 @@ mod authorize;
 pub mod certificate;
 mod cross_origin;
 mod error;
+mod framing;
+mod host;
 pub mod listener;
 mod metrics;
 mod operation;

@@ -5,6 +5,7 @@
 //! - A connection that is slow in its first byte, its handshake or its headers is closed, and costs nobody else.
 //! - On shutdown nothing new is accepted, what runs is finished, and idle connections are closed.
 
+use crate::framing::Framed;
 use crate::rewake::rewaking;
 use crate::service::{Gateway, Scheme};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -143,7 +144,7 @@ impl Connection {
             .keep_alive_timeout(self.limits.handshake_timeout)
             .max_header_list_size(HEADER_BYTES_MAX as u32)
             .max_concurrent_streams(1_000);
-        let connection = builder.serve_connection(TokioIo::new(stream), service);
+        let connection = builder.serve_connection(TokioIo::new(Framed::new(stream)), service);
         tokio::pin!(connection);
         let mut stopped = self.stopped.clone();
         // Errors here are the client's (reset, garbage instead of HTTP): nothing to tell anybody.

@@ -5,6 +5,7 @@ use crate::answer::{Answer, digit, fixed_header, fixed_name, text_value};
 use crate::authenticate::{self, Access};
 use crate::database::{Account, Error};
 use crate::error::Failure;
+use crate::host::Hosts;
 use crate::metrics::Metrics;
 use crate::operation::Operation;
 use crate::request::{Headers, Request, header};
@@ -38,6 +39,8 @@ pub struct Settings {
     pub date_window: DateWindow,
     /// The endpoint to tell clients, instead of the one they used.
     pub public_endpoint: Option<String>,
+    /// Names to answer to while the well-known key is in use, besides private ones and the public endpoint's.
+    pub allowed_hosts: Vec<String>,
     /// Host and port to tell clients that name none.
     pub fallback_authority: String,
     /// Whether `X-Forwarded-*` headers come from a proxy of ours.
@@ -88,6 +91,7 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) continuation_key: SigningKey,
     pub(crate) metrics: Metrics,
+    hosts: Hosts,
     started: HeaderValue,
 }
 
@@ -99,7 +103,9 @@ impl Gateway {
         let started = crate::wire::date::format_rfc1123(now);
         let started = HeaderValue::from_str(&started).unwrap_or(HeaderValue::from_static(""));
         let metrics = Metrics::new();
-        Gateway { shared: Arc::new(Shared { account, settings, continuation_key, metrics, started }) }
+        let is_well_known = settings.keys.has_well_known();
+        let hosts = Hosts::new(is_well_known, settings.public_endpoint.as_deref(), &settings.allowed_hosts);
+        Gateway { shared: Arc::new(Shared { account, settings, continuation_key, metrics, hosts, started }) }
     }
 
     /// The account behind it.
@@ -131,18 +137,18 @@ impl Gateway {
         let activity_id = self.activity_id(&parts);
         let mut kind = ResourceKind::Account;
         let mut body = std::pin::pin!(body);
-        let mut answer = match self.operator_page(&parts) {
-            Some(answer) => answer,
-            None => match self.serve(&parts, body.as_mut(), scheme, &mut kind).await {
-                Ok(answer) => answer,
-                Err(failure) => {
-                    if failure.is_ours() {
-                        tracing::error!(status = failure.status, activity_id, "{}", failure.message);
-                    }
-                    failure.answer(&activity_id)
-                }
-            },
+        let named = self.shared.hosts.check(&parts).map(|()| self.operator_page(&parts));
+        let answered = match named {
+            Ok(Some(answer)) => Ok(answer),
+            Ok(None) => self.serve(&parts, body.as_mut(), scheme, &mut kind).await,
+            Err(failure) => Err(failure),
         };
+        let mut answer = answered.unwrap_or_else(|failure| {
+            if failure.is_ours() {
+                tracing::error!(status = failure.status, activity_id, "{}", failure.message);
+            }
+            failure.answer(&activity_id)
+        });
         let late = answer.status == StatusCode::REQUEST_TIMEOUT;
         if !body.is_end_stream() && (late || !drained(&parts, body).await) {
             answer.headers.insert(http::header::CONNECTION, HeaderValue::from_static("close"));

@@ -8,6 +8,7 @@ mod engines;
 mod logging;
 mod machine;
 mod offline;
+mod private_files;
 mod scripts;
 mod serve;
 mod settings;
@@ -20,6 +21,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     machine::use_small_pages();
+    private_files::by_default();
     let arguments = settings::read();
     let result = match arguments.command {
         Command::Serve(settings) => serve::run(&settings).map(|()| ExitCode::SUCCESS),

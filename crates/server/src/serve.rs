@@ -2,7 +2,7 @@
 
 use crate::background::Background;
 use crate::settings::{self, ServeSettings};
-use crate::{engines, logging, machine, scripts};
+use crate::{engines, logging, machine, private_files, scripts};
 use anyhow::Context as _;
 use astrarium_database::{Account, Env, Resources};
 use astrarium_gateway::certificate::Certificate;
@@ -24,13 +24,16 @@ pub(crate) fn run(settings: &ServeSettings) -> anyhow::Result<()> {
     for variable in settings::unknown_variables() {
         tracing::warn!(variable, "no setting has this name; the variable is ignored");
     }
-    check_exposure(settings)?;
-    machine::raise_file_limit();
     let keys = account_keys(settings)?;
+    check_exposure(settings, &keys)?;
+    machine::raise_file_limit();
     let engine: Arc<dyn Engine> = if settings.memory {
         engines::memory()
     } else {
-        Arc::new(engines::embedded(&settings.data, settings.cache_mb, settings.reserve_mb)?)
+        let engine = engines::embedded(&settings.data, settings.cache_mb, settings.reserve_mb)?;
+        // Only now, when it is known to be a data folder.
+        private_files::withdraw(&settings.data);
+        Arc::new(engine)
     };
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("start runtime")?;
@@ -40,8 +43,7 @@ pub(crate) fn run(settings: &ServeSettings) -> anyhow::Result<()> {
 async fn serve(settings: &ServeSettings, keys: AccountKeys, engine: Arc<dyn Engine>) -> anyhow::Result<()> {
     let resources = Resources { scripts: scripts::settings(settings)?, ..Resources::default() };
     let account = Account::open_within(engine, Env::system(), resources).await?;
-    let folder = (!settings.memory).then(|| settings.data.join("tls"));
-    let certificate = Certificate::load_or_make(folder.as_deref(), &settings.certificate_name)?;
+    let certificate = certificate(settings)?;
     let listener = TcpListener::bind(settings.listen)
         .await
         .with_context(|| format!("listen on {} (is another server running there?)", settings.listen))?;
@@ -52,6 +54,7 @@ async fn serve(settings: &ServeSettings, keys: AccountKeys, engine: Arc<dyn Engi
             keys,
             date_window: DateWindow::default(),
             public_endpoint: settings.public_endpoint.clone(),
+            allowed_hosts: allowed_hosts(settings),
             fallback_authority: address.to_string(),
             trust_forwarded: settings.trust_forwarded,
             cors_origins: settings.cors_origin.clone(),
@@ -88,16 +91,41 @@ async fn serve(settings: &ServeSettings, keys: AccountKeys, engine: Arc<dyn Engi
     Ok(())
 }
 
+/// The operator's own certificate, or one that is made once for the data folder.
+fn certificate(settings: &ServeSettings) -> anyhow::Result<Certificate> {
+    let made = if let (Some(certificate), Some(key)) = (&settings.tls_certificate, &settings.tls_key) {
+        Certificate::from_files(certificate, key)
+    } else {
+        let folder = (!settings.memory).then(|| settings.data.join("tls"));
+        Certificate::load_or_make(folder.as_deref(), &settings.certificate_name)
+    };
+    made.context("prepare the TLS certificate")
+}
+
+/// Names that the operator calls the server by.
+fn allowed_hosts(settings: &ServeSettings) -> Vec<String> {
+    settings.allowed_host.iter().chain(&settings.certificate_name).cloned().collect()
+}
+
 /// The well-known key is no secret, so it is not offered to a network without being asked for.
-fn check_exposure(settings: &ServeSettings) -> anyhow::Result<()> {
+fn check_exposure(settings: &ServeSettings, keys: &AccountKeys) -> anyhow::Result<()> {
     let local = settings.listen.ip().is_loopback();
-    anyhow::ensure!(
-        local || settings.key != EMULATOR_KEY || settings.allow_well_known_key,
+    if local || settings.allow_well_known_key || !keys.has_well_known() {
+        return Ok(());
+    }
+    let named = [
+        ("--key", Some(&keys.primary)),
+        ("--secondary-key", keys.secondary.as_ref()),
+        ("--read-only-key", keys.primary_readonly.as_ref()),
+        ("--secondary-read-only-key", keys.secondary_readonly.as_ref()),
+    ];
+    let known = named.iter().find(|(_, key)| key.is_some_and(MasterKey::is_well_known));
+    let name = known.map_or("--key", |(name, _)| name);
+    anyhow::bail!(
         "listening on {} would offer the data to the network under the emulator's well-known key. Set a key of your \
-         own with --key (for example from `openssl rand -base64 64`), or add --allow-well-known-key if that is wanted",
+         own with {name} (for example from `openssl rand -base64 64`), or add --allow-well-known-key if that is wanted",
         settings.listen
-    );
-    Ok(())
+    )
 }
 
 fn account_keys(settings: &ServeSettings) -> anyhow::Result<AccountKeys> {
@@ -138,7 +166,8 @@ fn check_read_only(settings: &ServeSettings) -> anyhow::Result<()> {
 /// One line that can be pasted into an SDK; a key that is a secret is not printed.
 fn ready_line(settings: &ServeSettings, address: &str) -> String {
     let endpoint = settings.public_endpoint.clone().unwrap_or_else(|| format!("http://{address}/"));
-    let key = if settings.key == EMULATOR_KEY { EMULATOR_KEY } else { "<the key given with --key>" };
+    let is_known = MasterKey::from_base64(&settings.key).is_ok_and(|key| key.is_well_known());
+    let key = if is_known { EMULATOR_KEY } else { "<the key given with --key>" };
     let place = place(settings);
     format!(
         "Astrarium is ready, data in {place}. Connection string: AccountEndpoint={endpoint};AccountKey={key};"

@@ -108,9 +108,22 @@ pub(crate) struct ServeSettings {
     #[arg(long, env = "ASTRARIUM_PUBLIC_ENDPOINT", value_name = "URL", value_parser = value::endpoint)]
     pub(crate) public_endpoint: Option<String>,
 
+    /// Names to answer to while the well-known key is in use, besides addresses, localhost, names without a dot, *.local,
+    /// *.internal and the public endpoint's; *.example.org is every name below, * is every name.
+    #[arg(long, env = "ASTRARIUM_ALLOWED_HOSTS", value_name = "NAME", value_delimiter = ',', value_parser = value::host)]
+    pub(crate) allowed_host: Vec<String>,
+
     /// Believe X-Forwarded-Proto and X-Forwarded-Host; only behind a proxy that sets them.
     #[arg(long, env = "ASTRARIUM_TRUST_FORWARDED", value_parser = value::boolean)]
     pub(crate) trust_forwarded: bool,
+
+    /// File with a TLS certificate of your own and those it was issued by, as PEM; without it one is made.
+    #[arg(long, env = "ASTRARIUM_TLS_CERTIFICATE", value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_certificate: Option<PathBuf>,
+
+    /// File with the key of that certificate, as PEM.
+    #[arg(long, env = "ASTRARIUM_TLS_KEY", value_name = "FILE", requires = "tls_certificate")]
+    pub(crate) tls_key: Option<PathBuf>,
 
     /// Further names or addresses for the TLS certificate, when it is made.
     #[arg(long, env = "ASTRARIUM_CERTIFICATE_NAMES", value_name = "NAME", value_delimiter = ',')]

@@ -4,7 +4,7 @@
 //! request is never sent twice, so that a test sees exactly what one sending does.
 
 use crate::http::{Connection, Response};
-use crate::request::Request;
+use crate::request::{HOST, Request};
 use astrarium_env::{Clock, SystemClock};
 use std::io;
 use std::net::SocketAddr;
@@ -14,17 +14,20 @@ pub struct Client {
     address: SocketAddr,
     clock: Box<dyn Clock>,
     connection: Option<Connection>,
+    /// The name that the server is called by.
+    host: &'static str,
 }
 
 impl Client {
     /// A client of a server that has this clock.
     pub fn new(address: SocketAddr, clock: Box<dyn Clock>) -> Client {
-        Client { address, clock, connection: None }
+        Client { address, clock, connection: None, host: HOST }
     }
 
     /// A client of a server with the machine's clock.
     pub fn of_process(address: SocketAddr) -> Client {
-        Client::new(address, Box::new(SystemClock))
+        // A server with the settings of the program does not answer to the name of the tests' own.
+        Client { host: "localhost:8081", ..Client::new(address, Box::new(SystemClock)) }
     }
 
     /// Where it connects to.
@@ -34,7 +37,7 @@ impl Client {
 
     /// The bytes of a request, signed now.
     pub fn bytes(&self, request: &Request) -> Vec<u8> {
-        request.to_bytes(self.clock.now_micros() / 1_000_000)
+        request.to_bytes(self.host, self.clock.now_micros() / 1_000_000)
     }
 
     /// Sends a request and reads the response.

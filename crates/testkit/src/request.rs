@@ -12,6 +12,9 @@ use astrarium_wire::date::format_rfc1123;
 use astrarium_wire::key_text::EMULATOR_KEY;
 use std::fmt::Write as _;
 
+/// The name and port that clients of a test server call it by.
+pub const HOST: &str = "astrarium.test:8081";
+
 /// The keys that a test server has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
@@ -133,10 +136,10 @@ impl Request {
         self
     }
 
-    /// The head and the body as they go over the wire, at a time in seconds since 1970.
-    pub fn to_bytes(&self, now_seconds: u64) -> Vec<u8> {
+    /// The head and the body as they go over the wire to a host, at a time in seconds since 1970.
+    pub fn to_bytes(&self, host: &str, now_seconds: u64) -> Vec<u8> {
         let mut head = format!("{} {} HTTP/1.1\r\n", self.verb, encode_target(&self.target));
-        for (name, value) in self.added_headers(now_seconds).iter().chain(&self.headers) {
+        for (name, value) in self.added_headers(host, now_seconds).iter().chain(&self.headers) {
             let _ = write!(head, "{name}: {value}\r\n");
         }
         head.push_str("\r\n");
@@ -146,14 +149,14 @@ impl Request {
     }
 
     /// What signing and sending need and the test did not give.
-    fn added_headers(&self, now_seconds: u64) -> Vec<(String, String)> {
+    fn added_headers(&self, host: &str, now_seconds: u64) -> Vec<(String, String)> {
         let mut added: Vec<(String, String)> = Vec::new();
         let mut add = |name: &str, value: String| {
             if self.given(name).is_none() {
                 added.push((name.to_owned(), value));
             }
         };
-        add("host", "astrarium.test:8081".to_owned());
+        add("host", host.to_owned());
         add("x-ms-version", "2020-07-15".to_owned());
         if let Date::Offset(seconds) = self.date {
             let sent_at = i64::try_from(now_seconds).unwrap_or(i64::MAX).saturating_add(seconds);

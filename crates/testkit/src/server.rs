@@ -64,6 +64,8 @@ pub struct Options {
     pub body_timeout: Duration,
     /// Endpoint to tell clients.
     pub public_endpoint: Option<String>,
+    /// Names that it answers to, besides private ones.
+    pub allowed_hosts: Vec<String>,
     /// Whether forwarded headers are believed.
     pub trust_forwarded: bool,
     /// Origins that browsers may come from.
@@ -85,6 +87,8 @@ impl Options {
             },
             body_timeout: Duration::from_mins(1),
             public_endpoint: None,
+            // The name that the requests of tests have.
+            allowed_hosts: vec!["astrarium.test".to_owned()],
             trust_forwarded: false,
             cors_origins: Vec::new(),
             tls: false,
@@ -210,6 +214,7 @@ fn settings(options: Options, address: SocketAddr, authority_pem: Option<String>
         },
         date_window: DateWindow::default(),
         public_endpoint: options.public_endpoint,
+        allowed_hosts: options.allowed_hosts,
         fallback_authority: address.to_string(),
         trust_forwarded: options.trust_forwarded,
         cors_origins: options.cors_origins,

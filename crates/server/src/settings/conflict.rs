@@ -4,10 +4,11 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 
 /// Pairs of settings by name; the second does nothing when the first is on.
-const PAIRS: [(&str, &str, &str); 4] = [
+const PAIRS: [(&str, &str, &str); 5] = [
     ("memory", "data", "nothing would be stored in the folder"),
     ("memory", "cache_mb", "there are no stored blocks to keep"),
     ("memory", "reserve_mb", "nothing is written to a disk"),
+    ("tls_certificate", "certificate_name", "your own certificate has the names that it has"),
     ("public_endpoint", "trust_forwarded", "clients are told the public endpoint whatever a proxy says"),
 ];
 

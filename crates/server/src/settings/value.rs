@@ -70,6 +70,17 @@ pub(super) fn origin(text: &str) -> Result<String, String> {
         .to_owned())
 }
 
+/// A name to answer to: of a host, or of everything below one.
+pub(super) fn host(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    let name = text.strip_prefix("*.").unwrap_or(text);
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    if text == "*" || (!name.is_empty() && name.bytes().all(is_name)) {
+        return Ok(text.to_owned());
+    }
+    Err("write a host name without scheme and port, such as db.example.org or *.example.org".to_owned())
+}
+
 /// A host with an optional port, as it stands in a URL.
 fn is_authority(text: &str) -> bool {
     let (host, port) = match text.rsplit_once(':') {

@@ -6,6 +6,7 @@
 
 mod connections;
 mod disk;
+mod doors;
 mod folder;
 mod program;
 mod scripts;

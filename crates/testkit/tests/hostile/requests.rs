@@ -230,3 +230,63 @@ fn odd_header_values() {
     }
     world.assert_unchanged();
 }
+
+/// Heads that two readers could read differently: refused, closed, and what follows on the connection is not read.
+#[test]
+fn ambiguous_heads() {
+    let mut world = World::new();
+    let smuggled = String::from_utf8(world.client.bytes(&Request::new("DELETE", "/dbs/d"))).unwrap();
+    let good =
+        String::from_utf8(world.client.bytes(&Request::new("POST", "/dbs").body("{\"id\":\"x\"}"))).unwrap();
+    let (head, body) = good.split_once("\r\n\r\n").unwrap();
+    let length = format!("content-length: {}\r\n", body.len());
+    let plain = head.replace(&length, "");
+    let chunked = format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+    let requests = [
+        good.replace("\r\n", "\n"),
+        format!("{head}\n\n{body}"),
+        format!("{head}\r\n\n{body}"),
+        format!("{}\r\n\r\n{body}", head.replacen("\r\n", "\n", 1)),
+        format!("{head}\r\nHost: astrarium.test:8081\r\n\r\n{body}"),
+        format!("{head}\r\nHOST: localhost\r\n\r\n{body}"),
+        format!("{head}\r\nTransfer-Encoding: chunked\r\n\r\n{chunked}"),
+        format!("{plain}\r\nTransfer-Encoding: chunked\r\n{length}\r\n{chunked}"),
+        format!("{head}\r\nTransfer-Encoding : chunked\r\n\r\n{chunked}"),
+        format!("{head}\r\nTransfer-Encoding: xchunked\r\n\r\n{body}"),
+        format!("{plain}\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n{chunked}"),
+        format!("{head}\r\n{length}\r\n{body}"),
+        format!("{head}\r\nContent-Length: 0\r\n\r\n{body}"),
+        format!("{plain}\r\nContent-Length: +{}\r\n\r\n{body}", body.len()),
+    ];
+    for request in requests {
+        // At once, and byte by byte, where every read ends within a line.
+        for piece in [usize::MAX, 1] {
+            let mut connection = Connection::open(world.server.address()).unwrap();
+            let bytes = format!("{request}{smuggled}").into_bytes();
+            for piece in bytes.chunks(piece.min(bytes.len())) {
+                // The server may have closed already.
+                if connection.send(piece).is_err() {
+                    break;
+                }
+            }
+            let answer = String::from_utf8_lossy(&connection.read_to_close().unwrap()).into_owned();
+            // Closed with bytes of ours unread, an answer may be lost; there is no other one than the refusal.
+            assert!(
+                answer.starts_with("HTTP/1.1 400") || (piece == 1 && answer.is_empty()),
+                "{request}: {answer}"
+            );
+            assert_eq!(
+                answer.matches("HTTP/1.1").count(),
+                usize::from(!answer.is_empty()),
+                "{request}: {answer}"
+            );
+        }
+        world.assert_unchanged();
+    }
+    // The same request in its plain forms.
+    let mut connection = Connection::open(world.server.address()).unwrap();
+    let response = connection
+        .exchange("POST", format!("{plain}\r\nTransfer-Encoding: chunked\r\n\r\n{chunked}").as_bytes());
+    assert_eq!(response.unwrap().status, 201);
+    assert_eq!(connection.exchange("POST", good.as_bytes()).unwrap().status, 409);
+}

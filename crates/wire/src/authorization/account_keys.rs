@@ -53,6 +53,12 @@ impl AccountKeys {
         AccountKeys { primary, secondary: None, primary_readonly: None, secondary_readonly: None }
     }
 
+    /// Whether one of the keys is the emulator's, which everybody knows, however it is written.
+    pub fn has_well_known(&self) -> bool {
+        let others = [&self.secondary, &self.primary_readonly, &self.secondary_readonly];
+        self.primary.is_well_known() || others.into_iter().flatten().any(MasterKey::is_well_known)
+    }
+
     /// Checks the `sig` of a master token. The date's own validity is [`DateWindow::check`]'s.
     pub fn verify(
         &self,

@@ -1,0 +1,214 @@
+//! Which names a server with the well-known key answers to.
+//!
+//! A web page can have its own name point to this machine (DNS rebinding), and a browser then lets it talk to the server. With a
+//! secret key nothing comes of that; with the key that everybody knows, the page has the data. It cannot choose the name that
+//! the browser sends, though. So while such a key is in use, names that somebody could own on the public network are refused.
+//! In: the authority of a request's target and its `Host`. Out: nothing, or the refusal.
+//! Invariants
+//! - Every name that a request gives must pass. Forwarded headers are not asked: who talks to us directly can write them.
+//! - A request without any name passes: browsers always send one.
+//!
+//! Not here: which endpoint clients are told (`account_document`).
+
+use crate::error::Failure;
+use http::header::HOST;
+use http::request::Parts;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// Endings of names that nobody can own on the public network.
+const PRIVATE_ENDINGS: [&str; 3] = [".local", ".internal", ".localhost"];
+
+/// The names to answer to.
+#[derive(Debug, Clone)]
+pub(crate) struct Hosts {
+    /// Whether names are checked at all.
+    is_checked: bool,
+    /// Names that pass besides private ones, in lower case; `*.` before one is every name below it.
+    allowed: Vec<String>,
+}
+
+impl Hosts {
+    /// What passes while the well-known key is in use, if it is.
+    pub(crate) fn new(is_checked: bool, public_endpoint: Option<&str>, allowed: &[String]) -> Hosts {
+        let authority = public_endpoint.and_then(|endpoint| endpoint.split('/').nth(2));
+        let public = authority.and_then(name_of).map(str::to_owned);
+        let allowed = allowed.iter().map(|name| name.trim().to_owned()).chain(public);
+        let allowed = allowed.map(|name| name.trim_end_matches('.').to_ascii_lowercase()).collect();
+        Hosts { is_checked, allowed }
+    }
+
+    /// Refuses a request to a name that is not ours.
+    pub(crate) fn check(&self, parts: &Parts) -> Result<(), Failure> {
+        let mut sent = parts.headers.get_all(HOST).iter();
+        let host = sent.next();
+        if sent.next().is_some() {
+            return Err(Failure::bad_request("The header host was sent more than once."));
+        }
+        if !self.is_checked {
+            return Ok(());
+        }
+        let host = host.map(|host| host.to_str().unwrap_or("\u{FFFD}"));
+        let target = parts.uri.authority().map(http::uri::Authority::as_str);
+        match target.into_iter().chain(host).find(|authority| !self.passes(authority)) {
+            None => Ok(()),
+            Some(authority) => Err(refusal(authority)),
+        }
+    }
+
+    fn passes(&self, authority: &str) -> bool {
+        let Some(name) = name_of(authority) else { return false };
+        is_private(name) || self.allowed.iter().any(|allowed| is_allowed(allowed, name))
+    }
+}
+
+/// The name in an authority, without port and final dot; nothing if it is no authority.
+fn name_of(authority: &str) -> Option<&str> {
+    let (name, port) = match authority.rsplit_once(':') {
+        Some((name, port)) if !port.ends_with(']') => (name, port),
+        _ => (authority, ""),
+    };
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]%".contains(&byte);
+    let is_good = port.bytes().all(|byte| byte.is_ascii_digit()) && name.bytes().all(is_name);
+    is_good.then(|| name.strip_suffix('.').unwrap_or(name))
+}
+
+/// Whether a name is an address, or one that only this machine or network knows.
+fn is_private(name: &str) -> bool {
+    let inner = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    match inner {
+        Some(inner) => inner.split('%').next().is_some_and(|inner| inner.parse::<Ipv6Addr>().is_ok()),
+        None => {
+            !name.contains(['.', ':', '[', ']', '%'])
+                || name.parse::<Ipv4Addr>().is_ok()
+                || PRIVATE_ENDINGS.iter().any(|ending| ends_with(name, ending))
+        }
+    }
+}
+
+fn is_allowed(allowed: &str, name: &str) -> bool {
+    match allowed.strip_prefix('*') {
+        Some(ending) => ends_with(name, ending),
+        None => name.eq_ignore_ascii_case(allowed),
+    }
+}
+
+/// Without case; the ending is ASCII.
+fn ends_with(name: &str, ending: &str) -> bool {
+    let start = name.len().checked_sub(ending.len());
+    start.and_then(|start| name.get(start..)).is_some_and(|end| end.eq_ignore_ascii_case(ending))
+}
+
+fn refusal(authority: &str) -> Failure {
+    let name = crate::request::excerpt(name_of(authority).unwrap_or("of the request"));
+    Failure::forbidden(format!(
+        "The host name {name} is not one of this server's. While it has the emulator's well-known key, it answers only to \
+         addresses, localhost, names without a dot, and names that end in .local or .internal, so that no web page can reach \
+         it under a name of its own. If the name is yours, start the server with --allowed-host {name} \
+         (ASTRARIUM_ALLOWED_HOSTS), or with a key of your own (--key)."
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(authority: &str, passes: bool) {
+        let allowed = ["db.example.org".to_owned(), "*.lan".to_owned(), "Tail.Example.NET.".to_owned()];
+        let hosts = Hosts::new(true, Some("https://cosmos.example.com:8443/"), &allowed);
+        assert_eq!(hosts.passes(authority), passes, "{authority}");
+    }
+
+    #[test]
+    fn names() {
+        for ours in [
+            "localhost",
+            "LOCALHOST:8081",
+            "localhost.",
+            "localhost.:8081",
+            "127.0.0.1",
+            "192.168.0.7:80",
+            "8.8.8.8",
+            "[::1]",
+            "[::1]:8081",
+            "[fe80::1%25eth0]:8081",
+            "astrarium",
+            "Astrarium:8081",
+            "cosmos_db",
+            "my-mac.local",
+            "My-Mac.Local.:8081",
+            "host.docker.internal:8081",
+            "db.svc.cluster.local",
+            "db.localhost",
+            "",
+            "db.example.org",
+            "DB.example.ORG.:443",
+            "cosmos.example.com",
+            "cosmos.example.com:1",
+            "nas.lan",
+            "a.b.lan:80",
+            "tail.example.net",
+        ] {
+            check(ours, true);
+        }
+        for foreign in [
+            "evil.example",
+            "evil.example:8081",
+            "EVIL.example.",
+            "localhost.evil.example",
+            "127.0.0.1.nip.io",
+            "evil.example:80:80",
+            "user@localhost",
+            "localhost@evil.example",
+            "evil.local.example",
+            "notlocal.example",
+            "example.org",
+            "x.db.example.org",
+            "lan.example",
+            "[::1].evil.example",
+            "[evil.example]",
+            "127.0.0.1:x",
+            "evil.example/localhost",
+            "localhost,evil.example",
+            "evil.example localhost",
+            "\u{FFFD}",
+            "x.notlan",
+            "1.2.3",
+            "::1.evil.example",
+        ] {
+            check(foreign, false);
+        }
+    }
+
+    /// The target's own authority, as in HTTP/2 and in requests to a proxy, counts as much as the header; forwarded names do
+    /// not.
+    #[test]
+    fn every_name_of_a_request() {
+        let hosts = Hosts::new(true, None, &[]);
+        let check = |uri: &str, host: &[&str], status: Option<u16>| {
+            let mut request = http::Request::builder().uri(uri).header("x-forwarded-host", "localhost");
+            for host in host {
+                request = request.header(HOST, *host);
+            }
+            let parts = request.body(()).unwrap().into_parts().0;
+            assert_eq!(hosts.check(&parts).err().map(|failure| failure.status), status, "{uri} {host:?}");
+        };
+        check("http://localhost:8081/dbs", &[], None);
+        check("http://localhost:8081/dbs", &["127.0.0.1"], None);
+        check("/dbs", &[], None);
+        check("/dbs", &["evil.example"], Some(403));
+        check("http://evil.example:8081/dbs", &[], Some(403));
+        check("http://evil.example:8081/dbs", &["localhost"], Some(403));
+        check("http://localhost/dbs", &["evil.example"], Some(403));
+        check("/dbs", &["localhost", "localhost"], Some(400));
+    }
+
+    #[test]
+    fn a_star_allows_everything_and_a_secret_key_too() {
+        let parts = |host: &str| http::Request::builder().header(HOST, host).body(()).unwrap().into_parts().0;
+        assert!(Hosts::new(true, None, &["*".to_owned()]).check(&parts("evil.example")).is_ok());
+        assert!(Hosts::new(false, None, &[]).check(&parts("evil.example")).is_ok());
+        let refused = Hosts::new(true, None, &[]).check(&parts("evil.example")).unwrap_err();
+        assert!(refused.status == 403 && refused.message.contains("--allowed-host evil.example"));
+    }
+}
