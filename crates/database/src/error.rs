@@ -149,6 +149,7 @@ impl Error {
             Error::Script(fault) => match fault.error.kind() {
                 script::Kind::Request | script::Kind::Host => Kind::Request,
                 script::Kind::Throttled => Kind::Throttled,
+                script::Kind::Unavailable => Kind::Unavailable,
                 script::Kind::Bug => Kind::Bug,
             },
             Error::Busy | Error::Overloaded(_) => Kind::Throttled,

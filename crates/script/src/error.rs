@@ -41,6 +41,14 @@ pub enum Error {
     /// All threads for scripts are taken. The client may repeat the request later.
     #[error("Too many scripts are running or waiting; retry after a moment.")]
     Busy,
+    /// There is nothing to run the script with. The operator's to look after; the client may repeat the request later.
+    #[error("The script '{name}' cannot run: {what}. Nothing of it has happened; retry after a moment.")]
+    Unavailable {
+        /// The script.
+        name: Arc<str>,
+        /// What is missing.
+        what: String,
+    },
     /// A broken invariant of ours.
     #[error("Internal error while running the script '{name}': {what}")]
     Bug {
@@ -73,6 +81,8 @@ pub enum Kind {
     Throttled,
     /// Whoever the number says.
     Host,
+    /// The operator.
+    Unavailable,
     /// Us.
     Bug,
 }
@@ -86,6 +96,7 @@ impl Error {
             }
             Error::Host(_) => Kind::Host,
             Error::Busy => Kind::Throttled,
+            Error::Unavailable { .. } => Kind::Unavailable,
             Error::Bug { .. } => Kind::Bug,
         }
     }

@@ -20,6 +20,8 @@
 mod api;
 mod cache;
 mod compile;
+#[cfg(test)]
+mod counting;
 mod deadline;
 mod error;
 mod exception;

@@ -57,6 +57,8 @@ pub(crate) struct Sandbox {
     pub(crate) state: Rc<State>,
     _runtime: Runtime,
     arena: Rc<Arena>,
+    /// How many hold on to the state, which is outside the engine's memory: we, and the native functions.
+    state_holders: usize,
     /// How often it may still be put back. If anything outside the engine's memory grows with use, this bounds it.
     renewals_left: Cell<u32>,
 }
@@ -119,7 +121,8 @@ impl Sandbox {
         state.collect_with(collector(&context));
         quota.limit_growth(limits.memory_bytes_max);
         let renewals_left = Cell::new(if memory_image && arena.save() { RENEWALS_MAX } else { 0 });
-        Ok(Sandbox { hooks, context, state, _runtime: runtime, arena, renewals_left })
+        let state_holders = Rc::strong_count(&state);
+        Ok(Sandbox { hooks, context, state, _runtime: runtime, arena, state_holders, renewals_left })
     }
 
     /// Makes it a world again that no script has seen. Returns whether that was possible. The execution is over: nobody
@@ -131,6 +134,13 @@ impl Sandbox {
         }
         self.renewals_left.set(left - 1);
         self.state.renew();
+        // A native function that was freed, or copied, would not be what it was when the memory is. Nothing is known to do
+        // that; a world in which it happened is not used again.
+        let is_whole = Rc::strong_count(&self.state) == self.state_holders;
+        debug_assert!(is_whole, "something outside the engine's memory has outlived an execution");
+        if !is_whole {
+            return false;
+        }
         #[expect(unsafe_code, reason = "replaces the memory under the engine")]
         // SAFETY: the engine is at rest, since nobody can be inside it while we have the sandbox for us alone. Values that
         // were made since the memory was saved are gone: those of an execution end with it, and the state has let go of
@@ -200,4 +210,110 @@ fn load_api(ctx: &Ctx<'_>, state: &Rc<State>, purpose: Purpose) -> rquickjs::Res
         }
     };
     Ok(SavedHooks { base: Persistent::save(ctx, base), collection, _natives: natives })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::Cache;
+    use crate::compile::compile;
+    use crate::counting::held_bytes;
+    use crate::{Call, Container, Feed, Host, HostError, IndexAction, Paging, Query, Read, Work, Written};
+    use crate::{DocumentLink, Script, ScriptKey, execution};
+    use astrarium_env::Env;
+    use std::sync::Arc;
+
+    /// A host that agrees to everything.
+    struct AnyHost;
+
+    impl Host for AnyHost {
+        fn create(&mut self, document: &str, _: IndexAction) -> Result<Written, HostError> {
+            Ok(Written { document: document.as_bytes().to_vec(), created: true })
+        }
+
+        fn upsert(&mut self, document: &str, _: Option<&str>, _: IndexAction) -> Result<Written, HostError> {
+            self.create(document, IndexAction::Default)
+        }
+
+        fn replace(
+            &mut self,
+            _: DocumentLink<'_>,
+            document: &str,
+            _: Option<&str>,
+            _: IndexAction,
+        ) -> Result<Written, HostError> {
+            self.create(document, IndexAction::Default)
+        }
+
+        fn delete(&mut self, _: DocumentLink<'_>, _: Option<&str>) -> Result<(), HostError> {
+            Err(HostError::new(404, "not there"))
+        }
+
+        fn read(&mut self, _: DocumentLink<'_>, _: Option<&str>) -> Result<Read, HostError> {
+            Ok(Read::Document(br#"{"id":"1"}"#.to_vec()))
+        }
+
+        fn read_feed(&mut self, _: Paging<'_>) -> Result<Feed, HostError> {
+            Ok(Feed { rows: vec![b"{}".to_vec(); 50], continuation: None })
+        }
+
+        fn query(&mut self, _: Query<'_>, paging: Paging<'_>) -> Result<Feed, HostError> {
+            self.read_feed(paging)
+        }
+    }
+
+    const HARMLESS_AND_HARMFUL: &[&str] = &[
+        "",
+        "__.createDocument(__.getSelfLink(), { id: '1' }, (error, made) => __.response.setBody(made));",
+        "__.filter(() => true); __.chain().map(x => x).value(); __.queryDocuments(__.getSelfLink(), 'SELECT 1', () => {});",
+        "__.deleteDocument(__.getAltLink() + '/docs/1', error => { throw error; });",
+        "console.log('x'.repeat(1e5)); new Date(); Math.random(); getContext().abort(new Error('left'));",
+        "for (let i = 0; i < 200; i++) Promise.reject(new Error(i)); new Promise(() => {});",
+        "globalThis.kept = Array.from({ length: 1e5 }, (_, i) => ({ i })); globalThis.text = 'x'.repeat(1e7);",
+        "for (const name of Reflect.ownKeys(globalThis)) { try { delete globalThis[name]; } catch {} }",
+        "const f = () => f(); f();",
+        "const all = []; for (;;) all.push(new Array(1e5).fill(7));",
+        "class A { #x = new Map([[1, new Set([2])]]); } globalThis.a = new A(); /x(y)/.exec('xy'); JSON.parse('[1]');",
+        "throw { toString() { throw 1; }, get stack() { return 5; } };",
+    ];
+
+    /// The image holds all that the engine has; what is outside must be as large after an execution as before.
+    #[test]
+    fn nothing_outside_the_image_survives_an_execution() {
+        let limits = Limits { memory_bytes_max: 16 << 20, ..Limits::default() };
+        let cache = Cache::new(usize::MAX);
+        let mut sandbox = Sandbox::new(&limits, Purpose::Procedure, true).expect("a sandbox");
+        let (env, container) = (Env::system(), Arc::new(Container::default()));
+        let mut run = |number: usize| {
+            let key = ScriptKey { id: number.to_string().into(), version: "1".into() };
+            let source = format!("function f() {{ {} }}", HARMLESS_AND_HARMFUL[number]);
+            let script = Script { key, name: "test".into(), source: source.into() };
+            let compiled = cache.get_or_compile(&script.key, || compile(&limits, &script));
+            assert!(compiled.is_ok(), "{}", script.source);
+            drop(compiled);
+            let call = Call {
+                work: Work::Procedure { parameters: b"[1]".to_vec() },
+                container: Arc::clone(&container),
+                request_values: vec![("name".to_owned(), "value".to_owned())],
+                env: env.clone(),
+                time: None,
+                log: true,
+            };
+            let deadline = limits.deadline(limits.time);
+            drop(execution::run(&sandbox, &cache, &limits, deadline, &script, &call, AnyHost));
+            assert!(sandbox.renew(), "{}", script.source);
+        };
+        // What is made once in the life of a thread or of a script is made first.
+        for number in (0..HARMLESS_AND_HARMFUL.len()).chain(0..1) {
+            run(number);
+        }
+        let before = held_bytes();
+        for round in 0..3 {
+            for number in 0..HARMLESS_AND_HARMFUL.len() {
+                run(number);
+                let source = HARMLESS_AND_HARMFUL[number];
+                assert_eq!(held_bytes() - before, 0, "in round {round} something was left by {source}");
+            }
+        }
+    }
 }

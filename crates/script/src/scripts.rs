@@ -177,16 +177,12 @@ impl Scripts {
             }
         };
         let ticket = Arc::new(Ticket::new(Arc::clone(&script.key.id), time, on_loss));
-        let bug = {
-            let name = Arc::clone(&name);
-            move |what: &str| Error::Bug { name: Arc::clone(&name), what: what.to_owned() }
-        };
         let work = {
-            let (failed, bug) = (failed.clone(), bug.clone());
+            let (failed, name) = (failed.clone(), Arc::clone(&name));
             Box::new(move |runner: Result<&Runner, &str>, stop: &Stop, deadline: Deadline| {
                 answer(match runner {
                     Ok(runner) => work(runner, stop, deadline),
-                    Err(what) => failed(bug(what)),
+                    Err(what) => failed(Error::Unavailable { name, what: what.to_owned() }),
                 });
             })
         };
@@ -194,7 +190,9 @@ impl Scripts {
         let mut waiting = CancelOnDrop { pool, ticket: Some(Arc::clone(&ticket)) };
         pool.submit(&ticket, work);
         drop(ticket);
-        let result = receiver.await.unwrap_or_else(|_| failed(bug("its thread ended without an answer")));
+        let result = receiver.await.unwrap_or_else(|_| {
+            failed(Error::Bug { name, what: "its thread ended without an answer".to_owned() })
+        });
         waiting.ticket = None;
         result
     }

@@ -2,7 +2,7 @@
 //!
 //! In: the names that a query calls, a container, and a page to run. Out: what the page gives. The functions are loaded
 //! once for a page and called for its rows; one that throws, loops or takes too much memory fails its query and nothing
-//! else. The page runs on a thread for such pages, where a call that cannot be stopped holds up nobody.
+//! else. The page runs on a thread for such pages, its functions there or in a process of that thread.
 
 use crate::databases::find;
 use crate::scripts::{fault, script_of};
@@ -62,12 +62,12 @@ impl Account {
         functions: Vec<Script>,
         page: impl FnOnce(Functions) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let late = Arc::new(OnceLock::new());
-        let own = Arc::clone(&late);
-        let run = move |functions| page(Functions { functions, late: own });
+        let ended = Arc::new(OnceLock::new());
+        let own = Arc::clone(&ended);
+        let run = move |functions| page(Functions { functions, ended: own });
         let result = self.shared.scripts.run_page(functions, self.env(), None, run).await;
-        // A page that was late is that, whatever the query has made of the call that failed.
-        match (late.get(), result) {
+        // A page that was ended is that, whatever the query has made of the call that failed.
+        match (ended.get(), result) {
             (Some(error), _) => Err(fault(error.clone(), String::new())),
             (None, Ok(page)) => page,
             (None, Err(error)) => Err(fault(error, String::new())),
@@ -82,16 +82,16 @@ fn missing(name: &str) -> String {
 /// Functions of one page.
 pub(crate) struct Functions {
     functions: PageFunctions,
-    /// The call that was ended because the time of the page was over.
-    late: Arc<OnceLock<script::Error>>,
+    /// The call that ended the page: its time was over, or what it ran in has failed.
+    ended: Arc<OnceLock<script::Error>>,
 }
 
 impl UserFunctions for Functions {
     fn call(&self, name: &str, arguments: &[Value]) -> Result<Value, String> {
         self.functions.call(name, arguments).map_err(|error| {
             let text = error.to_string();
-            if matches!(error, script::Error::Timeout { .. }) {
-                self.late.get_or_init(|| error);
+            if matches!(error, script::Error::Timeout { .. } | script::Error::Bug { .. }) {
+                self.ended.get_or_init(|| error);
             }
             text
         })

@@ -21,11 +21,11 @@ impl Runner {
         match &settings.isolation {
             Isolation::Threads => Sandbox::new(limits, *purpose, *memory_image)
                 .map(|sandbox| Runner::Thread(Rc::new(sandbox)))
-                .map_err(|error| error.to_string()),
+                .map_err(|error| format!("no JavaScript world could be made for it ({error})")),
             Isolation::Processes(command) => {
                 Child::start(command, limits, *purpose, *memory_image, *cache_bytes_max)
                     .map(|child| Runner::Process(Rc::new(RefCell::new(child))))
-                    .map_err(|error| format!("no process could be started for it: {error}"))
+                    .map_err(|error| format!("no process could be started for it ({error})"))
             }
         }
     }

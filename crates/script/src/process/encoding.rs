@@ -332,6 +332,7 @@ variants!(Error {
     4 = Host(error),
     5 = Busy,
     6 = Bug { name, what },
+    7 = Unavailable { name, what },
 });
 
 impl Part for Container {

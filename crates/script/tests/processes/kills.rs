@@ -2,7 +2,7 @@
 
 use crate::support::{MemoryHost, block_on, env, procedure, script, settings, short, with_prologue};
 use crate::time::eventually;
-use astrarium_script::{Error, Isolation, PageFunctions, Scripts, Settings};
+use astrarium_script::{Error, Isolation, PageFunctions, Scripts, Settings, WorkerCommand};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -162,5 +162,19 @@ fn idle_processes_end() {
             block_on(scripts.execute(fine.clone(), procedure(&json!([])), MemoryHost::default())).is_ok()
         );
         eventually(|| scripts.statistics().processes == 0);
+    }
+}
+
+#[test]
+fn a_program_that_is_no_worker_is_told() {
+    for program in ["/nowhere", "/bin/true"] {
+        let command = WorkerCommand { program: program.into(), arguments: Vec::new() };
+        let isolation = Isolation::Processes(command);
+        let scripts = Scripts::new(Settings { isolation, ..settings() });
+        let fine = script("fine", "function f() {}");
+        let run = scripts.execute(fine, procedure(&json!([])), MemoryHost::default());
+        let error = block_on(run).expect_err("no answer").error;
+        assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+        assert!(error.to_string().contains("no process could be started for it"), "{error}");
     }
 }
