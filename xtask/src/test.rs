@@ -27,6 +27,11 @@ const STEPS: &[Step] = &[
         run: || script("tests/sdk/rust/run"),
     },
     Step { name: "fuzz", summary: "a few seconds of every fuzz target", run: fuzz },
+    Step {
+        name: "sanitizer",
+        summary: "the tests of scripts under AddressSanitizer, with and without the memory image",
+        run: sanitizer,
+    },
     Step { name: "licences", summary: "licences and advisories of the dependencies", run: licences },
 ];
 
@@ -86,6 +91,40 @@ fn build() -> Outcome {
 
 fn fuzz() -> Outcome {
     script("fuzz/smoke")
+}
+
+/// The JavaScript engine is C, and we put its memory back under it. Without the image every piece of that memory comes from
+/// the allocator, where the sanitizer sees it used too late or beyond its end.
+fn sanitizer() -> Outcome {
+    if !has("cargo", "+nightly") {
+        return Outcome::Skipped("no nightly toolchain (rustup toolchain install nightly)".to_owned());
+    }
+    if !cfg!(all(target_os = "linux", target_env = "gnu")) {
+        return Outcome::Skipped("the sanitizer is set up for Linux with glibc only".to_owned());
+    }
+    let target = format!("--target={}-unknown-linux-gnu", std::env::consts::ARCH);
+    for image in ["on", "off"] {
+        let outcome = command(
+            "env",
+            &[
+                "RUSTFLAGS=-Zsanitizer=address",
+                "CFLAGS=-fsanitize=address -fno-omit-frame-pointer -g",
+                &format!("ASTRARIUM_TEST_MEMORY_IMAGE={image}"),
+                "cargo",
+                "+nightly",
+                "test",
+                "--package=astrarium-script",
+                "--lib",
+                "--test=script",
+                &target,
+                "--target-dir=target/sanitizer",
+            ],
+        );
+        if !matches!(outcome, Outcome::Passed) {
+            return outcome;
+        }
+    }
+    Outcome::Passed
 }
 
 fn licences() -> Outcome {
