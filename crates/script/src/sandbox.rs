@@ -309,9 +309,8 @@ mod tests {
         }
         let before = held_bytes();
         for round in 0..3 {
-            for number in 0..HARMLESS_AND_HARMFUL.len() {
+            for (number, source) in HARMLESS_AND_HARMFUL.iter().enumerate() {
                 run(number);
-                let source = HARMLESS_AND_HARMFUL[number];
                 assert_eq!(held_bytes() - before, 0, "in round {round} something was left by {source}");
             }
         }
