@@ -5,9 +5,11 @@
 //! - A connection that is slow in its first byte, its handshake or its headers is closed, and costs nobody else.
 //! - On shutdown nothing new is accepted, what runs is finished, and idle connections are closed.
 
+use crate::counted::ConnectionMemory;
 use crate::framing::Framed;
+use crate::patience::Patient;
 use crate::rewake::rewaking;
-use crate::service::{Gateway, Scheme};
+use crate::service::{Gateway, Peer, Scheme};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use rustls::ServerConfig;
@@ -23,8 +25,14 @@ use tokio_rustls::TlsAcceptor;
 
 /// The first byte of a TLS handshake record.
 const TLS_HANDSHAKE: u8 = 0x16;
-/// Most bytes of a request's headers: session tokens grow with the number of ranges.
-const HEADER_BYTES_MAX: usize = 256 << 10;
+/// Most bytes of a request's headers: session tokens grow with the number of ranges. Anybody can make a connection hold them.
+const HEADER_BYTES_MAX: usize = 64 << 10;
+/// Requests of one HTTP/2 connection at once.
+const STREAMS_MAX: u32 = 128;
+/// What one HTTP/2 connection may send ahead of what was read of its bodies.
+const WINDOW_BYTES: u32 = 1 << 20;
+/// What is buffered of an answer beside the answer itself.
+const SEND_BUFFER_BYTES: usize = 64 << 10;
 
 /// Bounds of connections.
 #[derive(Debug, Clone, Copy)]
@@ -51,6 +59,7 @@ pub async fn serve(
     let places = Arc::new(Semaphore::new(limits.connections_max));
     let (stop, stopped) = watch::channel(false);
     tokio::pin!(shutdown);
+    let mut number = 0;
     loop {
         let accepted = tokio::select! {
             () = &mut shutdown => break,
@@ -69,7 +78,9 @@ pub async fn serve(
             gateway.metrics().connections_refused.inc();
             continue;
         };
+        number += 1;
         let connection = Connection {
+            number,
             gateway: gateway.clone(),
             acceptor: acceptor.clone(),
             limits,
@@ -93,6 +104,8 @@ pub async fn serve(
 }
 
 struct Connection {
+    /// Counted from 1, and never used again.
+    number: u64,
     gateway: Gateway,
     acceptor: Option<TlsAcceptor>,
     limits: Limits,
@@ -109,6 +122,7 @@ impl Connection {
             peeked = tokio::time::timeout(self.limits.idle_timeout, stream.peek(&mut first)) => peeked,
             _ = stopped.wait_for(|stopped| *stopped) => return,
         };
+        let stream = Patient::new(stream, self.gateway.account().memory().clone());
         match (peeked, &self.acceptor) {
             (Ok(Ok(1)), Some(acceptor)) if first[0] == TLS_HANDSHAKE => {
                 let handshake =
@@ -124,12 +138,14 @@ impl Connection {
 
     async fn serve(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, scheme: Scheme) {
         let gateway = self.gateway.clone();
+        let memory = ConnectionMemory::new(gateway.account().memory());
+        let peer = Peer { scheme, client: self.number, memory };
         let arrived = Arc::new(AtomicBool::new(false));
         let silence = silence(arrived.clone(), self.limits.idle_timeout);
         let service = hyper::service::service_fn(move |request| {
             arrived.store(true, Ordering::Relaxed);
-            let gateway = gateway.clone();
-            async move { Ok::<_, Infallible>(gateway.handle(request, scheme).await) }
+            let (gateway, peer) = (gateway.clone(), peer.clone());
+            async move { Ok::<_, Infallible>(gateway.handle(request, &peer).await) }
         });
         let mut builder = auto::Builder::new(TokioExecutor::new());
         builder
@@ -143,7 +159,10 @@ impl Connection {
             .keep_alive_interval(self.limits.idle_timeout)
             .keep_alive_timeout(self.limits.handshake_timeout)
             .max_header_list_size(HEADER_BYTES_MAX as u32)
-            .max_concurrent_streams(1_000);
+            .initial_stream_window_size(WINDOW_BYTES)
+            .initial_connection_window_size(WINDOW_BYTES)
+            .max_send_buf_size(SEND_BUFFER_BYTES)
+            .max_concurrent_streams(STREAMS_MAX);
         let connection = builder.serve_connection(TokioIo::new(Framed::new(stream)), service);
         tokio::pin!(connection);
         let mut stopped = self.stopped.clone();

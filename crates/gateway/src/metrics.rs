@@ -2,7 +2,7 @@
 //!
 //! All series exist from the start and are plain atomics, so counting costs a request a few nanoseconds.
 
-use crate::database::{Health, ScriptStatistics};
+use crate::database::{Health, Memory, ScriptStatistics, WorkerUsage};
 use crate::wire::address::ResourceKind;
 use http::StatusCode;
 use prometheus_client::encoding::text::encode;
@@ -76,7 +76,13 @@ impl Metrics {
         self.sent_bytes.inc_by(bytes as u64);
     }
 
-    pub(crate) fn render(&self, health: &Health, scripts: ScriptStatistics) -> String {
+    pub(crate) fn render(
+        &self,
+        health: &Health,
+        scripts: ScriptStatistics,
+        workers: WorkerUsage,
+        memory: &Memory,
+    ) -> String {
         let mut storage = Registry::with_prefix("astrarium_storage");
         let stats = &health.stats;
         storage.register("commits", "Transactions committed", ConstCounter::new(stats.commits));
@@ -101,8 +107,31 @@ impl Metrics {
             text.truncate(end);
         }
         let _ = encode(&mut text, &script_registry(scripts));
+        if let Some(end) = text.rfind("# EOF") {
+            text.truncate(end);
+        }
+        let _ = encode(&mut text, &work_registry(workers, memory));
         text
     }
+}
+
+fn work_registry(workers: WorkerUsage, memory: &Memory) -> Registry {
+    let gauge = |value: usize| ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
+    let mut registry = Registry::with_prefix("astrarium");
+    registry.register("queries_running", "Pages of long queries that run", gauge(workers.pages));
+    registry.register(
+        "queries_waiting",
+        "Pages of long queries that wait to be admitted",
+        gauge(workers.waiting),
+    );
+    let refused = ConstCounter::new(workers.refused);
+    registry.register("queries_refused", "Pages of long queries refused because too many waited", refused);
+    let budget = gauge(memory.bytes_max());
+    registry.register("memory_budget_bytes", "Memory for queries, scripts, bodies and answers", budget);
+    registry.register("memory_taken_bytes", "How much of it is taken", gauge(memory.taken()));
+    let refused = ConstCounter::new(memory.refused() as u64);
+    registry.register("memory_refused", "Requests refused because memory was short", refused);
+    registry
 }
 
 fn script_registry(scripts: ScriptStatistics) -> Registry {

@@ -125,6 +125,26 @@ impl Operation {
         Ok(Operation { with_triggers: operation.may_run_triggers() && names_triggers(headers), ..operation })
     }
 
+    /// Whether it is mostly about its body: to check and index documents, to read and plan a query. How long queries and
+    /// scripts run is another matter, and they have threads of their own for that.
+    pub(crate) fn takes_as_long_as_its_body(self) -> bool {
+        match self.action {
+            Action::Create
+            | Action::Upsert
+            | Action::Replace
+            | Action::Patch
+            | Action::Transaction
+            | Action::Bulk
+            | Action::PlanQuery => true,
+            Action::Read
+            | Action::ReadFeed
+            | Action::Query
+            | Action::Delete
+            | Action::Execute
+            | Action::DeletePartition => false,
+        }
+    }
+
     /// The table of what every operation needs.
     pub(crate) fn needs(self) -> Needs {
         let effect = match self.action {

@@ -30,6 +30,8 @@ pub(crate) struct Request<'a> {
     pub(crate) by_rid: bool,
     pub(crate) headers: Headers<'a>,
     pub(crate) body: Bytes,
+    /// The connection it came on.
+    pub(crate) client: u64,
     /// Whether the sender may have the tokens of permissions.
     pub(crate) sees_tokens: bool,
 }

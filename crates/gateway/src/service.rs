@@ -3,8 +3,10 @@
 
 use crate::answer::{Answer, digit, fixed_header, fixed_name, text_value};
 use crate::authenticate::{self, Access};
+use crate::counted::ConnectionMemory;
 use crate::database::{Account, Error};
 use crate::error::Failure;
+use crate::heavy::Heavy;
 use crate::host::Hosts;
 use crate::metrics::Metrics;
 use crate::operation::Operation;
@@ -80,6 +82,16 @@ impl Scheme {
     }
 }
 
+/// Where a request came from.
+#[derive(Clone)]
+pub(crate) struct Peer {
+    pub(crate) scheme: Scheme,
+    /// The connection: what clients share is shared evenly between connections.
+    pub(crate) client: u64,
+    /// What the connection may leave unread.
+    pub(crate) memory: ConnectionMemory,
+}
+
 /// The server's side of the protocol. Cheap to clone.
 #[derive(Clone)]
 pub struct Gateway {
@@ -92,6 +104,7 @@ pub(crate) struct Shared {
     pub(crate) continuation_key: SigningKey,
     pub(crate) metrics: Metrics,
     hosts: Hosts,
+    pub(crate) heavy: Heavy,
     started: HeaderValue,
 }
 
@@ -105,7 +118,9 @@ impl Gateway {
         let metrics = Metrics::new();
         let is_well_known = settings.keys.has_well_known();
         let hosts = Hosts::new(is_well_known, settings.public_endpoint.as_deref(), &settings.allowed_hosts);
-        Gateway { shared: Arc::new(Shared { account, settings, continuation_key, metrics, hosts, started }) }
+        let heavy = Heavy::new();
+        let shared = Shared { account, settings, continuation_key, metrics, hosts, heavy, started };
+        Gateway { shared: Arc::new(shared) }
     }
 
     /// The account behind it.
@@ -126,7 +141,7 @@ impl Gateway {
     pub(crate) async fn handle<B>(
         &self,
         request: http::Request<B>,
-        scheme: Scheme,
+        peer: &Peer,
     ) -> http::Response<Full<Bytes>>
     where
         B: http_body::Body<Data = Bytes> + Send,
@@ -140,7 +155,7 @@ impl Gateway {
         let named = self.shared.hosts.check(&parts).map(|()| self.operator_page(&parts));
         let answered = match named {
             Ok(Some(answer)) => Ok(answer),
-            Ok(None) => self.serve(&parts, body.as_mut(), scheme, &mut kind).await,
+            Ok(None) => self.serve(&parts, body.as_mut(), peer, &mut kind).await,
             Err(failure) => Err(failure),
         };
         let mut answer = answered.unwrap_or_else(|failure| {
@@ -153,13 +168,17 @@ impl Gateway {
         if !body.is_end_stream() && (late || !drained(&parts, body).await) {
             answer.headers.insert(http::header::CONNECTION, HeaderValue::from_static("close"));
         }
+        match peer.memory.answer(std::mem::take(&mut answer.body)) {
+            Some(body) => answer.body = body,
+            None => answer = no_memory().answer(&activity_id),
+        }
         let elapsed = began.elapsed();
         self.finish(&parts, &mut answer, &activity_id, elapsed);
         self.shared.metrics.request(kind, answer.status, elapsed, answer.body.len());
         if self.shared.settings.log_requests {
             let (method, path, status) = (&parts.method, parts.uri.path(), answer.status.as_u16());
             let (version, micros) = (parts.version, elapsed.as_micros() as u64);
-            let scheme = scheme.name();
+            let scheme = peer.scheme.name();
             tracing::info!(target: "request", %method, path, status, micros, ?version, scheme, activity_id);
         }
         into_response(&parts.method, answer)
@@ -178,8 +197,9 @@ impl Gateway {
             "/alive" => Some(Answer::content("text/plain", "alive\n")),
             "/ready" | "/status" => Some(self.readiness()),
             "/metrics" => {
-                let text =
-                    shared.metrics.render(&shared.account.health(), shared.account.script_statistics());
+                let account = &shared.account;
+                let (health, scripts) = (account.health(), account.script_statistics());
+                let text = shared.metrics.render(&health, scripts, account.worker_usage(), account.memory());
                 Some(Answer::content("application/openmetrics-text; version=1.0.0; charset=utf-8", text))
             }
             "/_explorer/emulator.pem" => {
@@ -205,7 +225,7 @@ impl Gateway {
         &self,
         parts: &Parts,
         body: Pin<&mut B>,
-        scheme: Scheme,
+        peer: &Peer,
         kind: &mut ResourceKind,
     ) -> Result<Answer, Failure>
     where
@@ -235,16 +255,22 @@ impl Gateway {
             address,
             by_rid: sender.by_rid,
             headers,
-            body: self.read_body(parts, body).await?,
+            body: self.read_body(parts, body, &peer.memory).await?,
+            client: peer.client,
             sees_tokens: matches!(sender.access, Access::Full),
         };
         authorize::check(shared, &sender.access, parts, &request).await?;
         if operation.kind == ResourceKind::Account {
             let authority = parts.uri.authority().map(http::uri::Authority::as_str);
-            return Ok(account_document::answer(&shared.settings, &parts.headers, authority, scheme));
+            return Ok(account_document::answer(&shared.settings, &parts.headers, authority, peer.scheme));
         }
-        let mut answer = routes::dispatch(shared, &request).await?;
-        answer.set_text(headers::CONTENT_LOCATION, self.location(parts, scheme));
+        let dispatched = routes::dispatch(shared, &request);
+        let mut answer = if operation.takes_as_long_as_its_body() {
+            shared.heavy.run_async(request.body.len(), dispatched).await?
+        } else {
+            dispatched.await?
+        };
+        answer.set_text(headers::CONTENT_LOCATION, self.location(parts, peer.scheme));
         Ok(answer)
     }
 
@@ -285,7 +311,12 @@ impl Gateway {
         Ok(())
     }
 
-    async fn read_body<B>(&self, parts: &Parts, body: Pin<&mut B>) -> Result<Bytes, Failure>
+    async fn read_body<B>(
+        &self,
+        parts: &Parts,
+        body: Pin<&mut B>,
+        memory: &ConnectionMemory,
+    ) -> Result<Bytes, Failure>
     where
         B: http_body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -299,10 +330,10 @@ impl Gateway {
         if length.is_some_and(|length| length > BODY_BYTES_DROPPED_MAX) {
             return Err(Error::TooLarge.into());
         }
-        match tokio::time::timeout(settings.body_timeout, collect(body, length, settings.body_bytes_max))
-            .await
-        {
-            Ok(collected) => collected,
+        let bytes_max = settings.body_bytes_max;
+        let memory = memory.expect_body(length.unwrap_or(bytes_max).min(bytes_max)).ok_or_else(no_memory)?;
+        match tokio::time::timeout(settings.body_timeout, collect(body, length, bytes_max)).await {
+            Ok(collected) => collected.map(|body| memory.body(body)),
             Err(_) => Err(Failure::new(408, "The request's body did not arrive in time.")),
         }
     }
@@ -400,6 +431,16 @@ fn refuse_address(parts: &Parts, error: crate::wire::address::AddressError) -> F
         None => crate::wire::authorization::AuthorizationError::MissingHeader.into(),
         Some(_) => Failure::new(error.status(), error.to_string()),
     }
+}
+
+/// Bodies and answers that are under way take all the memory there is for them.
+fn no_memory() -> Failure {
+    Error::Overloaded(
+        "The server has no memory left for this request at the moment. Read the answers that wait for you, and retry after \
+         a moment; or start the server with a larger --memory-budget."
+            .to_owned(),
+    )
+    .into()
 }
 
 fn into_response(method: &Method, answer: Answer) -> http::Response<Full<Bytes>> {

@@ -14,8 +14,8 @@ pub(crate) fn memory() -> Arc<dyn Engine> {
 
 /// The embedded store of a data folder.
 pub(crate) fn embedded(folder: &Path, cache_mb: Option<u64>, reserve_mb: u64) -> anyhow::Result<FjallEngine> {
-    let quarter = machine::memory_bytes() / 4;
-    let cache_bytes = cache_mb.map_or(quarter.clamp(32 << 20, 1 << 30), |megabytes| megabytes << 20);
+    let eighth = machine::memory_bytes() / 8;
+    let cache_bytes = cache_mb.map_or(eighth.clamp(16 << 20, 1 << 30), |megabytes| megabytes << 20);
     let options = Options {
         cache_bytes,
         free_space_reserve_bytes: reserve_mb << 20,

@@ -7,6 +7,7 @@ mod background;
 mod engines;
 mod logging;
 mod machine;
+mod memory;
 mod offline;
 mod private_files;
 mod scripts;

@@ -1,10 +1,11 @@
 //! The life of a server: open the data, listen, say so, serve, and stop in good order.
 
 use crate::background::Background;
+use crate::memory::Shares;
 use crate::settings::{self, ServeSettings};
-use crate::{engines, logging, machine, private_files, scripts};
+use crate::{engines, logging, machine, memory, private_files, scripts};
 use anyhow::Context as _;
-use astrarium_database::{Account, Env, Resources};
+use astrarium_database::{Account, Env, Memory, Resources};
 use astrarium_gateway::certificate::Certificate;
 use astrarium_gateway::listener::{self, Limits};
 use astrarium_gateway::{Gateway, Settings};
@@ -27,21 +28,31 @@ pub(crate) fn run(settings: &ServeSettings) -> anyhow::Result<()> {
     let keys = account_keys(settings)?;
     check_exposure(settings, &keys)?;
     machine::raise_file_limit();
+    let shares = memory::divide(settings.memory_budget, settings.cache_mb)?;
     let engine: Arc<dyn Engine> = if settings.memory {
         engines::memory()
     } else {
-        let engine = engines::embedded(&settings.data, settings.cache_mb, settings.reserve_mb)?;
+        let engine = engines::embedded(&settings.data, Some(shares.cache_mb), settings.reserve_mb)?;
         // Only now, when it is known to be a data folder.
         private_files::withdraw(&settings.data);
         Arc::new(engine)
     };
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("start runtime")?;
-    runtime.block_on(serve(settings, keys, engine))
+    runtime.block_on(serve(settings, keys, engine, shares))
 }
 
-async fn serve(settings: &ServeSettings, keys: AccountKeys, engine: Arc<dyn Engine>) -> anyhow::Result<()> {
-    let resources = Resources { scripts: scripts::settings(settings)?, ..Resources::default() };
+async fn serve(
+    settings: &ServeSettings,
+    keys: AccountKeys,
+    engine: Arc<dyn Engine>,
+    shares: Shares,
+) -> anyhow::Result<()> {
+    let resources = Resources {
+        memory: Memory::new(shares.work_bytes),
+        prepare_thread: machine::lower_thread_priority,
+        scripts: scripts::settings(settings)?,
+    };
     let account = Account::open_within(engine, Env::system(), resources).await?;
     let certificate = certificate(settings)?;
     let listener = TcpListener::bind(settings.listen)

@@ -14,6 +14,8 @@ use std::path::PathBuf;
 
 pub(crate) use read::{read, unknown_variables};
 
+/// Least megabytes of the memory budget.
+const MEMORY_BUDGET_MIN: u64 = 64;
 /// Most megabytes of a setting: what a number of bytes can count.
 const MEGABYTES_MAX: u64 = u64::MAX >> 20;
 /// Most connections of a setting; no machine has so many.
@@ -141,7 +143,12 @@ pub(crate) struct ServeSettings {
     #[arg(long, env = "ASTRARIUM_WHOLE_QUERIES", value_parser = value::boolean)]
     pub(crate) whole_queries: bool,
 
-    /// Memory for stored blocks that were read, in megabytes. The default is a quarter of the machine's, at most 1024.
+    /// Memory for caches, queries, scripts, requests and answers altogether, in megabytes; what does not fit waits or is refused
+    /// with 429. The default is a quarter of the memory of the machine or container.
+    #[arg(long, env = "ASTRARIUM_MEMORY_BUDGET", value_name = "MB", value_parser = clap::value_parser!(u64).range(MEMORY_BUDGET_MIN..=MEGABYTES_MAX))]
+    pub(crate) memory_budget: Option<u64>,
+
+    /// Memory for stored blocks that were read, in megabytes, out of the memory budget. The default is half of it, at most 1024.
     #[arg(long, env = "ASTRARIUM_CACHE_MB", value_name = "MB", value_parser = clap::value_parser!(u64).range(..=MEGABYTES_MAX))]
     pub(crate) cache_mb: Option<u64>,
 

@@ -29,11 +29,11 @@ const COMPILED_BYTES_MAX: usize = 512 << 10;
 /// Steps back that a pattern with look-around may take, and the longest text it is tried on: the product of both
 /// bounds its time.
 /// Sizes of compiled patterns that are told apart.
-const COMPILED_BYTES: [usize; 3] = [16 << 10, 96 << 10, COMPILED_BYTES_MAX];
+const COMPILED_BYTES: [usize; 4] = [4 << 10, 16 << 10, 96 << 10, COMPILED_BYTES_MAX];
 /// About what a state of a compiled pattern takes.
 const STATE_BYTES: usize = 64;
-/// States times bytes of text that one search may take at worst: about two seconds.
-const SEARCH_STEPS_MAX: usize = 1 << 30;
+/// States times bytes of text that one search may take at worst: about a second.
+const SEARCH_STEPS_MAX: usize = 1 << 29;
 const BACKTRACK_MAX: usize = 100_000;
 const BACKTRACK_TEXT_BYTES_MAX: usize = 32 << 10;
 /// Matches that such a pattern may give, each of which takes its own steps.
@@ -92,7 +92,6 @@ fn pattern_and_text(arguments: &[Value]) -> Option<(Rc<Pattern>, &str)> {
     Some((cached(pattern, modifiers)?, whole))
 }
 
-/// A compiled pattern.
 /// Whether a search through a text is short enough to be done in one go, which is the only way.
 fn fits(compiled_bytes: usize, text: &str) -> bool {
     let states = compiled_bytes / STATE_BYTES;
@@ -106,6 +105,7 @@ fn fits(compiled_bytes: usize, text: &str) -> bool {
     is_short && may_go_on(text.len() / 4)
 }
 
+/// A compiled pattern.
 enum Pattern {
     /// Linear in the text, and at worst in the size of the compiled pattern too.
     Linear(regex::Regex, usize),
@@ -129,14 +129,13 @@ impl Pattern {
                 .size_limit(bytes_max)
                 .dfa_size_limit(COMPILED_BYTES_MAX)
                 .build();
-            built.map(|regex| Pattern::Linear(regex, bytes_max))
+            built.ok().map(|regex| Pattern::Linear(regex, bytes_max))
         };
         // Nobody tells how large a pattern has become, but whether it is larger than allowed.
-        let [small, middle, large] = COMPILED_BYTES;
-        match linear(small).or_else(|_| linear(middle)).or_else(|_| linear(large)) {
-            Ok(linear) => Some(linear),
-            Err(_) if !dialect::needs_backtracking(&translated) => None,
-            Err(_) => fancy_regex::RegexBuilder::new(&translated)
+        match COMPILED_BYTES.into_iter().find_map(linear) {
+            Some(linear) => Some(linear),
+            None if !dialect::needs_backtracking(&translated) => None,
+            None => fancy_regex::RegexBuilder::new(&translated)
                 .multi_line(has('m'))
                 .dot_matches_new_line(has('s'))
                 .case_insensitive(has('i'))
@@ -166,7 +165,9 @@ impl Pattern {
                 if !fits(*size, text) {
                     return None;
                 }
+                // Each of them may look at all of the rest.
                 let found = regex.find_iter(text).take(count_max);
+                let found = found.take_while(|found| may_go_on((text.len() - found.end()) / 4));
                 Some(found.map(|found| (found.start(), found.end())).collect())
             }
             Pattern::Backtracking(_) if text.len() > BACKTRACK_TEXT_BYTES_MAX => None,

@@ -57,7 +57,7 @@ pub(super) async fn documents(
     container: &Arc<Container>,
     key: Option<&PartitionKey>,
 ) -> Result<Answer, Failure> {
-    let query = parse(shared, request)?;
+    let query = shared.heavy.run(request.body.len(), || parse(shared, request)).await?;
     let (scope, scoped) = scope(shared, request, container, key)?;
     if explain::is_asked(request) {
         return explain::answer(shared, container, &query, scope, limits(request)?).await;
@@ -112,7 +112,7 @@ pub(super) async fn resources(
     feed: Feed,
     resources: Vec<serde_json::Value>,
 ) -> Result<Answer, Failure> {
-    let query = parse(shared, request)?;
+    let query = shared.heavy.run(request.body.len(), || parse(shared, request)).await?;
     let values =
         resources.iter().map(|resource| json_text::seek::value(resource.to_string().as_bytes())).collect();
     let resume = resume(shared, request, feed, &query)?;
@@ -160,7 +160,12 @@ fn scope(
 
 fn limits(request: &Request<'_>) -> Result<Limits, Failure> {
     let page = request.page_limit()?;
-    Ok(Limits { row_count_max: page.count_max, byte_count_max: page.bytes_max, ..Limits::default() })
+    Ok(Limits {
+        row_count_max: page.count_max,
+        byte_count_max: page.bytes_max,
+        client: request.client,
+        ..Limits::default()
+    })
 }
 
 /// What a token is bound to: the query and the scope it began with. A request that names a range comes from an SDK that

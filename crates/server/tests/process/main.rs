@@ -7,6 +7,7 @@
 mod connections;
 mod disk;
 mod doors;
+mod fairness;
 mod folder;
 mod program;
 mod scripts;

@@ -167,6 +167,12 @@ impl<'a> Search<'a> {
 
 /// Whether so many letters put in, left out or exchanged turn one word into the other.
 fn differ_at_most(a: &str, b: &str, distance: usize) -> bool {
+    /// Bytes of the longest character.
+    const CHARACTER_BYTES_MAX: usize = 4;
+    // Mostly that tells it, without looking at a single letter.
+    if a.len().abs_diff(b.len()) > distance * CHARACTER_BYTES_MAX || !may_go_on((a.len() + b.len()) / 8) {
+        return false;
+    }
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     if a.len().abs_diff(b.len()) > distance {
         return false;
