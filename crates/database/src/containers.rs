@@ -201,6 +201,8 @@ impl Account {
             match self.engine().commit(batch).await {
                 Ok(_) => {
                     self.shared.containers.forget(old.rid);
+                    let (database, container) = (parent.record.id, old.record.id);
+                    tracing::info!(database, container, "container dropped");
                     return Ok(());
                 }
                 Err(kv::Error::Conflict { .. }) => {}

@@ -51,6 +51,7 @@ impl Account {
                     for container in containers {
                         self.shared.containers.forget(container);
                     }
+                    tracing::info!(database = database.record.id, "database dropped");
                     return Ok(());
                 }
                 Err(kv::Error::Conflict { .. }) => {}

@@ -30,13 +30,19 @@ impl Account {
             next => next,
         };
         *self.shared.last_built.lock() = next;
-        let Some(rid) = next else { return Ok(false) };
+        let Some(rid) = next else {
+            self.shared.background.build_gone(None);
+            return Ok(false);
+        };
         let database =
             rid.database_part().ok_or_else(|| Error::Bug("a container has a database".to_owned()))?;
         let container = match self.container(Link::Rid(database), Link::Rid(rid)).await {
             Ok(container) => container,
             // Removed a moment ago; its record went with it.
-            Err(Error::NotFound) => return Ok(true),
+            Err(Error::NotFound) => {
+                self.shared.background.build_gone(Some(rid));
+                return Ok(true);
+            }
             Err(error) => return Err(error),
         };
         match self.build_container(&container).await {
@@ -51,11 +57,16 @@ impl Account {
     /// One step for one container.
     async fn build_container(&self, container: &Arc<Container>) -> Result<(), Error> {
         let Some(building) = container.generations.building else { return Err(Error::RetryWith) };
+        self.shared.background.build_goes_on(container);
         let indexes = self.indexes(container);
         for range in &container.ranges {
             let step = build_step(self.engine(), self.env(), range, &indexes, building.construction).await;
             match step {
-                Ok(BuildStep::Moved) => return Ok(()),
+                Ok(BuildStep::Moved) => {
+                    let percent = self.index_progress(container).await?;
+                    self.shared.background.build_moved(container, percent);
+                    return Ok(());
+                }
                 Ok(BuildStep::Complete) => {}
                 Err(astrarium_store::Error::Storage(kv::Error::Fenced { .. })) => {
                     return Err(Error::RetryWith);
@@ -81,6 +92,7 @@ impl Account {
         match self.engine().commit(batch).await {
             Ok(_) => {
                 self.shared.containers.forget(container.rid());
+                self.shared.background.build_done(container);
                 Ok(())
             }
             Err(kv::Error::Conflict { .. }) => Err(Error::RetryWith),

@@ -8,6 +8,7 @@
 //!
 //! Not here: header names, status codes and JSON envelopes (`gateway`), key bytes (`keys`).
 
+mod background;
 mod batch;
 mod charge;
 mod children;
@@ -43,11 +44,13 @@ pub use astrarium_script::{
 };
 pub use astrarium_sql_exec::{IndexUse, Limits, Resume};
 pub use astrarium_sql_plan::advice::Advice;
+pub use astrarium_sql_syntax::shape as statement_shape;
 pub use astrarium_store::verify::Report;
 pub use astrarium_store::{
     FeedPosition, FeedScope, PageLimit, etag_text, push_document, push_document_without_links, push_etag,
 };
 pub use astrarium_value as value;
+pub use background::BackgroundStatistics;
 pub use batch::{BatchAction, BatchOperation, BatchOutcome, BulkOutcome, Done, Effect};
 pub use charge::{read_charge, write_charge};
 pub use children::ChildKind;
@@ -70,6 +73,7 @@ pub use workers::WorkerUsage;
 use astrarium_index::Indexes;
 use astrarium_kv::Engine;
 use astrarium_script::Scripts;
+use background::Background;
 use container_cache::ContainerCache;
 use index_cache::IndexCache;
 use parking_lot::Mutex;
@@ -107,6 +111,7 @@ struct Shared {
     catalog_number: AtomicU64,
     /// The container whose index was built last.
     last_built: Mutex<Option<Rid>>,
+    background: Background,
     scripts: Scripts,
     gates: Gates,
     workers: Workers,
@@ -152,6 +157,7 @@ impl Account {
             statements: StatementCache::default(),
             catalog_number: AtomicU64::new(state.high_water),
             last_built: Mutex::new(None),
+            background: Background::default(),
             scripts: Scripts::new(resources.scripts),
             gates: Gates::default(),
             workers: Workers::new(resources.prepare_thread),

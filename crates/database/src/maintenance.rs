@@ -1,6 +1,6 @@
 //! What runs beside requests: sweeping removed containers, checking stored data, telling how storage is.
 
-use crate::{Account, Error, index_cache};
+use crate::{Account, BackgroundStatistics, Error, index_cache};
 use astrarium_catalog::container::Container;
 use astrarium_catalog::records;
 use astrarium_keys::index_entry::generation_prefix;
@@ -27,17 +27,20 @@ impl Account {
 
     async fn sweep_generations(&self) -> Result<bool, Error> {
         let marks = records::generations_to_sweep(&*self.engine().snapshot()).await?;
+        self.shared.background.replaced_indexes(marks.len());
         let Some(&(shard, generation)) = marks.first() else {
             return Ok(false);
         };
         // Nobody writes entries of this generation any more: the commit that made the mark fenced the shard.
         let swept = sweep_index(self.engine(), ShardId(shard), &generation_prefix(shard, generation)).await;
         match swept {
-            Ok(true) => {}
+            Ok(true) => self.shared.background.sweep_moved(),
             Ok(false) => {
                 let mut batch = records::batch();
                 batch.delete(Space::Meta, index_state::sweep_key(shard, generation));
                 self.engine().commit(batch).await?;
+                self.shared.background.replaced_indexes(marks.len() - 1);
+                self.shared.background.sweep_done(shard, "a replaced index");
             }
             // The container changed meanwhile; the next step sees its new epoch.
             Err(astrarium_store::Error::Storage(kv::Error::Fenced { .. })) => {}
@@ -48,16 +51,26 @@ impl Account {
 
     async fn sweep_containers(&self) -> Result<bool, Error> {
         let shards = records::shards_to_sweep(&*self.engine().snapshot()).await?;
+        self.shared.background.removed_ranges(shards.len());
         let Some(&shard) = shards.first() else {
             return Ok(false);
         };
-        if !sweep_shard(self.engine(), ShardId(shard)).await? {
+        if sweep_shard(self.engine(), ShardId(shard)).await? {
+            self.shared.background.sweep_moved();
+        } else {
             let mut batch = records::batch();
             batch.delete(Space::Meta, sweep_key(shard));
             self.engine().commit(batch).await?;
             self.shared.containers.forget_shard(ShardId(shard));
+            self.shared.background.removed_ranges(shards.len() - 1);
+            self.shared.background.sweep_done(shard, "a removed container");
         }
         Ok(true)
+    }
+
+    /// How far the work beside requests is.
+    pub fn background_statistics(&self) -> BackgroundStatistics {
+        self.shared.background.statistics()
     }
 
     /// How storage is at the moment.

@@ -31,6 +31,7 @@ mod patience;
 mod place;
 mod render;
 mod request;
+mod request_log;
 mod rewake;
 mod routes;
 mod service;

@@ -202,6 +202,11 @@ impl Operation {
         Needs { effect, reach, partition }
     }
 
+    /// Whether the body is a query.
+    pub(crate) fn is_query(self) -> bool {
+        matches!(self.action, Action::Query | Action::PlanQuery)
+    }
+
     /// Whether triggers may be named; with other operations on documents, naming them is refused by the route.
     fn may_run_triggers(self) -> bool {
         self.kind == ResourceKind::Document && self.needs().effect == Effect::Write

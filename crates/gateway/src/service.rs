@@ -11,12 +11,13 @@ use crate::host::Hosts;
 use crate::metrics::Metrics;
 use crate::operation::Operation;
 use crate::request::{Headers, Request, header};
+use crate::request_log::Note;
 use crate::wire::address::{Address, ResourceKind};
 use crate::wire::authorization::{AccountKeys, DateWindow};
 use crate::wire::consistency::ConsistencyLevel;
 use crate::wire::continuation::SigningKey;
 use crate::wire::headers;
-use crate::{account_document, authorize, cross_origin, routes};
+use crate::{account_document, authorize, cross_origin, request_log, routes};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode};
@@ -59,6 +60,8 @@ pub struct Settings {
     pub body_timeout: Duration,
     /// Whether every request is logged.
     pub log_requests: bool,
+    /// How long a request takes that is logged because of it.
+    pub slow_request: Option<Duration>,
     /// The certificate authority that clients may trust, as PEM.
     pub authority_pem: Option<String>,
 }
@@ -115,7 +118,7 @@ impl Gateway {
         let now = i64::try_from(account.env().now_seconds()).unwrap_or_default();
         let started = crate::wire::date::format_rfc1123(now);
         let started = HeaderValue::from_str(&started).unwrap_or(HeaderValue::from_static(""));
-        let metrics = Metrics::new();
+        let metrics = Metrics::new(account.env().now_seconds());
         let is_well_known = settings.keys.has_well_known();
         let hosts = Hosts::new(is_well_known, settings.public_endpoint.as_deref(), &settings.allowed_hosts);
         let heavy = Heavy::new();
@@ -150,37 +153,36 @@ impl Gateway {
         let began = Instant::now();
         let (parts, body) = request.into_parts();
         let activity_id = self.activity_id(&parts);
-        let mut kind = ResourceKind::Account;
+        let mut note = Note::new();
         let mut body = std::pin::pin!(body);
         let named = self.shared.hosts.check(&parts).map(|()| self.operator_page(&parts));
         let answered = match named {
             Ok(Some(answer)) => Ok(answer),
-            Ok(None) => self.serve(&parts, body.as_mut(), peer, &mut kind).await,
+            Ok(None) => self.serve(&parts, body.as_mut(), peer, &mut note).await,
             Err(failure) => Err(failure),
         };
         let mut answer = answered.unwrap_or_else(|failure| {
             if failure.is_ours() {
                 tracing::error!(status = failure.status, activity_id, "{}", failure.message);
             }
+            note.failed(&self.shared.settings, &failure);
             failure.answer(&activity_id)
         });
         let late = answer.status == StatusCode::REQUEST_TIMEOUT;
         if !body.is_end_stream() && (late || !drained(&parts, body).await) {
             answer.headers.insert(http::header::CONNECTION, HeaderValue::from_static("close"));
         }
-        match peer.memory.answer(std::mem::take(&mut answer.body)) {
-            Some(body) => answer.body = body,
-            None => answer = no_memory().answer(&activity_id),
+        if let Some(body) = peer.memory.answer(std::mem::take(&mut answer.body)) {
+            answer.body = body;
+        } else {
+            note.failed(&self.shared.settings, &no_memory());
+            answer = no_memory().answer(&activity_id);
         }
         let elapsed = began.elapsed();
         self.finish(&parts, &mut answer, &activity_id, elapsed);
-        self.shared.metrics.request(kind, answer.status, elapsed, answer.body.len());
-        if self.shared.settings.log_requests {
-            let (method, path, status) = (&parts.method, parts.uri.path(), answer.status.as_u16());
-            let (version, micros) = (parts.version, elapsed.as_micros() as u64);
-            let scheme = peer.scheme.name();
-            tracing::info!(target: "request", %method, path, status, micros, ?version, scheme, activity_id);
-        }
+        let charge = request_log::charge(&answer);
+        self.shared.metrics.request(note.kind, answer.status, elapsed, answer.body.len(), charge);
+        request_log::write(&self.shared.settings, &parts, peer.scheme, &note, &answer, elapsed);
         into_response(&parts.method, answer)
     }
 
@@ -197,9 +199,7 @@ impl Gateway {
             "/alive" => Some(Answer::content("text/plain", "alive\n")),
             "/ready" | "/status" => Some(self.readiness()),
             "/metrics" => {
-                let account = &shared.account;
-                let (health, scripts) = (account.health(), account.script_statistics());
-                let text = shared.metrics.render(&health, scripts, account.worker_usage(), account.memory());
+                let text = shared.metrics.page(&shared.account);
                 Some(Answer::content("application/openmetrics-text; version=1.0.0; charset=utf-8", text))
             }
             "/_explorer/emulator.pem" => {
@@ -226,7 +226,7 @@ impl Gateway {
         parts: &Parts,
         body: Pin<&mut B>,
         peer: &Peer,
-        kind: &mut ResourceKind,
+        note: &mut Note,
     ) -> Result<Answer, Failure>
     where
         B: http_body::Body<Data = Bytes> + Send,
@@ -235,7 +235,7 @@ impl Gateway {
         let shared = &self.shared;
         let address = Address::parse(parts.uri.path(), parts.uri.query());
         let address = address.map_err(|error| refuse_address(parts, error))?;
-        *kind = address.kind;
+        note.kind = address.kind;
         let headers = Headers::of(&parts.headers);
         let now = shared.account.env().now_seconds();
         let sender = authenticate::check(&shared.settings, parts, headers, &address, now)?;
@@ -259,6 +259,9 @@ impl Gateway {
             client: peer.client,
             sees_tokens: matches!(sender.access, Access::Full),
         };
+        if request_log::is_on(&shared.settings) && operation.is_query() {
+            note.query = Some(request.body.clone());
+        }
         authorize::check(shared, &sender.access, parts, &request).await?;
         if operation.kind == ResourceKind::Account {
             let authority = parts.uri.authority().map(http::uri::Authority::as_str);

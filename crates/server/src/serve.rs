@@ -74,6 +74,7 @@ async fn serve(
             body_bytes_max: BODY_BYTES_MAX,
             body_timeout: Duration::from_mins(1),
             log_requests: settings.log_requests,
+            slow_request: (settings.log_slow_ms > 0).then(|| Duration::from_millis(settings.log_slow_ms)),
             authority_pem: Some(certificate.authority_pem),
         },
     );

@@ -178,9 +178,14 @@ pub(crate) struct ServeSettings {
     #[arg(long, env = "ASTRARIUM_LOG_FORMAT", default_value = "text", value_name = "FORMAT")]
     pub(crate) log_format: LogFormat,
 
-    /// Log every request: verb, path, status, time.
+    /// Log every request: verb, path, status and substatus, charge, time, why it failed, the shape of a query without its
+    /// values, user agent. Never keys, tokens or documents.
     #[arg(long, env = "ASTRARIUM_LOG_REQUESTS", value_parser = value::boolean)]
     pub(crate) log_requests: bool,
+
+    /// Log requests, as warnings, that take at least so many milliseconds; 0 for none.
+    #[arg(long, env = "ASTRARIUM_LOG_SLOW_MS", default_value_t = 1_000, value_name = "MS")]
+    pub(crate) log_slow_ms: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

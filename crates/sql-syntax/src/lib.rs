@@ -3,6 +3,7 @@
 //! - `parse`: the whole grammar, every node with its place in the text;
 //! - `check`: rules that need no container to be judged (what a subquery may hold, where `*` may stand, limits);
 //! - `print`: the normalised text that query plans carry, which parses back to the same tree;
+//! - `shape`: the text without the values in it, for logs;
 //! - `visit`: the direct parts of an expression, so that walks need not list every kind;
 //! - `testing` (cargo feature of that name): random trees for property tests.
 //!
@@ -27,6 +28,7 @@ mod literal;
 mod number;
 mod parser;
 mod print;
+mod shape;
 mod span;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -38,5 +40,6 @@ pub use error::{SyntaxError, code};
 pub use number::Number;
 pub use parser::{HEIGHT_MAX, TEXT_LENGTH_MAX, parse, parse_expression};
 pub use print::{print, print_expression};
+pub use shape::shape;
 pub use span::{Position, Span};
 pub use token::is_plain_name;

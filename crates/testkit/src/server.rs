@@ -223,6 +223,7 @@ fn settings(options: Options, address: SocketAddr, authority_pem: Option<String>
         body_bytes_max: 4 << 20,
         body_timeout: options.body_timeout,
         log_requests: false,
+        slow_request: None,
         authority_pem,
     }
 }

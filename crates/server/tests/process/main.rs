@@ -9,6 +9,7 @@ mod disk;
 mod doors;
 mod fairness;
 mod folder;
+mod logs;
 mod program;
 mod scripts;
 mod settings;
