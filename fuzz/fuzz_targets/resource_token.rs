@@ -15,6 +15,7 @@ fuzz_target!(|text: &str| {
     let (resource, rest) = text.split_at(middle);
     let token = ResourceToken {
         permission_rid: resource.chars().rev().take(20).collect(),
+        permission_etag: text.len() as u64,
         mode: if text.len().is_multiple_of(2) { PermissionMode::Read } else { PermissionMode::All },
         resource: resource.to_owned(),
         partition_key: (!rest.is_empty()).then(|| rest.to_owned()),

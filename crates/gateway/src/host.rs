@@ -67,8 +67,7 @@ fn name_of(authority: &str) -> Option<&str> {
         Some((name, port)) if !port.ends_with(']') => (name, port),
         _ => (authority, ""),
     };
-    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]%".contains(&byte);
-    let is_good = port.bytes().all(|byte| byte.is_ascii_digit()) && name.bytes().all(is_name);
+    let is_good = port.bytes().all(|byte| byte.is_ascii_digit()) && name.is_ascii();
     is_good.then(|| name.strip_suffix('.').unwrap_or(name))
 }
 
@@ -78,7 +77,7 @@ fn is_private(name: &str) -> bool {
     match inner {
         Some(inner) => inner.split('%').next().is_some_and(|inner| inner.parse::<Ipv6Addr>().is_ok()),
         None => {
-            !name.contains(['.', ':', '[', ']', '%'])
+            !name.contains(['.', ':', '@', ',', '[', ']', '%'])
                 || name.parse::<Ipv4Addr>().is_ok()
                 || PRIVATE_ENDINGS.iter().any(|ending| ends_with(name, ending))
         }

@@ -160,6 +160,10 @@ impl ScriptHost {
             DocumentLink::Id(id) => Ok(Location::of(&self.container, &self.key, id).key),
             DocumentLink::Rid(rid) => {
                 let rid = Rid::parse(rid).ok_or_else(|| Error::invalid("The link names no document."))?;
+                // Only the number is looked up, and other containers have the same ones.
+                if rid.container_part() != Some(self.container.rid()) {
+                    return Err(Error::NotFound.into());
+                }
                 Ok(self.key_of_number(rid.number()).await?.ok_or(Error::NotFound)?)
             }
         }

@@ -40,6 +40,16 @@ const TRICKS: &[Trick] = &[
     &[IS_QUERY, CROSS],
     &[IS_QUERY, CROSS, RANGE],
     &[RANGE],
+    &[KEY_A, RANGE],
+    &[
+        KEY_A,
+        IS_QUERY,
+        CROSS,
+        RANGE,
+        ("x-ms-read-key-type", "EffectivePartitionKeyRange"),
+        ("x-ms-start-epk", ""),
+        ("x-ms-end-epk", "FF"),
+    ],
     &[
         IS_QUERY,
         ("x-ms-read-key-type", "EffectivePartitionKeyRange"),
