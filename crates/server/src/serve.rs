@@ -52,7 +52,7 @@ async fn serve(
     let resources = Resources {
         memory: Memory::new(shares.work_bytes),
         prepare_thread: machine::lower_thread_priority,
-        scripts: scripts::settings(settings)?,
+        scripts: scripts::settings(settings, shares.script_bytes)?,
     };
     let account = Account::open_within(engine, Env::system(), resources).await?;
     let certificate = certificate(settings)?;
