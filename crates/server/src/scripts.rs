@@ -36,6 +36,23 @@ fn within(bytes: usize, settings: ScriptSettings) -> ScriptSettings {
     settings
 }
 
+/// The program that runs, also after its file was replaced by another version.
+fn own_program() -> anyhow::Result<PathBuf> {
+    if cfg!(target_os = "linux") {
+        return Ok(PathBuf::from("/proc/self/exe"));
+    }
+    std::env::current_exe().context("find the program for scripts (--script-isolation thread needs none)")
+}
+
+/// The life of such a process. The server decides when it ends: a service manager that sends its signals to all processes
+/// of a service must not end scripts that the server still waits for.
+pub(crate) fn work() -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let _entered = runtime.enter();
+    let _ignored = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
+    run_worker().context("run scripts for a server")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,21 +73,4 @@ mod tests {
         let usual = ScriptSettings::default();
         assert_eq!(within(100_000 << 20, usual.clone()), usual);
     }
-}
-
-/// The program that runs, also after its file was replaced by another version.
-fn own_program() -> anyhow::Result<PathBuf> {
-    if cfg!(target_os = "linux") {
-        return Ok(PathBuf::from("/proc/self/exe"));
-    }
-    std::env::current_exe().context("find the program for scripts (--script-isolation thread needs none)")
-}
-
-/// The life of such a process. The server decides when it ends: a service manager that sends its signals to all processes
-/// of a service must not end scripts that the server still waits for.
-pub(crate) fn work() -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-    let _entered = runtime.enter();
-    let _ignored = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
-    run_worker().context("run scripts for a server")
 }
