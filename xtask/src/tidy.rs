@@ -13,6 +13,7 @@ pub(crate) fn run() -> anyhow::Result<bool> {
     let mut problems = Vec::new();
     check_dependencies(&mut problems)?;
     check_sources(&mut problems)?;
+    check_operations(&mut problems)?;
     check_documents(&mut problems)?;
     check_case_sources()?;
     for problem in &problems {
@@ -65,6 +66,32 @@ fn used_crates(manifest: &str) -> Vec<String> {
         .take_while(|line| !line.starts_with('['))
         .filter_map(|line| line.strip_prefix("astrarium-")?.split('.').next().map(str::to_owned))
         .collect()
+}
+
+/// Headers that choose between operations; whoever else read one could disagree with what was authorized.
+const CHOOSING_HEADERS: [&str; 6] = [
+    "headers::IS_QUERY",
+    "headers::QUERY)",
+    "headers::IS_QUERY_PLAN_REQUEST",
+    "headers::IS_BATCH_REQUEST",
+    "headers::BATCH_ATOMIC",
+    "headers::IS_UPSERT",
+];
+
+/// What a request asks for is read in one place, see decision 0009.
+fn check_operations(problems: &mut Vec<String>) -> anyhow::Result<()> {
+    for path in sources::rust_files()? {
+        let shown = sources::shown(&path);
+        let is_elsewhere = shown.starts_with("crates/gateway/src/") && !shown.contains("/operation");
+        if !is_elsewhere {
+            continue;
+        }
+        let text = sources::read(&path)?;
+        for header in CHOOSING_HEADERS.iter().filter(|header| text.contains(**header)) {
+            problems.push(format!("{shown} reads {header}, which only operation.rs may; use the operation"));
+        }
+    }
+    Ok(())
 }
 
 fn check_sources(problems: &mut Vec<String>) -> anyhow::Result<()> {
