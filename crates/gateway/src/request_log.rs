@@ -19,6 +19,8 @@ use bytes::Bytes;
 use http::request::Parts;
 use std::time::Duration;
 
+const METHOD_LENGTH_MAX: usize = 20;
+const PATH_LENGTH_MAX: usize = 2_000;
 const STATEMENT_LENGTH_MAX: usize = 2_000;
 const MESSAGE_LENGTH_MAX: usize = 500;
 const USER_AGENT_LENGTH_MAX: usize = 200;
@@ -63,7 +65,8 @@ pub(crate) fn write(
     if !slow && !settings.log_requests {
         return;
     }
-    let (method, path, version) = (&parts.method, parts.uri.path(), parts.version);
+    let method = cut(parts.method.as_str(), METHOD_LENGTH_MAX);
+    let (path, version) = (cut(parts.uri.path(), PATH_LENGTH_MAX), parts.version);
     let (status, milliseconds) = (answer.status.as_u16(), elapsed.as_micros() as f64 / 1000.0);
     let (substatus, charge) = (number(answer, headers::SUBSTATUS) as u64, charge(answer));
     let activity_id = answer.headers.get(headers::ACTIVITY_ID).and_then(|id| id.to_str().ok());
