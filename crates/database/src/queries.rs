@@ -12,7 +12,7 @@ use astrarium_env::{Meter, Stopped, Work};
 use astrarium_partition::EffectiveRange;
 use astrarium_sql_exec::{Alone, ExecuteError, Helpers, Input, Limits, Page, Resume, Runtime};
 use astrarium_sql_functions::SpatialMode;
-use astrarium_sql_functions::limits::weight;
+use astrarium_sql_functions::limits::{approximate_bytes, weight};
 use astrarium_sql_plan::advice::{Advice, advise};
 use astrarium_sql_plan::client_plan::{ClientPlan, client_plan};
 use astrarium_sql_plan::evaluate::EvaluateError;
@@ -489,6 +489,9 @@ async fn run(
     resume: Option<Resume>,
     limits: Limits,
 ) -> Result<Page, Error> {
+    // A query that would need all there is for everybody would not get it later either, and is told so.
+    let memory_bytes_max = limits.memory_bytes_max.min(runtime.memory.bytes_max() / 2);
+    let limits = Limits { memory_bytes_max, ..limits };
     let mut inner = Vec::new();
     let mut next = plan;
     while let Some(plan) = &next.input {
@@ -496,28 +499,38 @@ async fn run(
         next = plan;
     }
     let (mut documents, mut document_bytes, mut index_entries) = (0, 0, 0);
+    // What the rows of the last of them hold; they are needed until the next one is done.
+    let mut _held = runtime.memory.empty();
     for plan in inner.into_iter().rev() {
         let mut rows = Vec::new();
         let (mut bytes, mut position) = (0, None);
+        let mut own = runtime.memory.empty();
         loop {
             let limits = Limits { row_count_max: 10_000, byte_count_max: 16 << 20, ..limits };
             let page = astrarium_sql_exec::run(runtime, plan, &input, position, limits).await?;
             documents += page.documents;
             document_bytes += page.document_bytes;
             index_entries += page.index_entries;
-            bytes += page.rows.iter().map(Vec::len).sum::<usize>();
-            rows.extend(page.rows.iter().map(|row| seek::value(row)));
+            let new = page.rows.iter().map(|row| seek::value(row));
+            for value in new {
+                bytes += approximate_bytes(&value);
+                rows.push(value);
+            }
             position = page.resume;
             if bytes > limits.memory_bytes_max {
                 return Err(Error::Timeout(
                     "The subquery in FROM gives more rows than fit into memory.".to_owned(),
                 ));
             }
+            if !own.resize(bytes) {
+                return Err(Error::Stopped(Stopped::NoMemory));
+            }
             if position.is_none() {
                 break;
             }
         }
         input = Input::Values(rows);
+        _held = own;
     }
     let mut page = astrarium_sql_exec::run(runtime, plan, &input, resume, limits).await?;
     page.documents += documents;

@@ -139,6 +139,7 @@ impl Connection {
     async fn serve(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, scheme: Scheme) {
         let gateway = self.gateway.clone();
         let memory = ConnectionMemory::new(gateway.account().memory());
+        let left_lying = memory.clone();
         let peer = Peer { scheme, client: self.number, memory };
         let arrived = Arc::new(AtomicBool::new(false));
         let silence = silence(arrived.clone(), self.limits.idle_timeout);
@@ -170,6 +171,7 @@ impl Connection {
         let done = tokio::select! {
             _ = rewaking(connection.as_mut()) => true,
             () = silence => true,
+            () = left_lying.left_lying() => true,
             _ = stopped.wait_for(|stopped| *stopped) => false,
         };
         if !done {
