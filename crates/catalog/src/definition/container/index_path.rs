@@ -83,11 +83,6 @@ impl IndexPath {
     }
 }
 
-/// Where a path to one property has a name that would need quotes.
-pub(super) fn plain_name_fault(path: &str) -> Option<usize> {
-    parse(&format!("{path}/?")).err()
-}
-
 /// Reads the steps and the end of a path; the error is the byte where reading failed.
 fn parse(text: &str) -> Result<(Vec<IndexStep>, IndexTarget), usize> {
     let mut steps = Vec::new();

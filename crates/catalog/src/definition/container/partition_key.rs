@@ -1,6 +1,5 @@
 //! The partition key of a container as clients write it, checked, and back.
 
-use super::index_path;
 use crate::definition::members::{self, Members};
 use crate::definition::{Invalid, Named, excerpt};
 use astrarium_partition::{HashVersion, PartitionKeyDefinition, PartitionKind};
@@ -124,13 +123,31 @@ fn path(text: &str) -> Result<PropertyPath, Invalid> {
 /// Checks that the paths of a new key have no characters that need quotes.
 pub(super) fn check_new(key: &PartitionKeyDefinition) -> Result<(), Invalid> {
     for path in &key.paths {
-        if let Some(position) = index_path::plain_name_fault(path.as_str()) {
-            let advice =
-                "names other than letters, digits and underscores need quotes, as in /\"first name\"";
+        if let Some(position) = unquoted_fault(path) {
+            let advice = "names need quotes, as in /\"first name\", unless they are of letters, digits, '_', '-' and '$'";
             return Err(refused_path(path.as_str(), position, advice));
         }
     }
     Ok(())
+}
+
+/// Where a name without quotes has a character that needs them. The service's documents allow letters, digits and `_`; its
+/// clients know paths with `-` and `$`, and of others some are known to be refused (spaces, `.`, `+`).
+fn unquoted_fault(path: &PropertyPath) -> Option<usize> {
+    let is_plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '$');
+    let mut at = 0;
+    for name in path.segments() {
+        at += 1;
+        if path.as_str()[at..].starts_with(['"', '\'']) {
+            at += name.len() + 2;
+            continue;
+        }
+        if let Some(offset) = name.find(|letter| !is_plain(letter)) {
+            return Some(at + offset);
+        }
+        at += name.len();
+    }
+    None
 }
 
 fn refused_path(text: &str, position: usize, detail: &str) -> Invalid {
