@@ -4,7 +4,7 @@
 use crate::definition::container::ContainerDefinition;
 use crate::records::{self, Resource};
 use crate::{Error, definition};
-use astrarium_keys::index_state::{Building, GenerationsRecord};
+use astrarium_keys::index_state::{Building, GenerationsRecord, NO_GENERATION};
 use astrarium_keys::record::KeyRangeRow;
 use astrarium_keys::{Malformed, Rid};
 use astrarium_kv::{Engine, ShardId};
@@ -158,6 +158,11 @@ fn range(row: KeyRangeRow, epoch: u64, numbers: NumberSource) -> Range {
 }
 
 impl Generations {
+    /// Whether queries have to do without an index, because its entries were lost.
+    pub fn is_lost(&self) -> bool {
+        self.active == NO_GENERATION
+    }
+
     fn new(record: &GenerationsRecord) -> Result<Generations, Error> {
         Ok(Generations {
             version: record.version,

@@ -92,6 +92,9 @@ pub enum Error {
     /// Stored data is damaged. The operator's to restore.
     #[error("Stored data is damaged: {0}")]
     Damaged(String),
+    /// The index is damaged; queries are answered without it, other uses wait until it is built anew. The client's to repeat.
+    #[error("The index is damaged and being built anew: {0}")]
+    IndexLost(String),
     /// A broken invariant of ours.
     #[error("Internal error: {0}")]
     Bug(String),
@@ -153,7 +156,7 @@ impl Error {
                 script::Kind::Bug => Kind::Bug,
             },
             Error::Busy | Error::Overloaded(_) => Kind::Throttled,
-            Error::Unavailable(_) => Kind::Unavailable,
+            Error::Unavailable(_) | Error::IndexLost(_) => Kind::Unavailable,
             Error::Damaged(_) => Kind::Corruption,
             Error::Bug(_) | Error::Stopped(_) => Kind::Bug,
         }
@@ -171,6 +174,7 @@ impl From<kv::Error> for Error {
             kv::Error::Busy => Error::Busy,
             kv::Error::Unavailable { reason } => Error::Unavailable(reason),
             kv::Error::Corruption { what } => Error::Damaged(what),
+            kv::Error::SetLost { what } => Error::IndexLost(what),
             kv::Error::Contract { what } => Error::Bug(what),
         }
     }

@@ -13,16 +13,19 @@ use crate::{Account, Error, Link};
 use astrarium_catalog::container::{Container, former_definition};
 use astrarium_catalog::definition::container::ContainerDefinition;
 use astrarium_catalog::records;
-use astrarium_keys::index_state::{Building, GenerationsRecord};
+use astrarium_keys::index_state::{Building, GenerationsRecord, NO_GENERATION};
 use astrarium_keys::record::KeyRangeRow;
 use astrarium_kv::{self as kv, Snapshot};
 use astrarium_store::rebuild::{BuildStep, build_step, watermark};
 use std::sync::Arc;
 
 impl Account {
-    /// Does a bounded part of building the indexes of containers whose policies changed, one container after another;
-    /// false when there is nothing to do.
+    /// Does a bounded part of building the indexes of containers whose policies changed or whose entries were lost, one
+    /// container after another; false when there is nothing to do.
     pub async fn build_indexes(&self) -> Result<bool, Error> {
+        if self.renew_lost_indexes().await? {
+            return Ok(true);
+        }
         let snapshot = self.engine().snapshot();
         let after = *self.shared.last_built.lock();
         let next = match records::next_to_build(&*snapshot, after).await? {
@@ -134,24 +137,33 @@ pub(crate) async fn next_generations(
 ) -> Result<Option<GenerationsRecord>, Error> {
     let former = former_definition(generations)?;
     let active_definition = former.as_ref().unwrap_or(old);
-    if new.has_same_indexes(active_definition) {
+    if new.has_same_indexes(active_definition) && generations.active != NO_GENERATION {
         let settled = GenerationsRecord { active: generations.active, ..GenerationsRecord::default() };
         return Ok(generations.building.is_some().then_some(settled));
     }
     if generations.building.is_some() && new.has_same_indexes(old) {
         return Ok(None);
     }
-    let building = generations.building.map(|building| building.generation);
-    let mut used = vec![Some(generations.active), building];
-    for row in rows {
-        used.extend(records::generations_to_sweep_of(snapshot, row.shard).await?.into_iter().map(Some));
-    }
-    // Sweeping is behind by hundreds of changes: later.
-    let generation = (1..=u8::MAX).find(|number| !used.contains(&Some(*number))).ok_or(Error::Busy)?;
+    let generation = free_generation(snapshot, rows, generations).await?;
     Ok(Some(GenerationsRecord {
         version: 0,
         active: generations.active,
         building: Some(Building { generation, construction: next_construction() }),
         definition: crate::containers::definition_text(active_definition),
     }))
+}
+
+/// A generation that a container does not have, and of which nothing waits to be removed.
+pub(crate) async fn free_generation(
+    snapshot: &dyn Snapshot,
+    rows: &[KeyRangeRow],
+    generations: &GenerationsRecord,
+) -> Result<u8, Error> {
+    let building = generations.building.map(|building| building.generation);
+    let mut used = vec![Some(generations.active), building];
+    for row in rows {
+        used.extend(records::generations_to_sweep_of(snapshot, row.shard).await?.into_iter().map(Some));
+    }
+    // Sweeping is behind by hundreds of changes: later.
+    (1..=u8::MAX).find(|number| !used.contains(&Some(*number))).ok_or(Error::Busy)
 }

@@ -47,7 +47,7 @@ impl Account {
                 "The index path corresponding to the specified order-by item is excluded.",
             ));
         }
-        if !set.is_used() {
+        if !set.is_used() || self.is_index_lost(container) {
             return Ok(None);
         }
         let access = set.access(&need);
@@ -62,7 +62,7 @@ impl Account {
         let has_filter = plan.filters.iter().any(|filters| !filters.is_empty());
         let index = self.index_plan(container, plan)?;
         let scans = index.is_none_or(|index| index.access == Access::Everything);
-        if plan.reads_documents() && has_filter && scans {
+        if plan.reads_documents() && has_filter && scans && !self.is_index_lost(container) {
             return Err(Error::invalid(
                 "An invalid query has been specified with filters against path(s) excluded from indexing. Consider \
                  adding allow scan header in the request.",

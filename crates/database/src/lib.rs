@@ -16,17 +16,20 @@ mod computed;
 mod conditions;
 mod container_cache;
 mod containers;
+mod damage;
 mod databases;
 mod documents;
 mod error;
 mod feeds;
 mod index_builds;
 mod index_cache;
+mod index_loss;
 mod index_use;
 mod maintenance;
 mod offers;
 mod patch;
 mod queries;
+mod restore;
 mod scripts;
 mod statements;
 mod workers;
@@ -112,6 +115,8 @@ struct Shared {
     /// The container whose index was built last.
     last_built: Mutex<Option<Rid>>,
     background: Background,
+    /// What is known of damaged files, in words.
+    damage: Mutex<Vec<String>>,
     scripts: Scripts,
     gates: Gates,
     workers: Workers,
@@ -158,6 +163,7 @@ impl Account {
             catalog_number: AtomicU64::new(state.high_water),
             last_built: Mutex::new(None),
             background: Background::default(),
+            damage: Mutex::default(),
             scripts: Scripts::new(resources.scripts),
             gates: Gates::default(),
             workers: Workers::new(resources.prepare_thread),

@@ -15,6 +15,10 @@ use astrarium_store::verify::{Report, verify_range};
 pub struct Health {
     /// Why writes are refused, if they are.
     pub write_refusal: Option<String>,
+    /// What is wrong with the index, if queries have to do without it for now.
+    pub index_loss: Option<String>,
+    /// Damaged files, each with whose data it touches and what to do.
+    pub damage: Vec<String>,
     /// The engine's counters.
     pub stats: Stats,
 }
@@ -73,9 +77,21 @@ impl Account {
         self.shared.background.statistics()
     }
 
+    /// Has storage take writes again if they were refused for a reason that has passed; tells whether it did. It may take
+    /// seconds, on the thread of the caller.
+    pub fn heal(&self) -> Result<bool, Error> {
+        Ok(self.engine().heal()?)
+    }
+
     /// How storage is at the moment.
     pub fn health(&self) -> Health {
-        Health { write_refusal: self.engine().write_refusal(), stats: self.engine().stats() }
+        let engine = self.engine();
+        Health {
+            write_refusal: engine.write_refusal(),
+            index_loss: engine.set_loss(),
+            damage: self.shared.damage.lock().clone(),
+            stats: engine.stats(),
+        }
     }
 
     /// Checks everything stored, container by container, and reports each as `database/container`.

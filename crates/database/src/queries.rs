@@ -42,6 +42,7 @@ const SMALL_QUERY: usize = 16 << 10;
 const SHORT_STEPS_MAX: u64 = 30_000;
 
 /// What one attempt at a page is given.
+#[derive(Clone)]
 struct Attempt {
     work: Arc<Work>,
     helpers: Arc<dyn Helpers>,
@@ -276,8 +277,34 @@ impl Account {
         result.and_then(|result| result).map_err(|error| told(error, limits))
     }
 
+    /// Runs a page, by way of the index if it can be used; where the index turns out to be damaged, without it.
     #[expect(clippy::too_many_arguments, reason = "the parts of one page, private to this file")]
     async fn run_page(
+        &self,
+        container: &Arc<Container>,
+        query: &Query,
+        plan: &Arc<QueryPlan>,
+        input: Input,
+        resume: Option<Resume>,
+        limits: Limits,
+        began: u64,
+        attempt: Attempt,
+    ) -> Result<QueryPage, Error> {
+        let Input::Container(reader, scope, Some(_)) = &input else {
+            return self.run_input(container, query, plan, input, resume, limits, began, attempt).await;
+        };
+        let without_index = Input::Container(reader.clone(), scope.clone(), None);
+        let again = attempt.clone();
+        match self.run_input(container, query, plan, input, resume.clone(), limits, began, attempt).await {
+            Err(Error::IndexLost(_)) => {
+                self.run_input(container, query, plan, without_index, resume, limits, began, again).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one page, private to this file")]
+    async fn run_input(
         &self,
         container: &Arc<Container>,
         query: &Query,

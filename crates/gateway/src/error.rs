@@ -161,7 +161,7 @@ impl From<database::Error> for Failure {
             }
             Error::RetryWith => Failure { retry_after_ms: Some(10), ..Failure::new(449, message) },
             Error::Damaged(_) | Error::Bug(_) | Error::Stopped(_) => Failure::new(500, message),
-            Error::Unavailable(_) => Failure::new(503, message),
+            Error::Unavailable(_) | Error::IndexLost(_) => Failure::new(503, message),
         }
     }
 }

@@ -32,6 +32,7 @@ pub(crate) struct Metrics {
     sent_bytes: Counter,
     pub(crate) connections: Gauge,
     pub(crate) connections_refused: Counter,
+    pub(crate) background_failures: Counter,
 }
 
 impl Metrics {
@@ -57,7 +58,22 @@ impl Metrics {
             "Connections closed at once because too many were open",
             connections_refused.clone(),
         );
-        Metrics { registry, requests, charges, durations, sent_bytes, connections, connections_refused }
+        let background_failures = Counter::default();
+        registry.register(
+            "background_failures",
+            "Times that background work stopped because of an error of the program and was begun again",
+            background_failures.clone(),
+        );
+        Metrics {
+            registry,
+            requests,
+            charges,
+            durations,
+            sent_bytes,
+            connections,
+            connections_refused,
+            background_failures,
+        }
     }
 
     /// All requests answered so far.

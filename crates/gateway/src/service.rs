@@ -136,6 +136,11 @@ impl Gateway {
         self.shared.metrics.request_count()
     }
 
+    /// Tells that background work stopped because of an error of the program.
+    pub fn count_background_failure(&self) {
+        self.shared.metrics.background_failures.inc();
+    }
+
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.shared.metrics
     }
@@ -169,15 +174,14 @@ impl Gateway {
             failure.answer(&activity_id)
         });
         let late = answer.status == StatusCode::REQUEST_TIMEOUT;
-        let closes = !body.is_end_stream() && (late || !drained(&parts, body).await);
+        if !body.is_end_stream() && (late || !drained(&parts, body).await) {
+            answer.headers.insert(http::header::CONNECTION, HeaderValue::from_static("close"));
+        }
         if let Some(body) = peer.memory.answer(std::mem::take(&mut answer.body)) {
             answer.body = body;
         } else {
             note.failed(&self.shared.settings, &no_memory());
             answer = no_memory().answer(&activity_id);
-        }
-        if closes {
-            answer.headers.insert(http::header::CONNECTION, HeaderValue::from_static("close"));
         }
         let elapsed = began.elapsed();
         self.finish(&parts, &mut answer, &activity_id, elapsed);
@@ -212,8 +216,16 @@ impl Gateway {
     }
 
     fn readiness(&self) -> Answer {
-        match self.shared.account.health().write_refusal {
-            None => Answer::content("text/plain", "ready\n"),
+        let health = self.shared.account.health();
+        match health.write_refusal {
+            None => {
+                let index = health.index_loss.map(|what| format!("the index is damaged: {what}\n"));
+                let damage = health.damage.into_iter().map(|what| format!("damaged: {what}\n"));
+                Answer::content(
+                    "text/plain",
+                    ["ready\n".to_owned()].into_iter().chain(index).chain(damage).collect::<String>(),
+                )
+            }
             Some(reason) => {
                 let mut answer = Answer::content("text/plain", format!("not writing: {reason}\n"));
                 answer.status = StatusCode::SERVICE_UNAVAILABLE;

@@ -4,6 +4,7 @@ use crate::document::Document;
 use crate::index_set::IndexSet;
 use astrarium_catalog::definition::container::UniqueKey;
 use astrarium_keys::body::IndexDirective;
+use astrarium_keys::index_state::NO_GENERATION;
 use astrarium_keys::unique::unique_key;
 use astrarium_kv::{KeyList, SetChanges};
 use astrarium_value::json::{Node, Text};
@@ -104,7 +105,7 @@ impl Indexes {
 
     /// The entries of one document in one generation, sorted.
     pub fn entries(&self, set: &IndexSet, shard: u64, document: Stored<'_>) -> KeyList {
-        if !set.is_used() {
+        if !set.is_used() || set.generation() == NO_GENERATION {
             return KeyList::new();
         }
         let Ok(text) = Text::parse(document.text) else { return KeyList::new() };

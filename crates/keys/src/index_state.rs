@@ -15,8 +15,8 @@ use bytes::{Buf as _, BufMut as _, Bytes};
 /// The generation of a container that has no record.
 pub const FIRST_GENERATION: u8 = 1;
 const FORMAT: u8 = 1;
-/// Stands for "no generation".
-const NONE: u8 = 0;
+/// Stands for "no generation": none is under construction, or none can be used because entries were lost.
+pub const NO_GENERATION: u8 = 0;
 /// Stands for "not known yet".
 const UNKNOWN: u64 = u64::MAX;
 
@@ -26,7 +26,7 @@ const UNKNOWN: u64 = u64::MAX;
 pub struct GenerationsRecord {
     /// The commit of the catalog that wrote it.
     pub version: u64,
-    /// The generation that queries use.
+    /// The generation that queries use; [`NO_GENERATION`] while they have to do without, because its entries were lost.
     pub active: u8,
     /// The generation under construction.
     pub building: Option<Building>,
@@ -56,7 +56,7 @@ impl GenerationsRecord {
         bytes.put_u64(self.version);
         bytes.put_u8(FORMAT);
         bytes.put_u8(self.active);
-        bytes.put_u8(self.building.map_or(NONE, |building| building.generation));
+        bytes.put_u8(self.building.map_or(NO_GENERATION, |building| building.generation));
         bytes.put_u64(self.building.map_or(0, |building| building.construction));
         bytes.put_slice(self.definition.as_bytes());
         bytes.into()
@@ -72,10 +72,10 @@ impl GenerationsRecord {
         let active = bytes.try_get_u8().map_err(|_| malformed())?;
         let generation = bytes.try_get_u8().map_err(|_| malformed())?;
         let construction = bytes.try_get_u64().map_err(|_| malformed())?;
-        if active == NONE || active == generation {
+        if active == generation {
             return Err(malformed());
         }
-        let building = (generation != NONE).then_some(Building { generation, construction });
+        let building = (generation != NO_GENERATION).then_some(Building { generation, construction });
         let definition = String::from_utf8(bytes.to_vec()).map_err(|_| malformed())?;
         Ok(GenerationsRecord { version, active, building, definition })
     }

@@ -93,6 +93,46 @@ pub fn read_name_value(value: &[u8]) -> Result<u64, Malformed> {
     Ok(u64::from_be_bytes(bytes))
 }
 
+/// The key of the resource that a name leads to, by the name's key and value; nothing if they are no such.
+pub fn record_key_of_name(key: &[u8], value: &[u8]) -> Option<Bytes> {
+    let kind = *key.get(1)?;
+    let parent = key.get(2..2 + parent_length(kind)?)?;
+    let number = read_name_value(value).ok()?;
+    let mut record = vec![tags::meta::RECORD, kind];
+    record.extend_from_slice(parent);
+    record.put_u64(number);
+    Some(record.into())
+}
+
+/// The key that finds a resource by its id, by the resource's key.
+pub fn name_key_of_record(key: &[u8], id: &str) -> Bytes {
+    let middle = key.get(1..key.len().saturating_sub(8)).unwrap_or_default();
+    [&[tags::meta::NAME], middle, id.as_bytes()].concat().into()
+}
+
+/// Bytes of the rid that a resource of a kind belongs to.
+fn parent_length(kind: u8) -> Option<usize> {
+    const DATABASE: usize = 4;
+    const CONTAINER: usize = 8;
+    Some(match kind {
+        kind if kind == RecordKind::Database as u8 || kind == RecordKind::Offer as u8 => 0,
+        kind if kind == RecordKind::Container as u8
+            || kind == RecordKind::User as u8
+            || kind == RecordKind::ClientEncryptionKey as u8 =>
+        {
+            DATABASE
+        }
+        kind if kind == RecordKind::Permission as u8
+            || kind == RecordKind::StoredProcedure as u8
+            || kind == RecordKind::Trigger as u8
+            || kind == RecordKind::UserDefinedFunction as u8 =>
+        {
+            CONTAINER
+        }
+        _ => return None,
+    })
+}
+
 /// The key of a container's key ranges.
 pub fn ranges_key(container: Rid) -> Bytes {
     let mut key = vec![tags::meta::RANGES];

@@ -9,10 +9,12 @@
 //!
 //! Not here: what makes a batch commit or not (`group`).
 
+use crate::error;
 use crate::group::Group;
+use crate::last::Last;
 use crate::queue::Submission;
 use crate::set::GroupBlock;
-use crate::store::Store;
+use crate::store::{History, Store};
 use crate::{Core, FjallEngine};
 use astrarium_kv::Error;
 use std::sync::Arc;
@@ -48,7 +50,7 @@ impl TimeCounters {
 impl FjallEngine {
     /// Where the committer's time went since opening.
     pub fn commit_times(&self) -> CommitTimes {
-        self.core.times.read()
+        self.core.load().times.read()
     }
 }
 
@@ -56,21 +58,30 @@ pub(crate) struct Committer {
     core: Arc<Core>,
     store: Arc<Store>,
     last_group: u64,
+    history: History,
+    last: Last,
     group: Group,
 }
 
 impl Drop for Committer {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.core.health.fail("the committer ended in a panic".to_owned());
+            self.core.health.fail("writing stopped because of an error of the program".to_owned(), true);
         }
         self.core.queue.abandon();
     }
 }
 
 impl Committer {
-    pub(crate) fn new(core: Arc<Core>, store: Arc<Store>, last_group: u64) -> Committer {
-        Committer { core, store, last_group, group: Group::default() }
+    /// Goes on after a group, whose number `last` notes from then on.
+    pub(crate) fn new(
+        core: Arc<Core>,
+        store: Arc<Store>,
+        last_group: u64,
+        history: History,
+        last: Last,
+    ) -> Committer {
+        Committer { core, store, last_group, history, last, group: Group::default() }
     }
 
     /// Works until the queue is closed.
@@ -82,12 +93,12 @@ impl Committer {
             for submission in submissions.drain(..) {
                 self.consider(submission, &room);
             }
-            let block = self.group.take_set(self.last_group + 1, self.core.set.block_bytes());
+            let block = self.group.take_set(self.last_group + 1, &self.history, self.core.set.block_bytes());
             self.core.times.prepare.fetch_add(nanoseconds_since(begun), Ordering::Relaxed);
             if !self.group.is_empty() {
                 match block {
                     Ok(block) => self.write(block),
-                    Err(error) => self.refuse(&error.to_string()),
+                    Err(error) => self.refuse(&error.to_string(), false),
                 }
             }
         }
@@ -120,18 +131,19 @@ impl Committer {
             if let Some(block) = &block {
                 writer.set_block(group, block.value.clone());
             }
-            writer.commit(group)
+            writer.commit(group, &mut self.history)
         });
         self.core.times.write.fetch_add(nanoseconds_since(begun), Ordering::Relaxed);
         match written {
             Ok(()) => self.publish(group, block),
-            Err(error) => self.refuse(&error.to_string()),
+            Err(error) => self.refuse(&error::in_words(&error), error::may_pass(&error)),
         }
     }
 
     fn publish(&mut self, group: u64, block: Option<GroupBlock>) {
         let begun = Instant::now();
         self.last_group = group;
+        self.last.note(group);
         let core = &self.core;
         core.publish(&self.store, group, block);
         core.shards.write().extend(self.group.take_shards());
@@ -145,8 +157,8 @@ impl Committer {
         core.times.publish.fetch_add(nanoseconds_since(begun), Ordering::Relaxed);
     }
 
-    fn refuse(&mut self, error: &str) {
-        self.core.health.fail(format!("a commit failed: {error}"));
+    fn refuse(&mut self, error: &str, is_passing: bool) {
+        self.core.health.fail(format!("a write failed: {error}"), is_passing);
         let reason = self.core.health.failure().unwrap_or_default();
         self.group.forget_changes();
         for (answer, _) in self.group.take_promises() {

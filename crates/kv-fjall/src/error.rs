@@ -5,9 +5,14 @@
 //!
 //! Not here: refusals while running (`health`), damage of the journal (`recovery`).
 
+use crate::health;
+use crate::tree_files::BadFile;
 use astrarium_kv::{Error, Kind};
 use std::io;
 use std::path::{Path, PathBuf};
+
+/// Files that a message names.
+const NAMED_MAX: usize = 5;
 
 /// Why [`crate::FjallEngine::open`] did not open the folder.
 #[derive(Debug, thiserror::Error)]
@@ -41,20 +46,26 @@ pub enum OpenError {
     },
     /// Commits that were acknowledged are not there. The operator's to restore a backup, or to accept the loss.
     #[error(
-        "{} is missing at least {} acknowledged commit groups (acknowledged up to {acknowledged}, found up to {found}): \
-         restore a backup, or accept the loss with `astrarium repair --data {} --accept-loss`",
-        folder.display(), acknowledged.saturating_sub(*.found), folder.display()
+        "{} lacks writes that were acknowledged: {} is missing, too short or damaged. Restore a backup, or go on without \
+         those writes with `astrarium repair --data {} --accept-loss`",
+        folder.display(), file.display(), folder.display()
     )]
     LostWrites {
         /// The folder.
         folder: PathBuf,
+        /// The journal that should hold them.
+        file: PathBuf,
         /// Highest group known to have been acknowledged.
         acknowledged: u64,
         /// Last group that is there.
         found: u64,
     },
     /// Files are not what was written. The operator's to restore a backup.
-    #[error("{} is damaged: {what}", folder.display())]
+    #[error(
+        "{} is damaged: {what}. Put the files back from a backup, or see what can be saved with \
+         `astrarium repair --data {} --accept-loss`",
+        folder.display(), folder.display()
+    )]
     Damaged {
         /// The folder.
         folder: PathBuf,
@@ -108,7 +119,7 @@ pub(crate) fn opening(folder: &Path, error: fjall::Error) -> OpenError {
             OpenError::Io { doing: "open the engine's files in", path: folder.to_path_buf(), source }
         }
         fjall::Error::Locked => OpenError::Locked { folder: folder.to_path_buf(), holder: None },
-        other => OpenError::Damaged { folder: folder.to_path_buf(), what: other.to_string() },
+        other => OpenError::Damaged { folder: folder.to_path_buf(), what: in_words(&other) },
     }
 }
 
@@ -120,6 +131,45 @@ pub(crate) fn reading(error: &fjall::Error) -> Error {
         {
             Error::Unavailable { reason: format!("a read failed: {source}") }
         }
-        other => Error::Corruption { what: format!("a read failed: {other}") },
+        other => Error::Corruption { what: in_words(other) },
     }
+}
+
+/// Whether a failed write may succeed when the folder is opened again: the system lacked something, or fjall's background work
+/// failed, which leaves everything in the journal.
+pub(crate) fn may_pass(error: &fjall::Error) -> bool {
+    match error {
+        fjall::Error::Poisoned => true,
+        fjall::Error::Io(source) | fjall::Error::Storage(fjall::LsmError::Io(source)) => {
+            health::is_passing(source)
+        }
+        _ => false,
+    }
+}
+
+/// An error of fjall without the names it has there.
+pub(crate) fn in_words(error: &fjall::Error) -> String {
+    match error {
+        fjall::Error::Poisoned => "an earlier write or background work failed".to_owned(),
+        fjall::Error::Storage(fjall::LsmError::ChecksumMismatch { .. }) => {
+            "a stored block has a wrong checksum".to_owned()
+        }
+        fjall::Error::Io(source) | fjall::Error::Storage(fjall::LsmError::Io(source)) => source.to_string(),
+        _ => "a stored file is not what was written".to_owned(),
+    }
+}
+
+/// Files that are not what was written, and what can be done.
+pub(crate) fn bad_files(folder: &Path, bad: &[BadFile]) -> OpenError {
+    let named: Vec<_> = bad
+        .iter()
+        .take(NAMED_MAX)
+        .map(|bad| {
+            let path = bad.path.strip_prefix(folder).unwrap_or(&bad.path);
+            format!("{} {}", path.display(), bad.what)
+        })
+        .collect();
+    let more = bad.len().saturating_sub(NAMED_MAX);
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    OpenError::Damaged { folder: folder.to_path_buf(), what: format!("{}{more}", named.join(", ")) }
 }

@@ -11,8 +11,8 @@
 
 use crate::error::reading;
 use crate::queue::Answer;
-use crate::set::GroupBlock;
-use crate::store::{GroupWriter, Store};
+use crate::set::{GroupBlock, Origin};
+use crate::store::{GroupWriter, History, Store};
 use astrarium_kv::contract::{advance, holds, raise_fences, stamp_put};
 use astrarium_kv::{
     CommitVersion, Error, Expectation, Mutation, SetChanges, ShardId, ShardState, Space, WriteBatch,
@@ -99,8 +99,14 @@ impl Group {
     }
 
     /// All changes of the set as one block, if there are any; the group forgets them.
-    pub(crate) fn take_set(&mut self, group: u64, block_bytes: usize) -> Result<Option<GroupBlock>, Error> {
-        let block = GroupBlock::of(group, &self.set, block_bytes);
+    pub(crate) fn take_set(
+        &mut self,
+        group: u64,
+        history: &History,
+        block_bytes: usize,
+    ) -> Result<Option<GroupBlock>, Error> {
+        let origin = Origin { identity: history.identity, group, before: history.last_set_change() };
+        let block = GroupBlock::of(origin, &self.set, block_bytes);
         self.set.clear();
         block
     }

@@ -13,13 +13,16 @@
 //! Both are wrong for us: the first loses acknowledged batches silently, the second lets a batch that was torn by a
 //! power cut, and never acknowledged, stop the start. So [`scan`] looks first.
 //!
-//! Every batch is one commit group: its last item is a [`GroupRecord`] that numbers the groups without gaps and holds
-//! a CRC-32 of the items before it. A batch is whole when its shape, its record and its end are.
+//! Every batch is one commit group: its last item is a [`GroupRecord`] that numbers the groups without gaps, tells which folder
+//! it belongs to and which groups before it changed each keyspace, and holds a CRC-32 of the items before it and of itself. A
+//! batch is whole when its shape, its record and its end are. Records of format 1 have only the number and the checksum.
 //! In: journal files, hostile. Out: where wholeness ends, and what follows. Memory is bounded by a buffer; time by the
 //! size of the files, also where damage has to be searched for batches behind it.
 //!
 //! Not here: what follows from the findings (`recovery`).
 
+use crate::identity::Identity;
+use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -27,7 +30,11 @@ use std::path::{Path, PathBuf};
 /// Key of the record that ends every batch.
 pub(crate) const GROUP_KEY: [u8; 1] = [b'g'];
 
-const RECORD_BYTES: usize = 12;
+/// Keyspaces whose changes a record follows: the spaces, then the set.
+pub(crate) const FOLLOWED_COUNT: usize = 4;
+
+const SHORT_RECORD_BYTES: usize = 12;
+const RECORD_BYTES: usize = SHORT_RECORD_BYTES + Identity::BYTES + 8 * FOLLOWED_COUNT + 1;
 const START_BYTES: usize = 13;
 const ITEM_HEADER_BYTES: usize = 21;
 const END_BYTES: usize = 13;
@@ -44,22 +51,95 @@ const KIND_REMOVAL: u8 = 1;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct GroupRecord {
     pub(crate) group: u64,
-    pub(crate) checksum: u32,
+    checksum: u32,
+    /// Nothing in records of format 1.
+    pub(crate) lineage: Option<Lineage>,
+}
+
+/// Where a group belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Lineage {
+    pub(crate) identity: Identity,
+    /// The last group before this one that changed each followed keyspace; 0 for none.
+    pub(crate) before: [u64; FOLLOWED_COUNT],
+    /// Whether this group does.
+    pub(crate) is_changed: [bool; FOLLOWED_COUNT],
+}
+
+impl Lineage {
+    fn encode(&self) -> [u8; RECORD_BYTES - SHORT_RECORD_BYTES] {
+        let mut value = [0; RECORD_BYTES - SHORT_RECORD_BYTES];
+        let (identity, rest) = value.split_at_mut(Identity::BYTES);
+        identity.copy_from_slice(&self.identity.0);
+        for (place, before) in rest.chunks_exact_mut(8).zip(self.before) {
+            place.copy_from_slice(&before.to_be_bytes());
+        }
+        let bits = self.is_changed.iter().rev().fold(0, |bits, is_changed| bits << 1 | u8::from(*is_changed));
+        if let Some(last) = value.last_mut() {
+            *last = bits;
+        }
+        value
+    }
+
+    fn decode(value: &[u8]) -> Option<Lineage> {
+        let (identity, rest) = value.split_first_chunk()?;
+        let (numbers, [bits]) = rest.as_chunks::<8>() else { return None };
+        let numbers: &[[u8; 8]; FOLLOWED_COUNT] = numbers.try_into().ok()?;
+        Some(Lineage {
+            identity: Identity(*identity),
+            before: numbers.map(u64::from_be_bytes),
+            is_changed: [0, 1, 2, 3].map(|place| bits >> place & 1 == 1),
+        })
+    }
+
+    /// The last group up to this one, of this number, that changed each followed keyspace.
+    pub(crate) fn last_changes(&self, group: u64) -> [u64; FOLLOWED_COUNT] {
+        let mut changes = self.before;
+        for (change, is_changed) in changes.iter_mut().zip(self.is_changed) {
+            if is_changed {
+                *change = group;
+            }
+        }
+        changes
+    }
 }
 
 impl GroupRecord {
-    pub(crate) fn encode(self) -> [u8; RECORD_BYTES] {
-        let mut value = [0; RECORD_BYTES];
-        value[..8].copy_from_slice(&self.group.to_be_bytes());
-        value[8..].copy_from_slice(&self.checksum.to_be_bytes());
+    /// Ends a group whose items have this checksum.
+    pub(crate) fn ending(group: u64, lineage: Lineage, items: crc32fast::Hasher) -> GroupRecord {
+        let lineage = Some(lineage);
+        GroupRecord { group, checksum: checksum_record(items, group, lineage.as_ref()), lineage }
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut value = [&self.group.to_be_bytes()[..], &self.checksum.to_be_bytes()].concat();
+        value.extend(self.lineage.iter().flat_map(Lineage::encode));
         value
     }
 
     pub(crate) fn decode(value: &[u8]) -> Option<GroupRecord> {
         let (group, rest) = value.split_first_chunk::<8>()?;
-        let checksum = u32::from_be_bytes(rest.try_into().ok()?);
-        Some(GroupRecord { group: u64::from_be_bytes(*group), checksum })
+        let (checksum, rest) = rest.split_first_chunk::<4>()?;
+        let lineage = if rest.is_empty() { None } else { Some(Lineage::decode(rest)?) };
+        Some(GroupRecord {
+            group: u64::from_be_bytes(*group),
+            checksum: u32::from_be_bytes(*checksum),
+            lineage,
+        })
     }
+
+    fn ends(&self, items: crc32fast::Hasher) -> bool {
+        checksum_record(items, self.group, self.lineage.as_ref()) == self.checksum
+    }
+}
+
+/// The checksum of a group's items and of what its record says; in format 1 of the items alone.
+fn checksum_record(mut items: crc32fast::Hasher, group: u64, lineage: Option<&Lineage>) -> u32 {
+    if let Some(lineage) = lineage {
+        items.update(&group.to_be_bytes());
+        items.update(&lineage.encode());
+    }
+    items.finalize()
 }
 
 /// Adds an item to a group's checksum: the bytes that fjall will write for it.
@@ -88,6 +168,8 @@ pub(crate) struct Findings {
     pub(crate) path: PathBuf,
     /// Number of the first whole batch at the beginning.
     pub(crate) first_group: Option<u64>,
+    /// Where that batch belongs, unless it is of format 1.
+    pub(crate) lineage: Option<Lineage>,
     /// Number of the last whole batch before any damage.
     pub(crate) last_group: Option<u64>,
     /// Where that batch ends.
@@ -114,17 +196,23 @@ pub(crate) fn empty_all(folder: &Path) -> io::Result<()> {
 }
 
 fn journals(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut numbered = Vec::new();
+    Ok(numbers(folder)?.into_iter().map(|number| folder.join(name_of(number))).collect())
+}
+
+/// The name of a journal.
+pub(crate) fn name_of(number: u64) -> String {
+    format!("{number}.jnl")
+}
+
+/// The numbers of all journals of an engine folder.
+pub(crate) fn numbers(folder: &Path) -> io::Result<BTreeSet<u64>> {
+    let mut numbers = BTreeSet::new();
     for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        let number =
-            path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".jnl"));
-        if let Some(number) = number.and_then(|number| number.parse::<u64>().ok()) {
-            numbered.push((number, path));
-        }
+        let name = entry?.file_name();
+        let number = name.to_str().and_then(|name| name.strip_suffix(".jnl"));
+        numbers.extend(number.and_then(|number| number.parse::<u64>().ok()));
     }
-    numbered.sort_unstable();
-    Ok(numbered.into_iter().map(|(_, path)| path).collect())
+    Ok(numbers)
 }
 
 fn scan_file(path: PathBuf) -> io::Result<Findings> {
@@ -132,17 +220,20 @@ fn scan_file(path: PathBuf) -> io::Result<Findings> {
     let mut found = Findings {
         path,
         first_group: None,
+        lineage: None,
         last_group: None,
         whole_bytes: 0,
         is_damaged: false,
         behind: None,
     };
-    while let Some(group) = reader.whole_batch()? {
+    while let Some(GroupRecord { group, lineage, .. }) = reader.whole_batch()? {
         if found.last_group.is_some_and(|last| group != last + 1) {
             // Whole, but not the one that was written next: something between the two is gone.
             break;
         }
-        found.first_group.get_or_insert(group);
+        if found.first_group.is_none() {
+            (found.first_group, found.lineage) = (Some(group), lineage);
+        }
         found.last_group = Some(group);
         found.whole_bytes = reader.position;
     }
@@ -155,6 +246,16 @@ fn scan_file(path: PathBuf) -> io::Result<Findings> {
     Ok(found)
 }
 
+/// Where the last whole batch of a journal ends that is not above a group.
+pub(crate) fn end_of_group(path: &Path, group: u64) -> io::Result<u64> {
+    let mut reader = JournalReader::open(path)?;
+    let mut end = 0;
+    while reader.whole_batch()?.is_some_and(|record| record.group <= group) {
+        end = reader.position;
+    }
+    Ok(end)
+}
+
 /// Searches for whole batches with higher numbers behind a damaged place: each must follow the end mark of another.
 fn find_behind(reader: &mut JournalReader, damage: u64, after: u64) -> io::Result<Option<(u64, u64)>> {
     let mut behind: Option<(u64, u64)> = None;
@@ -164,7 +265,7 @@ fn find_behind(reader: &mut JournalReader, damage: u64, after: u64) -> io::Resul
     let mut budget = reader.length.saturating_mul(4);
     while let Some(start) = reader.find_end_magic(position)? {
         position = start;
-        let group = reader.whole_batch()?;
+        let group = reader.whole_batch()?.map(|record| record.group);
         budget = budget.saturating_sub(reader.position - start + 1);
         if let Some(group) = group.filter(|group| *group > after) {
             behind = Some(behind.map_or((group, group), |(low, high)| (low.min(group), high.max(group))));
@@ -229,8 +330,8 @@ impl JournalReader {
         Ok(true)
     }
 
-    /// The number of the batch that begins here, if it is whole; then the position is behind it.
-    fn whole_batch(&mut self) -> io::Result<Option<u64>> {
+    /// The record of the batch that begins here, if it is whole; then the position is behind it.
+    fn whole_batch(&mut self) -> io::Result<Option<GroupRecord>> {
         let Some(start) = self.take::<START_BYTES>()? else {
             return Ok(None);
         };
@@ -251,8 +352,8 @@ impl JournalReader {
             return Ok(None);
         };
         let is_ended = end[0] == TAG_END && end.ends_with(&END_MAGIC);
-        let is_whole = item_count > 0 && is_ended && record.checksum == checksum.finalize();
-        Ok(is_whole.then_some(record.group))
+        let is_whole = item_count > 0 && is_ended && record.ends(checksum);
+        Ok(is_whole.then_some(record))
     }
 
     /// Passes over an item, if there is one.
@@ -272,11 +373,18 @@ impl JournalReader {
         let Some(header) = self.take::<ITEM_HEADER_BYTES>()? else {
             return Ok(None);
         };
-        let shape = ItemHeader { key_bytes: GROUP_KEY.len() as u16, value_bytes: RECORD_BYTES as u32 };
-        if ItemHeader::decode(&header) != Some(shape) || self.take()? != Some(GROUP_KEY) {
+        let shape =
+            |bytes: usize| Some(ItemHeader { key_bytes: GROUP_KEY.len() as u16, value_bytes: bytes as u32 });
+        let header = ItemHeader::decode(&header);
+        let is_long = header == shape(RECORD_BYTES);
+        if !(is_long || header == shape(SHORT_RECORD_BYTES)) || self.take()? != Some(GROUP_KEY) {
             return Ok(None);
         }
-        let value = self.take::<RECORD_BYTES>()?;
+        if is_long {
+            let value = self.take::<RECORD_BYTES>()?;
+            return Ok(value.and_then(|value| GroupRecord::decode(&value)));
+        }
+        let value = self.take::<SHORT_RECORD_BYTES>()?;
         Ok(value.and_then(|value| GroupRecord::decode(&value)))
     }
 

@@ -16,34 +16,44 @@
 mod clock;
 mod committer;
 mod error;
+mod files;
 mod folder;
 mod free_space;
 mod group;
+mod healing;
 mod health;
+mod identity;
+mod inspection;
 mod journal;
+mod last;
 mod mark;
 mod open;
 mod queue;
 mod recovery;
+mod scrub;
 mod set;
+mod shadow;
 mod snapshot;
 mod store;
+mod tree_files;
 mod values;
 
 pub use committer::CommitTimes;
 pub use error::OpenError;
 pub use open::AcceptedLoss;
 pub use set::{SetOptions, SetStats};
+pub use shadow::Shadow;
 
 use arc_swap::ArcSwap;
 use astrarium_kv::{
     CommitVersion, Engine, Error, Reply, ShardId, ShardState, Snapshot, Stats, WriteBatch, contract,
 };
 use committer::TimeCounters;
-use folder::Folder;
+use folder::{Folder, PresenceCheck};
 use foldhash::fast::RandomState;
 use free_space::FreeSpace;
 use hashbrown::HashMap;
+use healing::Healing;
 use health::{CLOSED, Health};
 use mark::Mark;
 use parking_lot::{Mutex, RwLock};
@@ -71,6 +81,8 @@ pub struct Options {
     /// Memory for what was read: three eighths for blocks of documents and logs, decompressed, a quarter for single
     /// values, the rest for the set. Write buffers come on top: up to about 50 MB in ordinary use.
     pub cache_bytes: u64,
+    /// Files of tables that are kept open at most, so that a process with few descriptors has some left.
+    pub open_tables_max: usize,
     /// Writes are refused while fewer bytes are free; has an effect only with a probe.
     pub free_space_reserve_bytes: u64,
     /// How free space is measured. Without one, a full disk is noticed only when a write fails, and writes stay
@@ -84,6 +96,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             cache_bytes: 64 << 20,
+            open_tables_max: 256,
             free_space_reserve_bytes: 256 << 20,
             free_space: None,
             set: SetOptions::default(),
@@ -93,8 +106,10 @@ impl Default for Options {
 
 /// Storage in a folder of this machine.
 pub struct FjallEngine {
-    core: Arc<Core>,
+    /// Replaced when the folder is opened again (`healing`).
+    core: ArcSwap<Core>,
     life: Mutex<Option<Life>>,
+    healing: Healing,
 }
 
 /// What the engine's threads and its callers share.
@@ -114,6 +129,7 @@ pub(crate) struct Core {
     pub(crate) conflicts: AtomicU64,
     pub(crate) groups: AtomicU64,
     pub(crate) free_space: FreeSpace,
+    presence: PresenceCheck,
     is_closed: AtomicBool,
 }
 
@@ -122,7 +138,7 @@ struct Life {
     committer: JoinHandle<()>,
     marker: JoinHandle<()>,
     merger: JoinHandle<Merger>,
-    _folder: Folder,
+    folder: Folder,
 }
 
 impl Core {
@@ -149,10 +165,15 @@ impl Core {
 
     /// Gives the set other parts with the same keys.
     pub(crate) fn replace_parts(&self, replace: impl FnOnce(&mut Parts)) {
+        self.replace_view(|_, parts| replace(parts));
+    }
+
+    /// Gives the set other parts, while nothing is published after the group that is told.
+    pub(crate) fn replace_view(&self, replace: impl FnOnce(u64, &mut Parts)) {
         let _publishing = self.publishing.lock();
         let current = self.current.load();
         let mut parts = Parts::clone(&current.set());
-        replace(&mut parts);
+        replace(current.group(), &mut parts);
         self.current.store(Arc::new(current.with_set(parts)));
     }
 
@@ -166,8 +187,16 @@ impl Core {
         Ok(*self.shards.write().entry(shard).or_insert(state))
     }
 
+    /// Refuses writes from the moment on that the folder is found to be gone.
+    fn check_presence(&self) {
+        if let Some(reason) = self.presence.absence() {
+            self.health.fail(reason, false);
+        }
+    }
+
     fn submit(&self, batch: WriteBatch) -> Result<oneshot::Receiver<Result<CommitVersion, Error>>, Error> {
         contract::validate(&batch)?;
+        self.check_presence();
         self.health.check()?;
         if let Some(reason) = self.free_space.refusal_of(&batch) {
             return Err(Error::Unavailable { reason });
@@ -180,11 +209,11 @@ impl Core {
 
 impl Engine for FjallEngine {
     fn snapshot(&self) -> Arc<dyn Snapshot> {
-        self.core.current.load_full()
+        self.core.load().current.load_full()
     }
 
     fn commit(&self, batch: WriteBatch) -> Reply<Result<CommitVersion, Error>> {
-        let receiver = match self.core.submit(batch) {
+        let receiver = match self.core.load().submit(batch) {
             Ok(receiver) => receiver,
             Err(error) => return Reply::ready(Err(error)),
         };
@@ -195,54 +224,82 @@ impl Engine for FjallEngine {
     }
 
     fn shard(&self, shard: ShardId) -> Reply<Result<ShardState, Error>> {
-        Reply::ready(self.core.shard_state(shard))
+        Reply::ready(self.core.load().shard_state(shard))
     }
 
     fn write_refusal(&self) -> Option<String> {
-        if self.core.is_closed.load(Ordering::Relaxed) {
+        let core = self.core.load();
+        if core.is_closed.load(Ordering::Relaxed) {
             return Some(CLOSED.to_owned());
         }
-        let failure = self.core.health.failure().map(str::to_owned);
-        failure
-            .or_else(|| self.core.free_space.refusal())
-            .or_else(|| self.core.set.refusal(&self.core.parts()))
+        core.check_presence();
+        let failure = core.health.failure().map(str::to_owned);
+        failure.or_else(|| core.free_space.refusal()).or_else(|| core.set.refusal(&core.parts()))
+    }
+
+    fn set_loss(&self) -> Option<String> {
+        let core = self.core.load();
+        let current = core.current.load();
+        if current.store().is_ok_and(|store| store.set_alarm.is_raised()) {
+            core.set.ask_to_set_aside();
+        }
+        current.set().loss.as_deref().map(str::to_owned)
+    }
+
+    fn accept_set_loss(&self) -> Result<(), Error> {
+        self.core.load().set.accept_loss()
+    }
+
+    fn damages(&self) -> Vec<astrarium_kv::Damage> {
+        self.core.load().current.load().store().map(|store| store.scrub.found()).unwrap_or_default()
+    }
+
+    fn check_next_file(&self) -> bool {
+        let current = self.core.load().current.load_full();
+        current.store().is_ok_and(|store| store.scrub.check_next(store))
+    }
+
+    fn heal(&self) -> Result<bool, Error> {
+        self.reopen_if_it_may_help()
     }
 
     fn stats(&self) -> Stats {
-        let current = self.core.current.load();
+        let core = self.core.load();
+        let current = core.current.load();
         let disk_bytes = current.store().ok().and_then(|store| store.database.disk_space().ok());
         Stats {
-            commits: self.core.commits.load(Ordering::Relaxed),
-            conflicts: self.core.conflicts.load(Ordering::Relaxed),
-            groups: self.core.groups.load(Ordering::Relaxed),
-            queued: self.core.queue.len() as u64,
+            commits: core.commits.load(Ordering::Relaxed),
+            conflicts: core.conflicts.load(Ordering::Relaxed),
+            groups: core.groups.load(Ordering::Relaxed),
+            queued: core.queue.len() as u64,
             disk_bytes: disk_bytes.unwrap_or(0) + current.set().disk_bytes(),
         }
     }
 
     fn close(&self) -> Result<(), Error> {
         let mut life = self.life.lock();
-        let Some(Life { committer, marker, merger, _folder: folder }) = life.take() else {
+        let core = self.core.load_full();
+        core.is_closed.store(true, Ordering::Relaxed);
+        let Some(Life { committer, marker, merger, folder }) = life.take() else {
             return Ok(());
         };
-        self.core.is_closed.store(true, Ordering::Relaxed);
-        self.core.queue.close();
+        core.queue.close();
         let is_whole = committer.join().is_ok();
-        self.core.set.stop();
+        core.set.stop();
         let merger = merger.join();
-        self.core.mark.stop();
+        core.mark.stop();
         let _ = marker.join();
         if let Ok(merger) = merger
-            && self.core.health.failure().is_none()
+            && core.health.failure().is_none()
             && let Err(error) = merger.close()
         {
             // Nothing is lost: what is in no run is in fjall, and the next opening goes on from there.
             tracing::warn!(%error, "could not merge the set before closing");
         }
-        let outcome = self.flush_and_release(&folder);
+        let outcome = flush_and_release(&core, &folder);
         drop(folder);
         if !is_whole {
-            return Err(unavailable("the committer ended in a panic"));
+            return Err(unavailable("writing stopped because of an error of the program"));
         }
         outcome
     }
@@ -251,58 +308,64 @@ impl Engine for FjallEngine {
 impl FjallEngine {
     /// What the set is made of at present.
     pub fn set_stats(&self) -> SetStats {
-        self.core.parts().stats()
+        self.core.load().parts().stats()
     }
 
     /// Waits until the set has nothing left to merge. For tests and measurements; nobody else needs to.
     pub fn wait_until_merged(&self) -> Result<(), Error> {
-        self.core.set.wait_until_settled(|| self.core.parts())
+        let core = self.core.load_full();
+        core.set.wait_until_settled(|| core.parts())
     }
 
     /// Reads everything that is stored. fjall checks a checksum for each block it loads, so damaged tables show as
     /// [`Error::Corruption`]; blocks in the cache are not loaded again, so this says most right after opening.
     pub fn check_files(&self) -> Result<CheckedFiles, Error> {
-        let current = self.core.current.load_full();
+        let current = self.core.load().current.load_full();
         let stored = current.store()?.read_everything().map_err(|error| error::reading(&error))?;
         let packed = current.set().check()?;
         Ok(CheckedFiles { entry_count: stored.0 + packed.0, byte_count: stored.1 + packed.1 })
     }
+}
 
-    /// The end of [`Engine::close`], when no thread of ours runs any more. If a reader still holds a view, fjall stays
-    /// open until it is dropped, and its journal is left to be replayed.
-    fn flush_and_release(&self, folder: &Folder) -> Result<(), Error> {
-        let current = self.core.current.swap(Arc::new(FjallSnapshot::closed()));
-        let store = Arc::clone(current.store()?);
-        drop(current);
-        if self.core.health.failure().is_none() {
-            let flushed = store.flush().and_then(|_| store.drop_set_blocks(self.core.set.merged_group()));
-            flushed.map_err(|error| unavailable(&format!("flushing failed: {error}")))?;
-            let marked = self.core.mark.write_last().and_then(|()| folder::sync_folder(folder.path()));
-            marked.map_err(|error| unavailable(&format!("writing the mark failed: {error}")))?;
-        }
-        match Arc::into_inner(store) {
-            Some(store) => store.close().map_err(|error| unavailable(&format!("closing failed: {error}"))),
-            None => Ok(()),
-        }
+/// The end of [`Engine::close`], when no thread of ours runs any more. If a reader still holds a view, fjall stays
+/// open until it is dropped, and its journal is left to be replayed.
+fn flush_and_release(core: &Core, folder: &Folder) -> Result<(), Error> {
+    let current = core.current.swap(Arc::new(FjallSnapshot::closed()));
+    let store = Arc::clone(current.store()?);
+    drop(current);
+    if core.health.failure().is_none() {
+        let flushed = store.flush().and_then(|_| store.drop_set_blocks(core.set.merged_group()));
+        flushed.map_err(|error| unavailable(&format!("flushing failed: {}", error::in_words(&error))))?;
+        let marked = core.mark.write_last().and_then(|()| folder::sync_folder(folder.path()));
+        marked.map_err(|error| unavailable(&format!("writing the mark failed: {error}")))?;
     }
+    if let Some(store) = Arc::into_inner(store) {
+        store.close().map_err(|error| unavailable(&format!("closing failed: {error}")))?;
+    }
+    // Behind by a little, the list is still true.
+    if let Err(error) = core.mark.update_files() {
+        tracing::warn!(%error, "could not write the list of files");
+    }
+    Ok(())
 }
 
 impl Drop for FjallEngine {
     /// Without [`Engine::close`] this is like a kill: what waits is forgotten, nothing is flushed.
     fn drop(&mut self) {
-        let Some(Life { committer, marker, merger, _folder: folder }) = self.life.get_mut().take() else {
+        let Some(Life { committer, marker, merger, folder }) = self.life.get_mut().take() else {
             return;
         };
-        self.core.queue.abandon();
-        self.core.set.stop();
-        self.core.mark.stop();
+        let core = self.core.load_full();
+        core.queue.abandon();
+        core.set.stop();
+        core.mark.stop();
         let deadline = Instant::now() + DROP_TIME_MAX;
         let is_finished = || committer.is_finished() && marker.is_finished() && merger.is_finished();
         // A thread that hangs in the file system must not hang us.
         while !is_finished() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_micros(200));
         }
-        drop(self.core.current.swap(Arc::new(FjallSnapshot::closed())));
+        drop(core.current.swap(Arc::new(FjallSnapshot::closed())));
         drop(folder);
     }
 }

@@ -12,7 +12,9 @@
 //!   rots in that second, not at all.
 
 use crate::error::{Doing, OpenError};
+use crate::files::FilesKeeper;
 use crate::folder;
+use crate::identity::Identity;
 use parking_lot::{Condvar, Mutex};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,6 +27,9 @@ const WORD: &str = "acknowledged";
 
 pub(crate) struct Mark {
     path: PathBuf,
+    /// Kept up to date with the mark.
+    files: Mutex<FilesKeeper>,
+    identity: Identity,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -38,9 +43,11 @@ struct State {
 
 impl Mark {
     /// A mark whose file already says `acknowledged`.
-    pub(crate) fn new(path: PathBuf, acknowledged: u64) -> Mark {
+    pub(crate) fn new(path: PathBuf, files: FilesKeeper, acknowledged: u64) -> Mark {
         Mark {
             path,
+            identity: files.identity(),
+            files: Mutex::new(files),
             state: Mutex::new(State { acknowledged, stopped: false, idle: false }),
             changed: Condvar::new(),
         }
@@ -55,6 +62,11 @@ impl Mark {
         }
     }
 
+    /// The last group that is on stable storage.
+    pub(crate) fn acknowledged(&self) -> u64 {
+        self.state.lock().acknowledged
+    }
+
     /// Ends [`Mark::run`].
     pub(crate) fn stop(&self) {
         self.state.lock().stopped = true;
@@ -64,7 +76,12 @@ impl Mark {
     /// Writes the present number, for good. Only after [`Mark::run`] has ended.
     pub(crate) fn write_last(&self) -> io::Result<()> {
         let acknowledged = self.state.lock().acknowledged;
-        write(&self.path, acknowledged)
+        write(&self.path, acknowledged, self.identity)
+    }
+
+    /// Brings the list of files up to date.
+    pub(crate) fn update_files(&self) -> io::Result<()> {
+        self.files.lock().update()
     }
 
     /// The thread's work: follows the number until it is stopped.
@@ -82,8 +99,11 @@ impl Mark {
             let acknowledged = state.acknowledged;
             parking_lot::MutexGuard::unlocked(&mut state, || {
                 // A mark that stays behind is weaker, not wrong: the next round tries again.
-                if let Err(error) = write(&self.path, acknowledged) {
+                if let Err(error) = write(&self.path, acknowledged, self.identity) {
                     tracing::warn!(%error, path = %self.path.display(), "could not write the acknowledged mark");
+                }
+                if let Err(error) = self.update_files() {
+                    tracing::warn!(%error, "could not write the list of files");
                 }
             });
             written = acknowledged;
@@ -93,54 +113,78 @@ impl Mark {
     }
 }
 
-/// The number in the file, or nothing where the file is missing or not whole.
-pub(crate) fn read(path: &Path) -> Result<Option<u64>, OpenError> {
+/// What the file says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Marked {
+    pub(crate) acknowledged: u64,
+    /// Whose mark it is; nothing in those of format 1.
+    pub(crate) identity: Option<Identity>,
+}
+
+/// What the file says, or nothing where it is missing or not whole.
+pub(crate) fn read(path: &Path) -> Result<Option<Marked>, OpenError> {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error).doing("read", path),
     };
-    let Ok(text) = std::str::from_utf8(&bytes) else {
-        return Ok(None);
-    };
-    let mut words = text.split_ascii_whitespace();
-    let (word, number, checksum) = (words.next(), words.next(), words.next());
-    let number = number.and_then(|number| number.parse().ok());
-    Ok(number.filter(|number| word == Some(WORD) && checksum == Some(&checksum_of(*number))))
+    Ok(std::str::from_utf8(&bytes).ok().and_then(parse))
 }
 
-pub(crate) fn write(path: &Path, acknowledged: u64) -> io::Result<()> {
-    let text = format!("{WORD} {acknowledged} {}\n", checksum_of(acknowledged));
+fn parse(text: &str) -> Option<Marked> {
+    let words: Vec<_> = text.split_ascii_whitespace().collect();
+    let (acknowledged, checksum, identity) = match words[..] {
+        [WORD, number, checksum] => (number.parse().ok()?, checksum, None),
+        [WORD, number, checksum, identity] => {
+            (number.parse().ok()?, checksum, Some(Identity::parse(identity)?))
+        }
+        _ => return None,
+    };
+    (checksum == checksum_of(acknowledged, identity)).then_some(Marked { acknowledged, identity })
+}
+
+pub(crate) fn write(path: &Path, acknowledged: u64, identity: Identity) -> io::Result<()> {
+    let checksum = checksum_of(acknowledged, Some(identity));
+    let text = format!("{WORD} {acknowledged} {checksum} {identity}\n");
     folder::replace_file(path, text.as_bytes())
 }
 
-fn checksum_of(acknowledged: u64) -> String {
-    format!("{:08x}", crc32fast::hash(&acknowledged.to_be_bytes()))
+fn checksum_of(acknowledged: u64, identity: Option<Identity>) -> String {
+    let mut checksum = crc32fast::Hasher::new();
+    checksum.update(&acknowledged.to_be_bytes());
+    checksum.update(identity.as_ref().map_or(&[], |identity| &identity.0));
+    format!("{:08x}", checksum.finalize())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn number(path: &Path) -> Option<u64> {
+        read(path).unwrap().map(|marked| marked.acknowledged)
+    }
+
     fn check(content: &str, expected: Option<u64>) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("mark");
         std::fs::write(&path, content).unwrap();
-        assert_eq!(read(&path).unwrap(), expected, "{content:?}");
+        assert_eq!(number(&path), expected, "{content:?}");
     }
 
     #[test]
     fn only_whole_marks_count() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("mark");
-        assert_eq!(read(&path).unwrap(), None);
-        write(&path, 1234).unwrap();
-        assert_eq!(read(&path).unwrap(), Some(1234));
+        assert_eq!(number(&path), None);
+        let identity = Identity::new();
+        write(&path, 1234, identity).unwrap();
+        assert_eq!(read(&path).unwrap(), Some(Marked { acknowledged: 1234, identity: Some(identity) }));
         let text = std::fs::read_to_string(&path).unwrap();
         check(&text, Some(1234));
         check(&text.replace("1234", "1235"), None);
         check(&text[..text.len() - 3], None);
         check("", None);
         check("acknowledged", None);
+        check("acknowledged 0 6522df69\n", Some(0));
     }
 }

@@ -11,7 +11,9 @@
 //!
 //! Not here: the comparison with the tables, which needs fjall (`lib`).
 
-use crate::journal::{self, Findings};
+use crate::identity::Identity;
+use crate::journal::{self, Findings, Lineage};
+use crate::tree_files::BadFile;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -38,12 +40,37 @@ pub(crate) enum Verdict {
         acknowledged: u64,
         /// The last group before the damage.
         found: u64,
+        /// The journal that should hold them.
+        file: PathBuf,
     },
 }
 
-/// Judges the journals of an engine folder, given the acknowledged mark. Changes nothing.
-pub(crate) fn judge(folder: &Path, mark: u64) -> io::Result<Verdict> {
-    Ok(judge_findings(&journal::scan(folder)?, mark))
+/// The journals of a folder.
+pub(crate) struct Journals {
+    pub(crate) verdict: Verdict,
+    /// The first group that is in a journal, where it belongs, and the journal.
+    pub(crate) first: Option<(u64, Option<Lineage>, PathBuf)>,
+    /// How many files there are.
+    pub(crate) count: usize,
+    /// Journals that begin with a group of another folder.
+    pub(crate) foreign: Vec<BadFile>,
+}
+
+/// Judges the journals of an engine folder, given the acknowledged mark and whose they should be. Changes nothing.
+pub(crate) fn judge(folder: &Path, mark: u64, identity: Option<Identity>) -> io::Result<Journals> {
+    let found = journal::scan(folder)?;
+    let is_foreign = |found: &&Findings| {
+        found.lineage.is_some_and(|lineage| identity.is_some_and(|identity| lineage.identity != identity))
+    };
+    let foreign =
+        |found: &Findings| BadFile { path: found.path.clone(), what: "belongs to another data folder" };
+    let first = |found: &Findings| found.first_group.map(|group| (group, found.lineage, found.path.clone()));
+    Ok(Journals {
+        verdict: judge_findings(&found, mark),
+        first: found.iter().find_map(first),
+        count: found.len(),
+        foreign: found.iter().filter(is_foreign).map(foreign).collect(),
+    })
 }
 
 fn judge_findings(journals: &[Findings], mark: u64) -> Verdict {
@@ -59,19 +86,20 @@ fn judge_findings(journals: &[Findings], mark: u64) -> Verdict {
         }
         let later = &journals[index + 1..];
         let behind = if is_gap { found.first_group.zip(found.last_group) } else { found.behind };
-        return judge_damage(last_group, behind, later, mark);
+        return judge_damage(last_group, behind, (&found.path, later), mark);
     }
+    let file = || journals.last().map(|found| found.path.clone()).unwrap_or_default();
     match last_group {
-        Some(found) if mark > found => Verdict::Lost { acknowledged: mark, found },
+        Some(found) if mark > found => Verdict::Lost { acknowledged: mark, found, file: file() },
         _ => Verdict::Clean { last_group },
     }
 }
 
-/// The first damage stands after `last_group`; `behind` are whole groups behind it in its file, `later` the next files.
+/// The first damage stands after `last_group` in a file; `behind` are whole groups behind it there, `later` the next files.
 fn judge_damage(
     last_group: Option<u64>,
     behind: Option<(u64, u64)>,
-    later: &[Findings],
+    (file, later): (&Path, &[Findings]),
     mark: u64,
 ) -> Verdict {
     let in_later = later.iter().filter_map(|found| found.first_group.zip(found.last_group));
@@ -82,23 +110,26 @@ fn judge_damage(
     // Where nothing whole stands before the damage, the best guess is that it hit one group.
     let found = last_group.unwrap_or_else(|| if highest > 0 { lowest.saturating_sub(2) } else { 0 });
     if highest > 0 || !later.is_empty() {
-        return Verdict::Lost { acknowledged: mark.max(highest).max(found + 1), found };
+        let acknowledged = mark.max(highest).max(found + 1);
+        return Verdict::Lost { acknowledged, found, file: file.to_path_buf() };
     }
     match last_group {
-        Some(found) if mark > found => Verdict::Lost { acknowledged: mark, found },
+        Some(found) if mark > found => Verdict::Lost { acknowledged: mark, found, file: file.to_path_buf() },
         _ => Verdict::TornEnd { last_group },
     }
 }
 
 /// Cuts the first damaged journal after its last whole batch and puts later ones aside, keeping everything cut in
 /// `*.damaged` files. For a torn end, or when the operator accepts a loss.
-pub(crate) fn cut(folder: &Path) -> io::Result<()> {
+pub(crate) fn cut(folder: &Path, identity: Option<Identity>) -> io::Result<()> {
     let mut last_group = None;
     let mut is_cut = false;
     for found in journal::scan(folder)? {
         let is_gap =
             found.first_group.zip(last_group).is_some_and(|(first, last): (u64, u64)| first != last + 1);
-        if is_cut || is_gap {
+        let own = found.lineage.map(|lineage| lineage.identity);
+        let is_foreign = own.zip(identity).is_some_and(|(own, identity)| own != identity);
+        if is_cut || is_gap || is_foreign {
             std::fs::rename(&found.path, kept_name(&found.path)?)?;
             is_cut = true;
         } else if found.is_damaged {
@@ -106,6 +137,23 @@ pub(crate) fn cut(folder: &Path) -> io::Result<()> {
             is_cut = true;
         }
         last_group = found.last_group.or(last_group);
+    }
+    if is_cut { crate::folder::sync_folder(folder) } else { Ok(()) }
+}
+
+/// Cuts off what stands behind a group: commits that failed, and of which nobody knows whether the disk has them.
+pub(crate) fn cut_after(folder: &Path, group: u64) -> io::Result<()> {
+    let mut is_cut = false;
+    for found in journal::scan(folder)? {
+        let is_behind = found.last_group.is_some_and(|last| last > group) || found.is_damaged;
+        if !is_behind {
+            continue;
+        }
+        let end = journal::end_of_group(&found.path, group)?;
+        let journal = OpenOptions::new().write(true).open(&found.path)?;
+        journal.set_len(end)?;
+        journal.sync_all()?;
+        is_cut = true;
     }
     if is_cut { crate::folder::sync_folder(folder) } else { Ok(()) }
 }
@@ -172,6 +220,7 @@ mod tests {
             .map(|(groups, is_damaged, behind)| Findings {
                 path: PathBuf::new(),
                 first_group: groups.map(|(first, _)| first),
+                lineage: None,
                 last_group: groups.map(|(_, last)| last),
                 whole_bytes: 0,
                 is_damaged: *is_damaged,
@@ -185,7 +234,7 @@ mod tests {
     fn damage_means_what_stands_behind_it() {
         let clean = |last_group| Verdict::Clean { last_group };
         let torn = |last_group| Verdict::TornEnd { last_group };
-        let lost = |acknowledged, found| Verdict::Lost { acknowledged, found };
+        let lost = |acknowledged, found| Verdict::Lost { acknowledged, found, file: PathBuf::new() };
         let whole = |first, last| (Some((first, last)), false, None);
         let damaged = |first, last| (Some((first, last)), true, None);
         check(&[], 0, &clean(None));

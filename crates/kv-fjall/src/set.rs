@@ -15,6 +15,8 @@
 //!
 //! Not here: when groups are written (`committer`), what keys mean.
 
+mod alarm;
+mod aside;
 mod block;
 mod builder;
 mod cache;
@@ -36,13 +38,16 @@ mod run_file;
 mod start;
 mod varint;
 
+pub(crate) use alarm::Alarm;
+pub(crate) use aside::move_folder as move_aside;
 pub(crate) use control::Control;
-pub(crate) use group_block::GroupBlock;
+pub(crate) use group_block::{GroupBlock, Origin};
 pub(crate) use merger::Merger;
 pub(crate) use parts::Parts;
 pub use parts::SetStats;
-pub(crate) use recovery::{Recovered, merged_group, recover};
+pub(crate) use recovery::{Recovered, Source, merged_group, recover};
 
+use crate::health;
 use astrarium_kv::Error;
 use std::io;
 
@@ -68,6 +73,12 @@ impl Default for SetOptions {
 
 fn damaged(what: &str) -> Error {
     Error::Corruption { what: what.to_owned() }
+}
+
+/// A file that cannot be read: damage, unless the system may well give it later.
+fn unreadable(doing: &str, error: &io::Error) -> Error {
+    let is_passing = error.kind() == io::ErrorKind::PermissionDenied || health::is_passing(error);
+    if is_passing { failed(doing, error) } else { damaged(&format!("{doing} failed: {error}")) }
 }
 
 fn failed(doing: &str, error: &io::Error) -> Error {

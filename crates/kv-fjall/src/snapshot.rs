@@ -8,7 +8,7 @@
 use crate::error::reading;
 use crate::health;
 use crate::set::Parts;
-use crate::store::Store;
+use crate::store::{RESERVED_KEY, Store};
 use astrarium_kv::contract::{KEY_BYTES_MAX, ScanCollector};
 use astrarium_kv::{
     Direction, Error, FAMILY_BYTES, KeyBatch, KeyRange, Reply, ScanBatch, ScanLimit, ShardId, ShardState,
@@ -68,22 +68,39 @@ impl FjallSnapshot {
         self.view.as_ref().map(|view| Arc::clone(&view.set)).unwrap_or_default()
     }
 
+    /// The last group that it shows; 0 once the engine is closed.
+    pub(crate) fn group(&self) -> u64 {
+        self.view.as_ref().map_or(0, |view| view.group)
+    }
+
     fn view(&self) -> Result<&View, Error> {
         self.view.as_ref().ok_or_else(health::closed)
     }
 }
 
 impl View {
+    /// An answer of the set; damage is told to the merger, which sets the damaged files aside.
+    fn of_set<T>(&self, answer: Result<T, Error>) -> Result<T, Error> {
+        answer.map_err(|error| match error {
+            Error::Corruption { what } => {
+                self.store.set_alarm.raise(&what);
+                Error::SetLost { what }
+            }
+            other => other,
+        })
+    }
+
     fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>, Error> {
-        // No such key can have been written, and fjall does not take it well.
-        if key.is_empty() || key.len() > KEY_BYTES_MAX {
+        // No such key can have been written, and fjall does not take an empty or a very long one well.
+        if key.is_empty() || key.len() > KEY_BYTES_MAX || key.starts_with(&RESERVED_KEY) {
             return Ok(None);
         }
         let values = &self.store.values;
         if let Some(value) = values.get(space, key, self.group) {
             return Ok(Some(value));
         }
-        let value = self.snapshot.get(self.store.keyspace(space), key).map_err(|error| reading(&error))?;
+        let value = self.snapshot.get(self.store.keyspace(space), key);
+        let value = value.map_err(|error| self.told(reading(&error), space, key))?;
         Ok(value.map(|value| values.keep(space, key, Bytes::from(value), self.group)))
     }
 
@@ -94,14 +111,24 @@ impl View {
         direction: Direction,
         limit: ScanLimit,
     ) -> Result<ScanBatch, Error> {
-        if range.start >= range.end {
+        let end = (&range.end[..]).min(&RESERVED_KEY[..]);
+        if &range.start[..] >= end {
             return Ok(ScanBatch::default());
         }
-        let entries = self.snapshot.range(self.store.keyspace(space), &range.start[..]..&range.end[..]);
-        match direction {
+        let entries = self.snapshot.range(self.store.keyspace(space), &range.start[..]..end);
+        let found = match direction {
             Direction::Forward => gather(entries, limit),
             Direction::Backward => gather(entries.rev(), limit),
+        };
+        found.map_err(|error| self.told(error, space, &range.start))
+    }
+
+    /// Remembers where a reader met damage.
+    fn told(&self, error: Error, space: Space, key: &[u8]) -> Error {
+        if matches!(error, Error::Corruption { .. }) {
+            self.store.scrub.note_read(space, key);
         }
+        error
     }
 }
 
@@ -130,15 +157,15 @@ impl Snapshot for FjallSnapshot {
         direction: Direction,
         limit: ScanLimit,
     ) -> Reply<Result<KeyBatch, Error>> {
-        Reply::ready(self.view().and_then(|view| view.set.scan(range, direction, limit)))
+        Reply::ready(self.view().and_then(|view| view.of_set(view.set.scan(range, direction, limit))))
     }
 
     fn count_keys(&self, family: &[u8; FAMILY_BYTES]) -> Reply<Result<u64, Error>> {
-        Reply::ready(self.view().map(|view| view.set.count(family)))
+        Reply::ready(self.view().and_then(|view| view.set.count(family)))
     }
 
     fn estimate_keys(&self, range: &KeyRange) -> Reply<Result<u64, Error>> {
-        Reply::ready(self.view().and_then(|view| view.set.estimate(range)))
+        Reply::ready(self.view().and_then(|view| view.of_set(view.set.estimate(range))))
     }
 }
 

@@ -12,7 +12,11 @@
 //! Not here: what a group holds (`group`), the runs of the set (`set`), repairing a journal (`recovery`).
 
 use crate::error::reading;
-use crate::journal::{self, GROUP_KEY, GroupRecord};
+use crate::files::KEYSPACES_FOLDER;
+use crate::identity::Identity;
+use crate::journal::{self, FOLLOWED_COUNT, GROUP_KEY, GroupRecord, Lineage};
+use crate::scrub::Scrub;
+use crate::set::Alarm;
 use crate::values::ValueCache;
 use crate::{Options, open};
 use astrarium_kv::{Error, ShardId, ShardState, Space, TALLY_COUNT};
@@ -41,6 +45,18 @@ const WAITING_RUNS_MAX: usize = 24;
 /// Below every group's number among the blocks of the set.
 const ANCHOR_KEY: [u8; 1] = [0];
 
+/// The key in each space under which stand the folder's identity and the last group that changed the space. It is ours: keys of
+/// the contract that begin so are refused, and scans end before it.
+pub(crate) const RESERVED_KEY: [u8; 16] = astrarium_kv::contract::RESERVED_PREFIX;
+
+/// Names of the keyspaces of spaces, in the order of [`Space::ALL`].
+pub(crate) const SPACE_NAMES: [&str; Space::ALL.len()] = ["meta", "body", "log"];
+pub(crate) const SET_NAME: &str = "set";
+pub(crate) const STATE_NAME: &str = "state";
+
+/// The place of the set among followed keyspaces.
+const SET_PLACE: usize = FOLLOWED_COUNT - 1;
+
 /// Time between two looks whether fjall has caught up.
 const ROOM_INTERVAL: Duration = Duration::from_millis(1);
 
@@ -59,6 +75,21 @@ pub(crate) struct Store {
     state: Keyspace,
     /// Single values that views have read.
     pub(crate) values: ValueCache,
+    /// Where readers tell that the set's files are damaged.
+    pub(crate) set_alarm: Alarm,
+    /// Where damage of tables is looked for and told.
+    pub(crate) scrub: Scrub,
+}
+
+/// A table of a space or of our own state.
+pub(crate) struct TableFile {
+    /// The folder of its keyspace.
+    pub(crate) keyspace: PathBuf,
+    pub(crate) number: u64,
+    /// Nothing for our own state.
+    pub(crate) space: Option<Space>,
+    pub(crate) first: bytes::Bytes,
+    pub(crate) last: bytes::Bytes,
 }
 
 impl Store {
@@ -67,15 +98,17 @@ impl Store {
             .cache_size(
                 options.cache_bytes - open::set_cache_bytes(options) - open::value_cache_bytes(options),
             )
+            .max_cached_files(Some(options.open_tables_max.max(1)))
             .journal_compression(CompressionType::None)
             .max_journaling_size(JOURNAL_BYTES_MAX)
             .worker_threads(WORKER_COUNT)
             .open()?;
-        let meta = database.keyspace("meta", || small_values(2 << 20))?;
-        let body = database.keyspace("body", bodies)?;
-        let log = database.keyspace("log", || small_values(8 << 20))?;
-        let set = database.keyspace("set", packed_values)?;
-        let state = database.keyspace("state", || small_values(2 << 20))?;
+        let [meta, body, log] = SPACE_NAMES;
+        let meta = database.keyspace(meta, || small_values(2 << 20))?;
+        let body = database.keyspace(body, bodies)?;
+        let log = database.keyspace(log, || small_values(8 << 20))?;
+        let set = database.keyspace(SET_NAME, packed_values)?;
+        let state = database.keyspace(STATE_NAME, || small_values(2 << 20))?;
         Ok(Store {
             folder: folder.to_path_buf(),
             database,
@@ -84,6 +117,8 @@ impl Store {
             is_anchor_due: false.into(),
             state,
             values: ValueCache::new(open::value_cache_bytes(options)),
+            set_alarm: Alarm::default(),
+            scrub: Scrub::default(),
         })
     }
 
@@ -91,13 +126,49 @@ impl Store {
         &self.spaces[space as usize]
     }
 
-    /// The number of the last group, 0 before the first.
-    pub(crate) fn last_group(&self) -> Result<u64, Error> {
+    /// The record of the last group, if there was one.
+    pub(crate) fn last_record(&self) -> Result<Option<GroupRecord>, Error> {
         let Some(value) = self.state.get(GROUP_KEY).map_err(|error| reading(&error))? else {
-            return Ok(0);
+            return Ok(None);
         };
-        let record = GroupRecord::decode(&value).ok_or_else(|| unreadable("the group record"))?;
-        Ok(record.group)
+        GroupRecord::decode(&value).map(Some).ok_or_else(|| unreadable("the group record"))
+    }
+
+    /// What a space says of itself: the folder it belongs to, and the last group that changed it.
+    pub(crate) fn space_record(&self, space: Space) -> Result<Option<SpaceRecord>, Error> {
+        let value = self.keyspace(space).get(RESERVED_KEY).map_err(|error| reading(&error))?;
+        let record = value.map(|value| SpaceRecord::decode(&value));
+        record.map(|record| record.ok_or_else(|| unreadable("the record of a space"))).transpose()
+    }
+
+    /// Numbers and names of the keyspaces.
+    pub(crate) fn keyspace_names(&self) -> impl Iterator<Item = (u64, String)> {
+        self.keyspaces().map(|keyspace| (keyspace.id(), keyspace.name().to_string()))
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// All tables of the spaces and of our own state, as they are now.
+    pub(crate) fn table_files(&self) -> Vec<TableFile> {
+        let spaces = Space::ALL.into_iter().map(Some).zip(&self.spaces);
+        let keyspaces = spaces.chain([(None, &self.state)]);
+        let files = keyspaces.flat_map(|(space, keyspace)| {
+            let folder = self.folder.join(KEYSPACES_FOLDER).join(keyspace.id().to_string());
+            let file = |table: &lsm_tree::Table| {
+                let keys = &table.metadata.key_range;
+                TableFile {
+                    keyspace: folder.clone(),
+                    number: table.id(),
+                    space,
+                    first: bytes::Bytes::copy_from_slice(keys.min()),
+                    last: bytes::Bytes::copy_from_slice(keys.max()),
+                }
+            };
+            keyspace.tree.current_version().iter_tables().map(file).collect::<Vec<_>>()
+        });
+        files.collect()
     }
 
     /// A shard's state as a snapshot sees it.
@@ -150,7 +221,7 @@ impl Store {
     /// Begins a group of about this many changes.
     pub(crate) fn begin(&self, change_count: usize) -> GroupWriter<'_> {
         let batch = OwnedWriteBatch::with_capacity(self.database.clone(), change_count + 8);
-        GroupWriter { store: self, batch, checksum: crc32fast::Hasher::new() }
+        GroupWriter { store: self, batch, checksum: crc32fast::Hasher::new(), is_changed: Default::default() }
     }
 
     /// Writes all memtables to tables, so that the journal is not needed. Tells whether that is so.
@@ -193,6 +264,9 @@ impl Store {
         for keyspace in self.keyspaces() {
             for entry in snapshot.iter(keyspace) {
                 let (key, value) = entry.into_inner()?;
+                if *key == RESERVED_KEY {
+                    continue;
+                }
                 entry_count += 1;
                 byte_count += (key.len() + value.len()) as u64;
             }
@@ -206,6 +280,30 @@ pub(crate) struct GroupWriter<'store> {
     store: &'store Store,
     batch: OwnedWriteBatch,
     checksum: crc32fast::Hasher,
+    /// Which of the followed keyspaces the group changes.
+    is_changed: [bool; FOLLOWED_COUNT],
+}
+
+/// What a space says of itself under [`RESERVED_KEY`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SpaceRecord {
+    pub(crate) identity: Identity,
+    /// The last group that changed the space.
+    pub(crate) group: u64,
+}
+
+impl SpaceRecord {
+    fn encode(self) -> [u8; Identity::BYTES + 8] {
+        let mut value = [0; Identity::BYTES + 8];
+        value[..Identity::BYTES].copy_from_slice(&self.identity.0);
+        value[Identity::BYTES..].copy_from_slice(&self.group.to_be_bytes());
+        value
+    }
+
+    pub(crate) fn decode(value: &[u8]) -> Option<SpaceRecord> {
+        let (identity, group) = value.split_first_chunk()?;
+        Some(SpaceRecord { identity: Identity(*identity), group: u64::from_be_bytes(group.try_into().ok()?) })
+    }
 }
 
 impl GroupWriter<'_> {
@@ -213,6 +311,7 @@ impl GroupWriter<'_> {
     /// batch have the same sequence number in fjall.
     pub(crate) fn change(&mut self, space: Space, key: bytes::Bytes, value: Option<bytes::Bytes>) {
         let keyspace = self.store.keyspace(space);
+        self.is_changed[space as usize] = true;
         journal::checksum_item(&mut self.checksum, keyspace.id(), &key, value.as_deref());
         match value {
             Some(value) => self.batch.insert(keyspace, Slice::from(key), Slice::from(value)),
@@ -223,8 +322,14 @@ impl GroupWriter<'_> {
     /// Adds what the group changes of the set.
     pub(crate) fn set_block(&mut self, group: u64, value: bytes::Bytes) {
         let key = group.to_be_bytes();
+        self.is_changed[SET_PLACE] = true;
         journal::checksum_item(&mut self.checksum, self.store.set.id(), &key, Some(&value));
         self.batch.insert(&self.store.set, key, Slice::from(value));
+    }
+
+    /// Has every space say that the group changed it, also those that it does not.
+    pub(crate) fn follow_spaces(&mut self) {
+        self.is_changed[..Space::ALL.len()].fill(true);
     }
 
     pub(crate) fn shard(&mut self, shard: ShardId, state: ShardState) {
@@ -233,15 +338,43 @@ impl GroupWriter<'_> {
         self.batch.insert(&self.store.state, key, value);
     }
 
-    /// Writes the group and waits until it is on stable storage; only then readers see it.
-    pub(crate) fn commit(mut self, group: u64) -> fjall::Result<()> {
+    /// Writes the group and waits until it is on stable storage; only then readers see it. Takes note in `history` of what the
+    /// group changes.
+    pub(crate) fn commit(mut self, group: u64, history: &mut History) -> fjall::Result<()> {
         if self.store.is_anchor_due.swap(false, Ordering::AcqRel) {
             journal::checksum_item(&mut self.checksum, self.store.set.id(), &ANCHOR_KEY, Some(&[]));
             self.batch.insert(&self.store.set, ANCHOR_KEY, []);
         }
-        let record = GroupRecord { group, checksum: self.checksum.finalize() };
+        let record = SpaceRecord { identity: history.identity, group }.encode();
+        for space in Space::ALL {
+            if self.is_changed[space as usize] {
+                let keyspace = self.store.keyspace(space);
+                journal::checksum_item(&mut self.checksum, keyspace.id(), &RESERVED_KEY, Some(&record));
+                self.batch.insert(keyspace, RESERVED_KEY, record);
+            }
+        }
+        let History { identity, last_changes } = *history;
+        let lineage = Lineage { identity, before: last_changes, is_changed: self.is_changed };
+        let record = GroupRecord::ending(group, lineage, self.checksum);
         self.batch.insert(&self.store.state, GROUP_KEY, record.encode());
-        self.batch.durability(Some(PersistMode::SyncData)).commit()
+        self.batch.durability(Some(PersistMode::SyncData)).commit()?;
+        history.last_changes = lineage.last_changes(group);
+        Ok(())
+    }
+}
+
+/// What the next group has to know of those before it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct History {
+    pub(crate) identity: Identity,
+    /// The last group that changed each followed keyspace.
+    pub(crate) last_changes: [u64; FOLLOWED_COUNT],
+}
+
+impl History {
+    /// The last group that changed the set.
+    pub(crate) fn last_set_change(&self) -> u64 {
+        self.last_changes[SET_PLACE]
     }
 }
 

@@ -27,6 +27,9 @@ use bytes::{Bytes, BytesMut};
 /// Bytes of a key at most; a key has at least one.
 pub const KEY_BYTES_MAX: usize = 32 * 1024;
 
+/// Keys that begin so are the engines' own.
+pub const RESERVED_PREFIX: [u8; 16] = [0xFF; 16];
+
 /// Bytes of a value at most.
 pub const VALUE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
@@ -64,6 +67,7 @@ fn validate_key(key: &[u8]) -> Result<(), Error> {
     match key.len() {
         0 => Err(broken("a key is empty")),
         length if length > KEY_BYTES_MAX => Err(broken("a key is longer than 32 KiB")),
+        _ if key.starts_with(&RESERVED_PREFIX) => Err(broken("a key begins with sixteen bytes FF")),
         _ => Ok(()),
     }
 }

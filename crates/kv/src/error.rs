@@ -34,6 +34,13 @@ pub enum Error {
         /// What was found.
         what: String,
     },
+    /// Keys of the set are missing or damaged; spaces and writes are not touched by it. Whoever asked does without the set, or
+    /// waits until it has been made anew; see [`crate::Engine::set_loss`].
+    #[error("the index is damaged: {what}")]
+    SetLost {
+        /// What was found.
+        what: String,
+    },
     /// The batch breaks a rule of the contract (key too long, stamp out of bounds). A bug of the caller.
     #[error("batch breaks the storage contract: {what}")]
     Contract {
@@ -64,7 +71,7 @@ impl Error {
             Error::Conflict { .. } | Error::Fenced { .. } => Kind::Conflict,
             Error::Busy => Kind::Throttled,
             Error::Unavailable { .. } => Kind::Unavailable,
-            Error::Corruption { .. } => Kind::Corruption,
+            Error::Corruption { .. } | Error::SetLost { .. } => Kind::Corruption,
             Error::Contract { .. } => Kind::Bug,
         }
     }

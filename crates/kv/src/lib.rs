@@ -90,6 +90,19 @@ pub struct Stats {
     pub disk_bytes: u64,
 }
 
+/// Stored files that are not what was written, and the keys they cover.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// The file, and what is wrong with it.
+    pub file: String,
+    /// The space whose keys it holds; nothing for the engine's own.
+    pub space: Option<Space>,
+    /// The lowest key that may be missing or unreadable.
+    pub first: bytes::Bytes,
+    /// The highest one.
+    pub last: bytes::Bytes,
+}
+
 /// A storage engine. Cheap to share; every method may be called from any thread.
 pub trait Engine: Send + Sync + 'static {
     /// A consistent view of everything committed so far.
@@ -105,6 +118,34 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Why writes are refused at present, if they are (disk full, I/O error).
     fn write_refusal(&self) -> Option<String>;
+
+    /// Why keys of the set are missing, if they are. Until [`Engine::accept_set_loss`] everything that is asked of the set fails
+    /// with [`Error::SetLost`], so that nobody takes what is left of it for the whole; keys can be added meanwhile.
+    fn set_loss(&self) -> Option<String> {
+        None
+    }
+
+    /// Tells that nobody relies any more on keys that were added before the loss. Afterwards the set answers again, with the
+    /// keys that were added since.
+    fn accept_set_loss(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Takes writes again, if they are refused for a reason that has passed; tells whether that is so. It may take seconds, in
+    /// which reads fail too.
+    fn heal(&self) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    /// Damage of stored files that was found since opening.
+    fn damages(&self) -> Vec<Damage> {
+        Vec::new()
+    }
+
+    /// Reads one more of the stored files whole, looking for damage; false when all of them were read once more.
+    fn check_next_file(&self) -> bool {
+        false
+    }
 
     /// Counters since opening.
     fn stats(&self) -> Stats;

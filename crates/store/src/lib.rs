@@ -16,6 +16,7 @@ pub mod incoming;
 mod numbers;
 mod present;
 pub mod rebuild;
+pub mod restore;
 mod scoped;
 mod slices;
 pub mod sweep;

@@ -370,6 +370,7 @@ fn number_of(error: &Error) -> Option<u16> {
         | Error::Stopped(_)
         | Error::Unavailable(_)
         | Error::Damaged(_)
+        | Error::IndexLost(_)
         | Error::Bug(_) => return None,
     })
 }

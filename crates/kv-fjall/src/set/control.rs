@@ -43,6 +43,17 @@ struct State {
     grown_bytes: u64,
     /// Why the last merge failed.
     trouble: Option<String>,
+    /// What the merger is asked to do besides merging.
+    request: Option<Request>,
+}
+
+/// What the merger can be asked to do besides merging.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Request {
+    /// Somebody met damage: set the files aside.
+    SetAside,
+    /// Nobody relies on the lost keys any more.
+    AcceptLoss,
 }
 
 /// What the merger does.
@@ -61,6 +72,8 @@ enum Rest {
 pub(super) enum Wake {
     /// There may be work.
     Work,
+    /// Somebody asks for something else.
+    Request(Request),
     /// Nobody has committed for a while; groups have added so many bytes up to now.
     Idle {
         /// Bytes since opening.
@@ -169,6 +182,9 @@ impl Control {
             if state.is_stopped {
                 break Wake::Stop;
             }
+            if let Some(request) = state.request {
+                break Wake::Request(request);
+            }
             if is_due() {
                 break Wake::Work;
             }
@@ -180,13 +196,49 @@ impl Control {
             }
             state.rest = Rest::Waiting;
             let grown_bytes = state.grown_bytes;
-            let is_over = self.work.wait_for(&mut state, IDLE_INTERVAL).timed_out();
+            let is_over =
+                self.work.wait_for(&mut state, IDLE_INTERVAL).timed_out() && state.request.is_none();
             if is_over && grown_bytes == state.grown_bytes && !state.is_stopped && !is_due() {
                 break Wake::Idle { grown_bytes };
             }
         };
         state.rest = Rest::Working;
         wake
+    }
+
+    /// Has the merger set the damaged files aside, soon.
+    pub(crate) fn ask_to_set_aside(&self) {
+        self.state.lock().request.get_or_insert(Request::SetAside);
+        self.work.notify_one();
+    }
+
+    /// Has the merger forget the loss, and waits for it.
+    pub(crate) fn accept_loss(&self) -> Result<(), Error> {
+        let mut state = self.state.lock();
+        loop {
+            if state.is_stopped {
+                return Err(health::closed());
+            }
+            if let Some(trouble) = &state.trouble {
+                return Err(Error::Unavailable { reason: trouble.clone() });
+            }
+            match state.request {
+                None => break,
+                Some(_) => self.merged.wait(&mut state),
+            }
+        }
+        state.request = Some(Request::AcceptLoss);
+        self.work.notify_one();
+        while state.request.is_some() && !state.is_stopped && state.trouble.is_none() {
+            self.merged.wait(&mut state);
+        }
+        Ok(())
+    }
+
+    /// The merger has done what it was asked to.
+    pub(super) fn answered(&self) {
+        self.state.lock().request = None;
+        self.merged.notify_all();
     }
 
     /// The merger is in trouble and sleeps for a while.

@@ -1,8 +1,11 @@
 //! What a commit group does to the set, as one value in fjall's batch: the first form keys have on disk.
 //!
 //! ```text
-//! value   format 01, block count, (block bytes, entries, removals){count}, corrections, block*, CRC-32 u32
+//! value   format 02, group of the value before u64, block count, (block bytes, entries, removals){count}, corrections,
+//!         block*, CRC-32 u32
 //! ```
+//! The CRC-32 begins with the folder's identity, so that a value of another folder is not whole. Format 01 has neither the
+//! group nor the identity.
 //! (numbers as in `varint`, corrections as in `families`.) The value is a part of the set as it stands: the blocks are
 //! read where they lie. Family sums are counted from the entries when the value is read back; the corrections are what
 //! has to be added, because a key was named by several batches of the group.
@@ -20,11 +23,13 @@ use super::index::{Content, Index};
 use super::part::Part;
 use super::parts::Parts;
 use super::{damaged, named, varint};
+use crate::identity::Identity;
 use astrarium_kv::{Error, SetChanges};
 use bytes::Bytes;
 use std::sync::Arc;
 
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
+const FORMAT_WITHOUT_ORIGIN: u8 = 1;
 const CHECKSUM_BYTES: usize = 4;
 
 /// A group's changes of the set.
@@ -34,10 +39,19 @@ pub(crate) struct GroupBlock {
     pub(super) part: Part,
 }
 
+/// Where a group's changes belong.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Origin {
+    pub(crate) identity: Identity,
+    pub(crate) group: u64,
+    /// The last group before it that changed the set; 0 for none.
+    pub(crate) before: u64,
+}
+
 impl GroupBlock {
     /// Of the changes of a group's batches, in the order of the batches; nothing if there are none.
     pub(crate) fn of(
-        group: u64,
+        origin: Origin,
         batches: &[SetChanges],
         block_bytes: usize,
     ) -> Result<Option<GroupBlock>, Error> {
@@ -61,11 +75,12 @@ impl GroupBlock {
         } else {
             families.less(&counted)
         };
-        let value = encode(&blocks, &index, &corrections);
+        let value = encode(origin, &blocks, &index, &corrections);
         let start = value.len() - CHECKSUM_BYTES - blocks.len();
         let image = value.slice(start..start + blocks.len());
         let summary = Summary { index, families, filter };
-        Ok(Some(GroupBlock { part: Part::in_memory(image, summary, (group, group)), value }))
+        let groups = (origin.group, origin.group);
+        Ok(Some(GroupBlock { part: Part::in_memory(image, summary, groups), value }))
     }
 
     /// The parts of the set with this one over them.
@@ -73,33 +88,45 @@ impl GroupBlock {
         parts.with(Arc::new(self.part))
     }
 
-    /// The part that a stored value is.
-    pub(super) fn read(group: u64, value: &Bytes) -> Result<Part, Error> {
-        decode(group, value)
-            .ok_or_else(|| damaged(&format!("the set's block of group {group} is not whole")))?
+    /// The part that a stored value is, and the group of the value before it if it tells.
+    pub(super) fn read(identity: Identity, group: u64, value: &Bytes) -> Result<(Part, Option<u64>), Error> {
+        decode(identity, group, value)
+            .ok_or_else(|| damaged(&format!("the index entries of commit group {group} are not whole")))?
     }
 }
 
-fn encode(blocks: &[u8], index: &Index, corrections: &Families) -> Bytes {
-    let mut value = Vec::with_capacity(blocks.len() + 16 + index.block_count() * 6);
+fn encode(origin: Origin, blocks: &[u8], index: &Index, corrections: &Families) -> Bytes {
+    let mut value = Vec::with_capacity(blocks.len() + 24 + index.block_count() * 6);
     value.push(FORMAT);
+    value.extend_from_slice(&origin.before.to_le_bytes());
     varint::put(&mut value, index.block_count() as u64);
     for block in 0..index.block_count() {
         index.content_of(block).encode(&mut value);
     }
     corrections.encode(&mut value);
     value.extend_from_slice(blocks);
-    value.extend_from_slice(&crc32fast::hash(&value).to_le_bytes());
+    value.extend_from_slice(&checksum_of(Some(origin.identity), &value).to_le_bytes());
     Bytes::from(value)
 }
 
+fn checksum_of(identity: Option<Identity>, body: &[u8]) -> u32 {
+    let mut checksum = crc32fast::Hasher::new();
+    checksum.update(identity.as_ref().map_or(&[], |identity| &identity.0));
+    checksum.update(body);
+    checksum.finalize()
+}
+
 /// Nothing when the value is not whole.
-fn decode(group: u64, value: &Bytes) -> Option<Result<Part, Error>> {
+fn decode(identity: Identity, group: u64, value: &Bytes) -> Option<Result<(Part, Option<u64>), Error>> {
     let (body, checksum) = value.split_last_chunk::<CHECKSUM_BYTES>()?;
-    if crc32fast::hash(body).to_le_bytes() != *checksum || *body.first()? != FORMAT {
+    let is_old = *body.first()? == FORMAT_WITHOUT_ORIGIN;
+    let expected = checksum_of((!is_old).then_some(identity), body);
+    if expected.to_le_bytes() != *checksum || !(is_old || body[0] == FORMAT) {
         return None;
     }
     let mut at = 1;
+    let before = if is_old { None } else { Some(u64::from_le_bytes(*body[1..].first_chunk()?)) };
+    at += before.map_or(0, |_| 8);
     let mut blocks = Vec::new();
     for _ in 0..varint::get(body, &mut at)? {
         blocks.push(Content::decode(body, &mut at)?);
@@ -108,7 +135,8 @@ fn decode(group: u64, value: &Bytes) -> Option<Result<Part, Error>> {
     let image = value.slice(at..body.len());
     Some(index_blocks(&image, &blocks).map(|(index, counted)| {
         let families = Families::total([&counted, &corrections].into_iter());
-        Part::in_memory(image, Summary { index, families, filter: Filter::default() }, (group, group))
+        let summary = Summary { index, families, filter: Filter::default() };
+        (Part::in_memory(image, summary, (group, group)), before)
     }))
 }
 
@@ -195,12 +223,15 @@ mod tests {
                 };
                 SetChanges { added: of(false), removed: of(true) }
             }).collect();
-            let block = GroupBlock::of(7, &changes, block_bytes).unwrap();
+            let origin = Origin { identity: Identity([3; 16]), group: 7, before: 5 };
+            let block = GroupBlock::of(origin, &changes, block_bytes).unwrap();
             let Some(block) = block else {
                 prop_assert!(expected.is_empty());
                 return Ok(());
             };
-            let again = GroupBlock::read(7, &block.value).unwrap();
+            let (again, before) = GroupBlock::read(origin.identity, 7, &block.value).unwrap();
+            prop_assert_eq!(before, Some(5));
+            prop_assert!(GroupBlock::read(Identity([4; 16]), 7, &block.value).is_err(), "of another folder");
             for part in [&block.part, &again] {
                 prop_assert_eq!(entries(part), expected.clone().into_iter().collect::<Vec<_>>());
                 for family in 0..3 {
@@ -212,7 +243,7 @@ mod tests {
             for place in 0..block.value.len() {
                 let mut damaged = block.value.to_vec();
                 damaged[place] ^= 0x10;
-                prop_assert!(GroupBlock::read(7, &Bytes::from(damaged)).is_err());
+                prop_assert!(GroupBlock::read(origin.identity, 7, &Bytes::from(damaged)).is_err());
             }
         }
     }

@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! astrarium set 1
+//! folder 0123456789abcdef0123456789abcdef     whose runs these are; not in lists of format 1 of the folder
+//! lost                                        only if keys from before `merged` are gone and nobody has accepted it yet
 //! merged 1234
 //! next 17
 //! run 16 1048576 89abcdef        number, bytes, checksum; the newest first
@@ -15,8 +17,9 @@
 //! - The number of a run that was named is never used again.
 
 use super::run_file::RunRecord;
-use super::{damaged, failed};
+use super::{damaged, failed, unreadable};
 use crate::folder::sync_folder;
+use crate::identity::Identity;
 use astrarium_kv::Error;
 use std::fmt::Write as _;
 use std::fs::File;
@@ -26,9 +29,13 @@ use std::path::Path;
 const FILE: &str = "RUNS";
 const NEW_FILE: &str = "RUNS.new";
 const HEADER: &str = "astrarium set 1";
+const LOST: &str = "lost";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Manifest {
+    pub(super) identity: Option<Identity>,
+    /// Whether keys are missing, and somebody may still rely on them.
+    pub(super) is_lost: bool,
     /// The last group whose changes are in the runs.
     pub(super) merged: u64,
     /// The number of the next run.
@@ -39,8 +46,8 @@ pub(super) struct Manifest {
 
 impl Manifest {
     /// Of an empty set.
-    pub(super) fn empty() -> Manifest {
-        Manifest { merged: 0, next: 1, runs: Vec::new() }
+    pub(super) fn empty(identity: Option<Identity>) -> Manifest {
+        Manifest { identity, is_lost: false, merged: 0, next: 1, runs: Vec::new() }
     }
 
     /// The list of a folder, if it has one.
@@ -48,10 +55,10 @@ impl Manifest {
         let bytes = match std::fs::read(folder.join(FILE)) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(failed("reading the list of runs", &error)),
+            Err(error) => return Err(unreadable("reading the list of index runs", &error)),
         };
         let manifest = std::str::from_utf8(&bytes).ok().and_then(Manifest::parse);
-        manifest.map(Some).ok_or_else(|| damaged("the list of the set's runs is not whole"))
+        manifest.map(Some).ok_or_else(|| damaged("set/RUNS, the list of index runs, is not whole"))
     }
 
     fn parse(text: &str) -> Option<Manifest> {
@@ -61,8 +68,17 @@ impl Manifest {
         if checksum != checksum_of(content) || lines.next()? != HEADER {
             return None;
         }
-        let mut manifest = Manifest::empty();
-        manifest.merged = lines.next()?.strip_prefix("merged ")?.parse().ok()?;
+        let mut manifest = Manifest::empty(None);
+        let mut line = lines.next()?;
+        if let Some(identity) = line.strip_prefix("folder ") {
+            manifest.identity = Some(Identity::parse(identity)?);
+            line = lines.next()?;
+        }
+        if line == LOST {
+            manifest.is_lost = true;
+            line = lines.next()?;
+        }
+        manifest.merged = line.strip_prefix("merged ")?.parse().ok()?;
         manifest.next = lines.next()?.strip_prefix("next ")?.parse().ok()?;
         for line in lines {
             let mut words = line.strip_prefix("run ")?.split(' ');
@@ -74,7 +90,14 @@ impl Manifest {
     }
 
     fn print(&self) -> String {
-        let mut text = format!("{HEADER}\nmerged {}\nnext {}", self.merged, self.next);
+        let mut text = HEADER.to_owned();
+        if let Some(identity) = self.identity {
+            let _ = write!(text, "\nfolder {identity}");
+        }
+        if self.is_lost {
+            let _ = write!(text, "\n{LOST}");
+        }
+        let _ = write!(text, "\nmerged {}\nnext {}", self.merged, self.next);
         for RunRecord { number, byte_count, checksum } in &self.runs {
             let _ = write!(text, "\nrun {number} {byte_count} {checksum:08x}");
         }
@@ -131,9 +154,11 @@ mod tests {
         assert_eq!(Manifest::read(path).unwrap(), None);
         let record = |number| RunRecord { number, byte_count: 1 << 40, checksum: 0xAB };
         for runs in [vec![], vec![record(9)], vec![record(12), record(3)]] {
-            let manifest = Manifest { merged: 77, next: 13, runs };
-            assert!(manifest.replace(path).is_ok());
-            assert_eq!(Manifest::read(path).unwrap().as_ref(), Some(&manifest));
+            for (identity, is_lost) in [(None, false), (Some(Identity([7; 16])), true)] {
+                let manifest = Manifest { identity, is_lost, merged: 77, next: 13, runs: runs.clone() };
+                assert!(manifest.replace(path).is_ok());
+                assert_eq!(Manifest::read(path).unwrap().as_ref(), Some(&manifest));
+            }
         }
         let text = std::fs::read(path.join(FILE)).unwrap();
         for place in 0..text.len() {

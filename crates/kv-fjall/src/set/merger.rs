@@ -8,12 +8,15 @@
 //! - The order of a change: the new file is synced, the list of runs replaced and synced, the readers' view changed, what
 //!   fjall holds of the groups dropped. A crash between any two leaves everything there once.
 //! - Memory is bounded by a block for each part merged, and the index of what is written.
-//! - A failed write is tried again from the beginning, in a new file. Only a list of runs whose state is unknown, and
-//!   damage, stop the engine from writing.
+//! - A failed write is tried again from the beginning, in a new file. Only a list of runs whose state is unknown stops the
+//!   engine from writing.
+//! - Damage stops nothing: all files are set aside, and what is asked of the set is refused until the layer above has told
+//!   that it relies on none of the lost keys any more (`aside`).
 
+use super::aside;
 use super::builder::PartBuilder;
 use super::cache::BlockCache;
-use super::control::Wake;
+use super::control::{Request, Wake};
 use super::manifest::{Manifest, ReplaceError};
 use super::merge::PartMerge;
 use super::part::Part;
@@ -54,12 +57,14 @@ enum Halt {
     Failed(Error),
     /// Must not be.
     Fatal(Error),
+    /// A file is not what was written.
+    Damaged(String),
 }
 
 impl From<Error> for Halt {
     fn from(error: Error) -> Halt {
         match error {
-            Error::Corruption { .. } => Halt::Fatal(error),
+            Error::Corruption { what } | Error::SetLost { what } => Halt::Damaged(what),
             other => Halt::Failed(other),
         }
     }
@@ -80,7 +85,8 @@ struct Watch(Arc<Core>);
 impl Drop for Watch {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.health.fail("the merger of the set ended in a panic".to_owned());
+            let reason = "merging the index stopped because of an error of the program";
+            self.0.health.fail(reason.to_owned(), true);
             self.0.set.stop();
         }
     }
@@ -104,28 +110,86 @@ impl Merger {
             let is_due = || self.next_work(Scope::All).is_some();
             let next = match core.set.sleep(is_due, |grown| self.next_idle_work(grown).is_some()) {
                 Wake::Stop => break,
-                Wake::Work => self.next_work(Scope::All),
-                Wake::Idle { grown_bytes } => self.spend_credit(grown_bytes),
+                Wake::Work => Ok(self.next_work(Scope::All)),
+                Wake::Idle { grown_bytes } => Ok(self.spend_credit(grown_bytes)),
+                Wake::Request(request) => self.answer(request).map(|()| None),
             };
-            let Some((parts, work)) = next else { continue };
-            match self.perform(&parts, work) {
+            let done = next.and_then(|next| match next {
+                Some((parts, work)) => self.perform(&parts, work),
+                None => Ok(()),
+            });
+            let done = match done {
+                Err(Halt::Damaged(what)) => self.set_aside(&what),
+                done => done,
+            };
+            match done {
                 Ok(()) => {}
                 Err(Halt::Stopped) => break,
+                Err(Halt::Damaged(what)) => {
+                    // Setting aside reads nothing, so this does not come.
+                    core.health.fail(format!("the index cannot be set aside: {what}"), true);
+                    core.set.stop();
+                    break;
+                }
                 Err(Halt::Failed(error)) => {
                     let trouble = format!("the index cannot be merged: {error}");
-                    tracing::warn!(%error, "merging the set failed and will be tried again");
+                    tracing::warn!(%error, "merging the index failed and will be tried again");
                     if core.set.sleep_in_trouble(trouble) == Wake::Stop {
                         break;
                     }
                 }
                 Err(Halt::Fatal(error)) => {
-                    core.health.fail(format!("merging the set failed: {error}"));
+                    core.health.fail(format!("merging the index failed: {error}"), true);
                     core.set.stop();
                     break;
                 }
             }
         }
         self
+    }
+
+    fn answer(&mut self, request: Request) -> Result<(), Halt> {
+        let store = self.core.current.load().store().map(Arc::clone)?;
+        match (request, store.set_alarm.take()) {
+            (_, Some(what)) => self.set_aside(&what)?,
+            (Request::SetAside, None) => {}
+            (Request::AcceptLoss, None) => self.accept_loss()?,
+        }
+        self.core.set.answered();
+        Ok(())
+    }
+
+    /// Goes on with an empty set; tells that keys are missing until that is accepted.
+    fn set_aside(&mut self, what: &str) -> Result<(), Halt> {
+        let core = Arc::clone(&self.core);
+        let mut replaced = Ok(());
+        let mut manifest = Manifest { is_lost: true, runs: Vec::new(), ..self.manifest.clone() };
+        core.replace_view(|group, parts| {
+            manifest.merged = group;
+            replaced = manifest.replace(&self.folder);
+            if replaced.is_ok() {
+                *parts = Parts { loss: Some(aside::reason(what).into()), ..Parts::default() };
+            }
+        });
+        replaced?;
+        let kept = aside::move_runs(&self.folder, &self.manifest);
+        tracing::error!(
+            damage = what,
+            kept = kept.ok().as_deref().map(|path| path.display().to_string()),
+            "the index is damaged: it is set aside and built anew; queries read all documents meanwhile"
+        );
+        self.manifest = manifest;
+        core.set.merged(self.manifest.merged);
+        self.drop_blocks();
+        Ok(())
+    }
+
+    fn accept_loss(&mut self) -> Result<(), Halt> {
+        let manifest = Manifest { is_lost: false, ..self.manifest.clone() };
+        manifest.replace(&self.folder)?;
+        self.manifest = manifest;
+        self.core.replace_parts(|parts| parts.loss = None);
+        Ok(())
     }
 
     /// Writes what is in memory into a run, so that the next opening finds nothing to do.
@@ -138,6 +202,7 @@ impl Merger {
         self.perform(&parts, Work::WriteRun).map_err(|halt| match halt {
             Halt::Stopped => crate::health::closed(),
             Halt::Failed(error) | Halt::Fatal(error) => error,
+            Halt::Damaged(what) => super::damaged(&what),
         })
     }
 

@@ -17,6 +17,8 @@ const WALKED_MAX: u64 = 48;
 /// All parts of a set.
 #[derive(Clone, Default)]
 pub(crate) struct Parts {
+    /// Why keys are missing, if they are and somebody may still rely on them: nothing is told of the set then.
+    pub(crate) loss: Option<Arc<str>>,
     /// Changes that are in no run yet, the newest first.
     pub(super) memory: Vec<Arc<Part>>,
     /// Runs, the newest first; all older than what is in memory.
@@ -63,7 +65,7 @@ impl Parts {
     /// With the changes of one more group.
     pub(super) fn with(&self, part: Arc<Part>) -> Parts {
         let memory = [part].into_iter().chain(self.memory.iter().cloned()).collect();
-        Parts { memory, runs: self.runs.clone() }
+        Parts { loss: self.loss.clone(), memory, runs: self.runs.clone() }
     }
 
     /// With the parts from `first` on, `count` of them, replaced by one or none.
@@ -90,6 +92,7 @@ impl Parts {
         direction: Direction,
         limit: ScanLimit,
     ) -> Result<KeyBatch, Error> {
+        self.check_loss()?;
         if range.start >= range.end {
             return Ok(KeyBatch::default());
         }
@@ -107,13 +110,22 @@ impl Parts {
     }
 
     /// How many keys a family has.
-    pub(crate) fn count(&self, family: &[u8; FAMILY_BYTES]) -> u64 {
+    pub(crate) fn count(&self, family: &[u8; FAMILY_BYTES]) -> Result<u64, Error> {
+        self.check_loss()?;
         let sum: i64 = self.iter().map(|part| part.families.get(family)).sum();
-        u64::try_from(sum).unwrap_or(0)
+        Ok(u64::try_from(sum).unwrap_or(0))
+    }
+
+    fn check_loss(&self) -> Result<(), Error> {
+        match &self.loss {
+            Some(what) => Err(Error::SetLost { what: what.to_string() }),
+            None => Ok(()),
+        }
     }
 
     /// About how many keys are in the range; exact where it is few.
     pub(crate) fn estimate(&self, range: &KeyRange) -> Result<u64, Error> {
+        self.check_loss()?;
         if range.start >= range.end {
             return Ok(0);
         }

@@ -18,7 +18,7 @@ use super::families::Families;
 use super::filter::Filter;
 use super::index::Index;
 use super::part::{Part, Reading};
-use super::{damaged, failed};
+use super::{damaged, failed, unreadable};
 use astrarium_kv::Error;
 use bytes::Bytes;
 use std::fs::File;
@@ -71,11 +71,11 @@ impl RunFile {
     /// Opens the run that a record names, and checks that it is that one.
     pub(super) fn open(folder: &Path, record: RunRecord, cache: &Arc<BlockCache>) -> Result<Part, Error> {
         let path = folder.join(file_name(record.number));
-        let what = |what: &str| damaged(&format!("{} of the set {what}", path.display()));
+        let what = |what: &str| damaged(&format!("the index file set/{} {what}", file_name(record.number)));
         let file = match File::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(what("is missing")),
-            Err(error) => return Err(failed("opening a run", &error)),
+            Err(error) => return Err(unreadable("opening a run", &error)),
         };
         let length = file.metadata().map_err(|error| failed("opening a run", &error))?.len();
         if length != record.byte_count {
@@ -128,8 +128,8 @@ impl RunFile {
         let mut bytes = self.read(place)?;
         let checksum = bytes.split_off(bytes.len().saturating_sub(CHECKSUM_BYTES));
         if checksum != crc32fast::hash(&bytes).to_le_bytes() {
-            let path = self.path.display();
-            return Err(damaged(&format!("block {block} of {path} has a wrong checksum")));
+            let name = file_name(self.record.number);
+            return Err(damaged(&format!("the index file set/{name} has a wrong checksum in block {block}")));
         }
         let bytes = Bytes::from(bytes);
         if reading == Reading::Cached {
@@ -142,10 +142,11 @@ impl RunFile {
         let mut bytes = vec![0; (place.end - place.start) as usize];
         match read_at(&self.file, &mut bytes, place.start) {
             Ok(()) => Ok(bytes),
-            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-                Err(damaged(&format!("{} of the set has become shorter", self.path.display())))
-            }
-            Err(error) => Err(failed("reading a run", &error)),
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Err(damaged(&format!(
+                "the index file set/{} has become shorter",
+                file_name(self.record.number)
+            ))),
+            Err(error) => Err(unreadable("reading a run", &error)),
         }
     }
 }

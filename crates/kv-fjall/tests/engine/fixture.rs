@@ -73,7 +73,9 @@ pub(crate) fn count(engine: &FjallEngine) -> u64 {
     assert_eq!(last.map_or(0, |last| u64::from_be_bytes(last[..].try_into().unwrap())), count);
     assert_eq!(scan_all(&*snapshot, Space::Log).len() as u64, count);
     assert_eq!(block_on(engine.shard(SHARD)).unwrap().version, count);
-    check_set(&*snapshot, count);
+    if engine.set_loss().is_none() {
+        check_set(&*snapshot, count);
+    }
     count
 }
 
@@ -99,8 +101,9 @@ pub(crate) fn journal(folder: &Path) -> PathBuf {
     folder.join("engine/0.jnl")
 }
 
-/// Sets the acknowledged mark, which is otherwise up to a second behind.
+/// Sets the acknowledged mark, as a power cut can leave it: up to a second behind, without the note of the last group.
 pub(crate) fn set_mark(folder: &Path, group: u64) {
+    let _ = std::fs::remove_file(folder.join("LAST"));
     let checksum = crc32fast::hash(&group.to_be_bytes());
     std::fs::write(folder.join("ACKNOWLEDGED"), format!("acknowledged {group} {checksum:08x}\n")).unwrap();
 }

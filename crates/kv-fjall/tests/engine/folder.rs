@@ -19,14 +19,14 @@ fn a_newer_format_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     open(folder.path()).close().unwrap();
     let format = folder.path().join("FORMAT");
-    assert_eq!(std::fs::read_to_string(&format).unwrap(), "astrarium storage format 1\n");
+    assert_eq!(std::fs::read_to_string(&format).unwrap(), "astrarium storage format 2\n");
     std::fs::write(&format, "astrarium storage format 7\n").unwrap();
     let error = refusal(folder.path());
-    assert!(matches!(error, OpenError::NewerFormat { found: 7, known: 1, .. }), "{error}");
+    assert!(matches!(error, OpenError::NewerFormat { found: 7, known: 2, .. }), "{error}");
     assert_eq!(error.kind(), Kind::Unavailable);
     let text = error.to_string();
     assert!(
-        text.contains("format 7") && text.contains("up to 1") && text.contains("run the release"),
+        text.contains("format 7") && text.contains("up to 2") && text.contains("run the release"),
         "{text}"
     );
     for content in ["", "astrarium storage format 0\n", "astrarium storage format x\n", "\u{0}\u{0}"] {

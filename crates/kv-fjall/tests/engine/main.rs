@@ -5,6 +5,7 @@
 mod contract;
 mod damage;
 mod differential;
+mod files;
 mod fixture;
 mod folder;
 mod processes;

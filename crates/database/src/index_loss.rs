@@ -1,0 +1,75 @@
+//! Going on when storage has lost entries of the index: queries read documents, and every container's index is built anew.
+//!
+//! In: [`astrarium_kv::Engine::set_loss`], asked by background work. Out: for each container a commit that takes the generation in
+//! use out of use and begins a new one; then storage is told that nobody relies on the lost entries.
+//! Invariants
+//! - Until storage is told, everything that is asked of its set fails, and queries are answered without it; afterwards no
+//!   container names a generation whose entries were lost. So no answer is ever made of what is left.
+//! - Unique keys are not in the set, and hold throughout.
+//! - Everything can be cut short: storage remembers the loss until it is told, and a second time begins one more generation.
+
+use crate::databases::find;
+use crate::index_builds::free_generation;
+use crate::{ATTEMPTS_MAX, Account, Container, Error, Link};
+use astrarium_catalog::records::{self, Resource};
+use astrarium_keys::Rid;
+use astrarium_keys::index_state::{Building, GenerationsRecord, NO_GENERATION};
+use astrarium_keys::record::RecordKind;
+use astrarium_kv as kv;
+
+impl Account {
+    /// Begins to build all indexes anew if storage has lost entries of them; tells whether it had to.
+    pub async fn renew_lost_indexes(&self) -> Result<bool, Error> {
+        if self.engine().set_loss().is_none() {
+            return Ok(false);
+        }
+        for container in self.all_containers().await? {
+            self.renew_index(&container).await?;
+        }
+        self.engine().accept_set_loss()?;
+        Ok(true)
+    }
+
+    /// Whether queries over a container have to do without its index.
+    pub(crate) fn is_index_lost(&self, container: &Container) -> bool {
+        container.generations.is_lost() || self.engine().set_loss().is_some()
+    }
+
+    /// All containers of the account.
+    pub(crate) async fn all_containers(&self) -> Result<Vec<Resource>, Error> {
+        let snapshot = self.engine().snapshot();
+        let mut containers = Vec::new();
+        for database in records::list_all(&*snapshot, RecordKind::Database, Rid::ROOT).await? {
+            containers.extend(records::list_all(&*snapshot, RecordKind::Container, database.rid).await?);
+        }
+        Ok(containers)
+    }
+
+    async fn renew_index(&self, container: &Resource) -> Result<(), Error> {
+        for _ in 0..ATTEMPTS_MAX {
+            let snapshot = self.engine().snapshot();
+            let found =
+                find(&*snapshot, RecordKind::Container, container.parent, Link::Rid(container.rid)).await?;
+            let Some(present) = found else { return Ok(()) };
+            let old = records::generations(&*snapshot, container.rid).await?;
+            let rows = records::ranges(&*snapshot, container.rid).await?;
+            let generation = free_generation(&*snapshot, &rows, &old).await?;
+            let construction = self.next_catalog_number();
+            let building = Some(Building { generation, construction });
+            let new = GenerationsRecord { active: NO_GENERATION, building, ..old.clone() };
+            let mut batch = records::batch();
+            batch.high_water = construction;
+            records::stage_generations(&mut batch, container.rid, &rows, &old, &new);
+            records::expect_present(&mut batch, &present);
+            match self.engine().commit(batch).await {
+                Ok(_) => {
+                    self.shared.containers.forget(container.rid);
+                    return Ok(());
+                }
+                Err(kv::Error::Conflict { .. } | kv::Error::Fenced { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Error::RetryWith)
+    }
+}

@@ -1,0 +1,159 @@
+//! Making everything that belongs to a range's documents anew from the documents themselves, after something was lost.
+//!
+//! Directory, change feed and unique keys are removed and written again; what the running sums and the last version should be
+//! is told. Only for a store that nobody else uses: documents and what belongs to them disagree in the meantime.
+//! A document that cannot be one, or whose place or unique key another one has, goes: it would block both.
+//!
+//! Not here: the index, which is built anew as a generation of its own (`rebuild`), the engine's counters.
+
+use crate::sweep::Walk;
+use crate::transaction::{BYTE_TALLY, DOCUMENT_TALLY, as_indexed};
+use crate::{Error, Incoming};
+use astrarium_catalog::container::{Container, Range};
+use astrarium_index::Indexes;
+use astrarium_keys::body::Body;
+use astrarium_keys::{document, feed, number, unique};
+use astrarium_kv::{
+    Direction, Engine, KeyRange, ScanLimit, ShardState, Snapshot, Space, Stamp, TALLY_COUNT, WriteBatch,
+};
+use bytes::Bytes;
+use std::collections::BTreeSet;
+
+/// Entries removed in one batch.
+const STEP: ScanLimit = ScanLimit { entry_count_max: 5_000, byte_count_max: 4 << 20 };
+
+/// What restoring a range came to.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Restored {
+    /// Documents that are there.
+    pub documents: u64,
+    /// Documents that had to go.
+    pub dropped: u64,
+    /// What the engine should know of the shard.
+    pub state: ShardState,
+}
+
+/// Restores one range; `indexes` are the container's.
+pub async fn restore_range(
+    engine: &dyn Engine,
+    container: &Container,
+    indexes: &Indexes,
+    range: &Range,
+) -> Result<Restored, Error> {
+    let shard = range.shard.0;
+    for prefix in [number::number_prefix(shard), feed::feed_prefix(shard), unique::unique_prefix(shard)] {
+        clear(engine, range, &prefix).await?;
+    }
+    let mut restored = Restored { state: engine.shard(range.shard).await?, ..Restored::default() };
+    restored.state.tallies = [0; TALLY_COUNT];
+    let mut bodies = Walk::new(engine.snapshot(), Space::Body, &document::shard_prefix(shard));
+    loop {
+        let step = bodies.next().await?;
+        if step.is_empty() {
+            break;
+        }
+        let mut entries =
+            Entries { batch: WriteBatch::new(range.shard, range.epoch), added: BTreeSet::new() };
+        // Of the steps before this one.
+        let written = engine.snapshot();
+        for (key, value) in step {
+            match belongings(container, indexes, shard, &key, &value) {
+                Some(document) if !entries.has_any(&*written, &document.entries).await? => {
+                    restored.take(&document);
+                    entries.add(document);
+                }
+                _ => {
+                    restored.dropped += 1;
+                    entries.batch.delete(Space::Body, key);
+                }
+            }
+        }
+        entries.batch.high_water = restored.state.high_water;
+        engine.commit(entries.batch).await?;
+    }
+    restored.state.version = restored.state.version.max(engine.shard(range.shard).await?.version);
+    Ok(restored)
+}
+
+impl Restored {
+    fn take(&mut self, document: &Belongings) {
+        self.documents += 1;
+        self.state.tallies[DOCUMENT_TALLY] += 1;
+        self.state.tallies[BYTE_TALLY] += document.byte_count;
+        self.state.version = self.state.version.max(document.lsn);
+        self.state.high_water = self.state.high_water.max(document.number);
+    }
+}
+
+/// What belongs to one document.
+struct Belongings {
+    lsn: u64,
+    number: u64,
+    byte_count: i64,
+    /// Entries of space `Log`.
+    entries: Vec<(Bytes, Bytes)>,
+}
+
+/// Entries of one step.
+struct Entries {
+    batch: WriteBatch,
+    added: BTreeSet<Bytes>,
+}
+
+impl Entries {
+    /// Whether another document has one of the entries.
+    async fn has_any(&self, written: &dyn Snapshot, wanted: &[(Bytes, Bytes)]) -> Result<bool, Error> {
+        let keys: Vec<Bytes> = wanted.iter().map(|(key, _)| key.clone()).collect();
+        let is_written = written.get_many(Space::Log, &keys).await?.iter().any(Option::is_some);
+        Ok(is_written || keys.iter().any(|key| self.added.contains(key)))
+    }
+
+    fn add(&mut self, document: Belongings) {
+        for (key, value) in document.entries {
+            self.added.insert(key.clone());
+            self.batch.put(Space::Log, key, value, Stamp::NONE);
+        }
+    }
+}
+
+/// What should be stored with a document; nothing for what is no document of the container at this place.
+fn belongings(
+    container: &Container,
+    indexes: &Indexes,
+    shard: u64,
+    key: &Bytes,
+    value: &Bytes,
+) -> Option<Belongings> {
+    let body = Body::decode(value.clone()).ok()?;
+    let suffix = document::suffix(key).ok()?;
+    let incoming = Incoming::parse(&container.definition, body.text()).ok()?;
+    let place = crate::Location::of(container, &incoming.partition, &incoming.id);
+    if place.key != key && !container.definition.partition_key.system_key {
+        return None;
+    }
+    let header = body.header;
+    let suffix_bytes = Bytes::copy_from_slice(suffix);
+    let mut entries = vec![
+        (number::number_key(shard, header.number), suffix_bytes.clone()),
+        (feed::feed_key(shard, header.lsn, header.sequence), suffix_bytes),
+    ];
+    let unique_keys = indexes.unique_keys(shard, as_indexed(&body, suffix, None));
+    entries.extend(unique_keys.into_iter().map(|key| (key, unique::unique_value(header.number))));
+    let byte_count = (body.text().len() as u64).cast_signed();
+    Some(Belongings { lsn: header.lsn, number: header.number, byte_count, entries })
+}
+
+async fn clear(engine: &dyn Engine, range: &Range, prefix: &[u8]) -> Result<(), Error> {
+    let keys = KeyRange::prefix(prefix);
+    loop {
+        let step = engine.snapshot().scan(Space::Log, &keys, Direction::Forward, STEP).await?;
+        if step.entries.is_empty() {
+            return Ok(());
+        }
+        let mut batch = WriteBatch::new(range.shard, range.epoch);
+        for (key, _) in step.entries {
+            batch.delete(Space::Log, key);
+        }
+        engine.commit(batch).await?;
+    }
+}
