@@ -21,5 +21,4 @@ mod worker;
 
 pub use child::WorkerCommand;
 pub(crate) use child::{Child, Process};
-pub(crate) use encoding::encoded;
 pub use worker::run_worker;

@@ -13,11 +13,17 @@ pub(crate) fn memory() -> Arc<dyn Engine> {
 }
 
 /// The embedded store of a data folder.
-pub(crate) fn embedded(folder: &Path, cache_mb: Option<u64>, reserve_mb: u64) -> anyhow::Result<FjallEngine> {
+pub(crate) fn embedded(
+    folder: &Path,
+    cache_mb: Option<u64>,
+    reserve_mb: u64,
+    open_tables_max: usize,
+) -> anyhow::Result<FjallEngine> {
     let eighth = machine::memory_bytes() / 8;
     let cache_bytes = cache_mb.map_or(eighth.clamp(16 << 20, 1 << 30), |megabytes| megabytes << 20);
     let options = Options {
         cache_bytes,
+        open_tables_max,
         free_space_reserve_bytes: reserve_mb << 20,
         free_space: Some(Arc::new(machine::free_disk_bytes)),
         ..Options::default()

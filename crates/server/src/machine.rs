@@ -70,19 +70,69 @@ pub(crate) fn use_small_pages() {
     let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
-/// Lets the process have as many open files, and so connections, as the system allows it.
-pub(crate) fn raise_file_limit() {
-    let mut limit = getrlimit(Resource::Nofile);
+/// Lets the process have as many open files, and so connections, as the system allows it; tells how many.
+pub(crate) fn raise_file_limit() -> u64 {
+    let before = getrlimit(Resource::Nofile);
+    let mut limit = before;
     limit.current = limit.maximum;
-    // Without it fewer connections fit; the listener copes.
-    if let Err(error) = setrlimit(Resource::Nofile, limit) {
-        tracing::warn!(%error, "raise limit of open files");
+    match setrlimit(Resource::Nofile, limit) {
+        Ok(()) => getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX),
+        Err(error) => {
+            // Without it fewer connections fit.
+            tracing::warn!(%error, "raise limit of open files");
+            before.current.unwrap_or(u64::MAX)
+        }
     }
+}
+
+/// How the files that the process may have open are shared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FileShares {
+    /// Tables that storage keeps open.
+    pub(crate) tables: usize,
+    /// Connections.
+    pub(crate) connections: usize,
+}
+
+/// Files that are open besides tables and connections: journals, index runs, tables being written and merged, pipes to script
+/// processes, the runtime's.
+const OTHER_FILES: u64 = 160;
+const TABLES_MIN: u64 = 16;
+const TABLES_MAX: u64 = 900;
+const CONNECTIONS_MIN: u64 = 16;
+
+/// Shares a limit of open files: storage gets what it needs, connections the rest, and not more than is wished.
+pub(crate) fn share_files(limit: u64, wished: u64) -> FileShares {
+    let tables = (limit / 8).clamp(TABLES_MIN, TABLES_MAX);
+    let rest = limit.saturating_sub(OTHER_FILES + tables).max(CONNECTIONS_MIN);
+    let connections = wished.min(rest);
+    if connections < wished {
+        tracing::warn!(
+            limit,
+            wished,
+            connections,
+            "the limit of open files leaves room for fewer connections beside storage than --connections asks for"
+        );
+    }
+    let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    FileShares { tables: count(tables), connections: count(connections) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn storage_has_its_share_of_files() {
+        let check = |limit, wished, tables, connections| {
+            assert_eq!(share_files(limit, wished), FileShares { tables, connections }, "{limit}, {wished}");
+        };
+        check(1 << 20, 20_000, 900, 20_000);
+        check(1024, 20_000, 128, 736);
+        check(1024, 100, 128, 100);
+        check(256, 20_000, 32, 64);
+        check(64, 20_000, 16, 16);
+    }
 
     fn check(files: &[(&str, &str)], membership: &str, expected: Option<u64>) {
         let folder = tempfile::tempdir().expect("make a folder");

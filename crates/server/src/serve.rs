@@ -1,6 +1,7 @@
 //! The life of a server: open the data, listen, say so, serve, and stop in good order.
 
 use crate::background::Background;
+use crate::machine::FileShares;
 use crate::memory::Shares;
 use crate::settings::{self, ServeSettings};
 use crate::{engines, logging, machine, memory, private_files, scripts};
@@ -12,7 +13,6 @@ use astrarium_gateway::{Gateway, Settings};
 use astrarium_kv::Engine;
 use astrarium_wire::authorization::{AccountKeys, DateWindow, MasterKey};
 use astrarium_wire::key_text::{self, EMULATOR_KEY};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -28,19 +28,20 @@ pub(crate) fn run(settings: &ServeSettings) -> anyhow::Result<()> {
     }
     let keys = account_keys(settings)?;
     check_exposure(settings, &keys)?;
-    machine::raise_file_limit();
+    let files = machine::share_files(machine::raise_file_limit(), settings.connections);
     let shares = memory::divide(settings.memory_budget, settings.cache_mb)?;
     let engine: Arc<dyn Engine> = if settings.memory {
         engines::memory()
     } else {
-        let engine = engines::embedded(&settings.data, Some(shares.cache_mb), settings.reserve_mb)?;
+        let engine =
+            engines::embedded(&settings.data, Some(shares.cache_mb), settings.reserve_mb, files.tables)?;
         // Only now, when it is known to be a data folder.
         private_files::withdraw(&settings.data);
         Arc::new(engine)
     };
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("start runtime")?;
-    runtime.block_on(serve(settings, keys, engine, shares))
+    runtime.block_on(serve(settings, keys, engine, shares, files))
 }
 
 async fn serve(
@@ -48,11 +49,12 @@ async fn serve(
     keys: AccountKeys,
     engine: Arc<dyn Engine>,
     shares: Shares,
+    files: FileShares,
 ) -> anyhow::Result<()> {
     let resources = Resources {
         memory: Memory::new(shares.work_bytes),
         prepare_thread: machine::lower_thread_priority,
-        scripts: scripts::settings(settings, shares.script_bytes)?,
+        scripts: scripts::settings(settings)?,
     };
     let account = Account::open_within(engine, Env::system(), resources).await?;
     let certificate = certificate(settings)?;
@@ -80,14 +82,14 @@ async fn serve(
         },
     );
     let limits = Limits {
-        connections_max: usize::try_from(settings.connections).unwrap_or(usize::MAX),
+        connections_max: files.connections,
         handshake_timeout: Duration::from_secs(10),
         idle_timeout: Duration::from_mins(4),
         shutdown_timeout: Duration::from_secs(10),
     };
     let mut terminate = signal(SignalKind::terminate()).context("listen for SIGTERM")?;
     let background = Background::start(gateway.clone())?;
-    println!("{}", ready_line(settings, address));
+    println!("{}", ready_line(settings, &address.to_string()));
     let version = env!("CARGO_PKG_VERSION");
     tracing::info!(version, listen = %address, data = place(settings), "started");
     let shutdown = async move {
@@ -177,12 +179,7 @@ fn check_read_only(settings: &ServeSettings) -> anyhow::Result<()> {
 }
 
 /// One line that can be pasted into an SDK; a key that is a secret is not printed.
-fn ready_line(settings: &ServeSettings, mut address: SocketAddr) -> String {
-    // Every network includes this machine, and nobody can connect to "every".
-    if address.ip().is_unspecified() {
-        let is_ipv6 = address.is_ipv6();
-        address.set_ip(if is_ipv6 { Ipv6Addr::LOCALHOST.into() } else { Ipv4Addr::LOCALHOST.into() });
-    }
+fn ready_line(settings: &ServeSettings, address: &str) -> String {
     let endpoint = settings.public_endpoint.clone().unwrap_or_else(|| format!("http://{address}/"));
     let is_known = MasterKey::from_base64(&settings.key).is_ok_and(|key| key.is_well_known());
     let key = if is_known { EMULATOR_KEY } else { "<the key given with --key>" };

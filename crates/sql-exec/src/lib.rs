@@ -14,7 +14,6 @@
 
 mod access;
 mod ahead;
-mod announce;
 mod budget;
 mod frame;
 mod in_order;

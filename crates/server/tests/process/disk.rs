@@ -174,9 +174,15 @@ fn a_disk_without_any_space_left() {
     assert_all_there(&program, &ids);
     let listed = program.client().expect(200, &Request::new("GET", "/dbs/d/colls"));
     assert!(listed.text().contains("\"id\":\"c\""));
+    std::fs::remove_file(ballast).unwrap();
+    let began = Instant::now();
+    while program.client().ask(&create("healed", "")).status != 201 {
+        assert!(began.elapsed() < Duration::from_mins(1), "writes do not go on though there is space");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_all_there(&program, &ids);
     drop(program);
 
-    std::fs::remove_file(ballast).unwrap();
     let program = Program::on(&disk.data(), &["--reserve-mb", "0", "--cache-mb", "8"]);
     assert_all_there(&program, &ids);
     program.client().expect(201, &create("after", ""));

@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
 
 mod connections;
+mod damage;
 mod disk;
 mod doors;
 mod fairness;
@@ -14,3 +15,4 @@ mod program;
 mod scripts;
 mod settings;
 mod shutdown;
+mod surroundings;

@@ -106,10 +106,28 @@ impl Program {
         Program::start_with(&[], &[&["--listen", "127.0.0.1:0"], arguments].concat())
     }
 
+    /// Starts a server on a folder in a process that may have only so many files open.
+    pub(crate) fn under_limit(file_count: u32, folder: &Path) -> Program {
+        let own = command(&[]);
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(format!("ulimit -n {file_count} && exec \"$0\" \"$@\"")).arg(own.get_program());
+        shell.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(folder);
+        for (name, _) in own.get_envs() {
+            shell.env_remove(name);
+        }
+        shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Program::launch(shell)
+    }
+
     /// Starts a server with settings from the environment, which must include a free port.
     pub(crate) fn start_with(variables: &[(&str, &str)], arguments: &[&str]) -> Program {
         let mut command = command(&[&["serve"], arguments].concat());
-        let mut child = command.envs(variables.iter().copied()).spawn().unwrap();
+        command.envs(variables.iter().copied());
+        Program::launch(command)
+    }
+
+    fn launch(mut command: Command) -> Program {
+        let mut child = command.spawn().unwrap();
         let mut ready_line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready_line).unwrap();
         let address =

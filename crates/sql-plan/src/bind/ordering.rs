@@ -1,15 +1,13 @@
 //! ORDER BY and ORDER BY RANK.
 
-use super::grouping::{Grouped, LOOKED_THROUGH_MAX};
+use super::grouping::Grouped;
 use super::{Binder, NO_ORDER};
 use crate::error::PlanError;
 use crate::expression::{Expr, Step};
 use crate::plan::{Order, OrderKey, RankComponent, Score};
 use astrarium_sql_functions::vector::DistanceFunction;
 use astrarium_sql_syntax::ast::{self, Direction, ExpressionKind, OrderBy, OrderItem, Query};
-use astrarium_sql_syntax::print_expression;
 use astrarium_value::Value;
-use std::collections::BTreeSet;
 
 /// Functions by which rows may be ordered although they are no paths.
 const SCORES: [&str; 3] = ["VECTORDISTANCE", "_VECTORSCORE", "_FULLTEXTSCORE"];
@@ -22,16 +20,9 @@ impl Binder<'_> {
             Some(OrderBy::Rank { score, .. }) => self.rank(score),
             Some(OrderBy::Items { items, .. }) => {
                 let mut keys: Vec<OrderKey> = Vec::with_capacity(items.len());
-                let mut texts = BTreeSet::new();
                 for item in items {
                     let key = self.order_key(query, item)?;
-                    // Comparing each with all others takes too long for very many; then equal texts have to do.
-                    let is_known = if items.len() > LOOKED_THROUGH_MAX {
-                        !texts.insert(print_expression(&item.expression))
-                    } else {
-                        keys.iter().any(|own| own.key == key.key)
-                    };
-                    if is_known {
+                    if keys.iter().any(|own| own.key == key.key) {
                         let message = "The same path may not be ordered by twice.";
                         return Err(PlanError::new(item.expression.span, "SC2207", message));
                     }

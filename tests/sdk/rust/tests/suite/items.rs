@@ -135,9 +135,6 @@ pub(crate) async fn ids(fixture: Fixture) {
         "á",
         "docs",
         "dbs",
-        "a/b",
-        "a\\b",
-        "x/attachments/y",
         &long[0],
         &long[1],
     ];
