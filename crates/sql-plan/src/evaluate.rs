@@ -9,7 +9,7 @@ use crate::expression::{CallSettings, Expr, Slot, Step};
 use crate::plan::QueryPlan;
 use astrarium_env::{Stopped, charge, check};
 use astrarium_sql_functions::limits::{ARRAY_BYTES_MAX, TEXT_BYTES_PER_STEP, approximate_bytes, weight};
-use astrarium_sql_functions::{Context, operators};
+use astrarium_sql_functions::{Context, ScalarFunction, operators};
 use astrarium_sql_syntax::ast::{BinaryOperator, SubqueryForm, UnaryOperator};
 use astrarium_value::{Object, Value};
 use std::borrow::Cow;
@@ -89,23 +89,10 @@ pub fn evaluate<'a>(expression: &'a Expr, row: &dyn Row) -> Result<Cow<'a, Value
             _ => Value::Undefined,
         },
         Expr::LikeComputed(value, pattern, escape) => {
-            let escape = escape.map(|escape| Value::String(escape.to_string().into()));
-            let (value, pattern) = (evaluate(value, row)?, evaluate(pattern, row)?);
-            charge_large(&value)?;
-            charge(weight(&pattern).saturating_mul(8))?;
-            operators::like(&value, &pattern, escape.as_ref())
+            like(&*evaluate(value, row)?, &*evaluate(pattern, row)?, *escape)?
         }
         Expr::Call(function, arguments, settings) => {
-            let arguments = values(arguments, row)?;
-            charge(arguments.iter().map(weight).sum())?;
-            if settings == &CallSettings::default() {
-                (function.evaluate)(row.context(), &arguments)
-            } else {
-                let mut context = *row.context();
-                context.full_text_language = settings.language.unwrap_or(context.full_text_language);
-                context.vector = settings.vector.unwrap_or(context.vector);
-                (function.evaluate)(&context, &arguments)
-            }
+            call(function, &values(arguments, row)?, *settings, row)?
         }
         Expr::UserDefined(name, arguments) => {
             let arguments = values(arguments, row)?;
@@ -132,6 +119,31 @@ pub fn evaluate<'a>(expression: &'a Expr, row: &dyn Row) -> Result<Cow<'a, Value
     // What was stopped on the way has no value, whatever it gave.
     check()?;
     Ok(Cow::Owned(value))
+}
+
+/// The result of a built-in function.
+fn call(
+    function: &ScalarFunction,
+    arguments: &[Value],
+    settings: CallSettings,
+    row: &dyn Row,
+) -> Result<Value, Stopped> {
+    charge(arguments.iter().map(weight).sum())?;
+    if settings == CallSettings::default() {
+        return Ok((function.evaluate)(row.context(), arguments));
+    }
+    let mut context = *row.context();
+    context.full_text_language = settings.language.unwrap_or(context.full_text_language);
+    context.vector = settings.vector.unwrap_or(context.vector);
+    Ok((function.evaluate)(&context, arguments))
+}
+
+/// LIKE with a pattern that is made anew for each row.
+fn like(value: &Value, pattern: &Value, escape: Option<char>) -> Result<Value, Stopped> {
+    charge_large(value)?;
+    charge(weight(pattern).saturating_mul(8))?;
+    let escape = escape.map(|escape| Value::String(escape.to_string().into()));
+    Ok(operators::like(value, pattern, escape.as_ref()))
 }
 
 /// Charges for looking at a value, unless it is so small that its expression was charged for it.
