@@ -220,6 +220,8 @@ impl Account {
     ) -> Result<(), Error> {
         records::stage_delete(batch, container);
         let rows = records::ranges(snapshot, container.rid).await?;
+        let shards: Vec<u64> = rows.iter().map(|row| row.shard).collect();
+        self.keep_sessions(&container.record.id, &shards).await?;
         records::stage_remove_ranges(batch, container.rid, &rows);
         for kind in [RecordKind::StoredProcedure, RecordKind::Trigger, RecordKind::UserDefinedFunction] {
             records::stage_delete_all(snapshot, batch, kind, container.rid).await?;

@@ -453,11 +453,12 @@ async fn locate_by_rid<'a>(
 }
 
 /// Whether a range holds keys of a scope.
-fn touches(container: &Container, range: &Range, scope: &FeedScope) -> bool {
+pub(crate) fn touches(container: &Container, range: &Range, scope: &FeedScope) -> bool {
     match scope {
         FeedScope::Partition(key) => range.keys.contains(&container.definition.partition_key.effective(key)),
         FeedScope::Slice(slice) => range.keys.overlaps(slice),
-        FeedScope::All | FeedScope::Range(_) => true,
+        FeedScope::Range(id) => range.id == *id,
+        FeedScope::All => true,
     }
 }
 

@@ -53,6 +53,9 @@ pub enum Error {
     /// The resource is not there.
     #[error("Entity with the specified id does not exist in the system.")]
     NotFound,
+    /// The client has seen more than the server has: its session belongs to other data. The client's to give up.
+    #[error("The read session is not available for the input session token.")]
+    SessionNotAvailable,
     /// The database, container or user that the resource would be in is not there.
     #[error("Resource Not Found. The owner resource of this request does not exist.")]
     OwnerNotFound,
@@ -144,6 +147,7 @@ impl Error {
             | Error::PartitionKeyDiffers { .. }
             | Error::ContainerRecreated
             | Error::NotFound
+            | Error::SessionNotAvailable
             | Error::OwnerNotFound
             | Error::TooLarge
             | Error::ResponseTooLarge

@@ -31,6 +31,7 @@ mod patch;
 mod queries;
 mod restore;
 mod scripts;
+mod sessions;
 mod statements;
 mod workers;
 
@@ -81,6 +82,7 @@ use container_cache::ContainerCache;
 use index_cache::IndexCache;
 use parking_lot::Mutex;
 use scripts::gate::Gates;
+use sessions::GoneSessions;
 use statements::StatementCache;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -110,6 +112,7 @@ struct Shared {
     containers: ContainerCache,
     indexes: IndexCache,
     statements: StatementCache,
+    gone_sessions: GoneSessions,
     /// The last number given to a catalog resource or shard.
     catalog_number: AtomicU64,
     /// The container whose index was built last.
@@ -160,6 +163,7 @@ impl Account {
             containers: ContainerCache::default(),
             indexes: IndexCache::default(),
             statements: StatementCache::default(),
+            gone_sessions: GoneSessions::default(),
             catalog_number: AtomicU64::new(state.high_water),
             last_built: Mutex::new(None),
             background: Background::default(),

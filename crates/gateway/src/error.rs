@@ -145,6 +145,9 @@ impl From<database::Error> for Failure {
             }
             Error::ContainerRecreated => Failure::new(400, message).with_substatus(1024),
             Error::NotFound => Failure::new(404, message),
+            Error::SessionNotAvailable => {
+                Failure::new(404, message).with_substatus(status::substatus::READ_SESSION_NOT_AVAILABLE)
+            }
             Error::OwnerNotFound => Failure::new(404, message).with_substatus(1003),
             Error::Exists | Error::UniqueKey => Failure::new(409, message),
             Error::KeyRangeGone => Failure::new(410, message).with_substatus(1002),

@@ -35,6 +35,7 @@ mod request_log;
 mod rewake;
 mod routes;
 mod service;
+mod session;
 mod token;
 
 pub use service::{Gateway, Settings};

@@ -38,12 +38,15 @@ pub struct SessionEntry<'a> {
 pub struct InvalidSessionToken;
 
 impl<'a> SessionToken<'a> {
-    /// Reads the header's value; blank text is a token without entries.
+    /// Reads the header's value; blank text is a token without entries, and so is a lone comma.
     pub fn parse(text: &'a str) -> Result<Self, InvalidSessionToken> {
         if text.len() > TOKEN_BYTES_MAX {
             return Err(InvalidSessionToken);
         }
-        if text.trim().is_empty() {
+        let text = text.trim();
+        // One client ends its lists with a comma.
+        let text = text.strip_suffix(',').unwrap_or(text);
+        if text.is_empty() {
             return Ok(SessionToken::default());
         }
         let entries = text.split(',').map(|entry| parse_entry(entry.trim()).ok_or(InvalidSessionToken));
@@ -136,7 +139,10 @@ mod tests {
         check("0:0#42#1=40#2=-1", "0", Ok(Some(42)));
         check("0:-1#5,0:-1#9,0:-1#7", "0", Ok(Some(9)));
         check("0:-1#-1", "0", Ok(Some(-1)));
+        check("0:-1#42,1:-1#17,", "1", Ok(Some(17)));
+        check("0:-1#42, ", "0", Ok(Some(42)));
         check("", "0", Ok(None));
+        check(",", "0", Ok(None));
         check("  ", "0", Ok(None));
     }
 
@@ -155,8 +161,9 @@ mod tests {
             "0:-1#1#1",
             "0:-1#1#1=",
             "0:-1#1#=1",
-            "0:-1#1,",
-            ",",
+            ",,",
+            "0:-1#1,,",
+            ",0:-1#1",
             "0:-1#1,,1:-1#1",
             "0:99999999999999999999",
             "0:+1",

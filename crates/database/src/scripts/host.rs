@@ -361,6 +361,7 @@ fn number_of(error: &Error) -> Option<u16> {
         | Error::PartitionKeyDiffers { .. }
         | Error::Script(_) => 400,
         Error::NeedsClientPlan(_)
+        | Error::SessionNotAvailable
         | Error::ContainerRecreated
         | Error::OwnerNotFound
         | Error::KeyRangeGone

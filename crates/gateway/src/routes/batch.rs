@@ -10,13 +10,15 @@ use super::patch;
 use crate::answer::Answer;
 use crate::database::partition::PartitionKey;
 use crate::database::{
-    BatchAction, BatchOperation, Conditions, Container, Done, Effect, Error, Link, WriteMode, etag_text,
+    BatchAction, BatchOperation, Conditions, Container, Done, Effect, Error, FeedScope, Link, WriteMode,
+    etag_text,
 };
 use crate::error::Failure;
 use crate::operation::Action as Asked;
 use crate::place::Place;
 use crate::request::{Request, etag_condition};
 use crate::service::Shared;
+use crate::session;
 use crate::wire::batch::{
     self, Action, Encoding, FAILED_DEPENDENCY, Operation, OperationResult, RESPONSE_BYTES_MAX,
 };
@@ -45,6 +47,14 @@ pub(super) async fn serve(
         .zip(&texts)
         .map(|(sent, text)| operation(sent, text, !(minimal || sent.prefers_minimal)))
         .collect();
+    if operations.iter().any(|operation| matches!(operation.action, Ok(BatchAction::Read(_)))) {
+        let scope = match (partition_key, request.range_id()?) {
+            (Some(key), _) => shared.account.partition_scope(container, key)?,
+            (None, Some(id)) => FeedScope::Range(id),
+            (None, None) => FeedScope::All,
+        };
+        session::check(shared, request, container, &scope).await?;
+    }
     let (place, results) = if request.operation.action == Asked::Transaction {
         transaction(shared, request, container, partition_key, &operations, parsed.encoding).await?
     } else {

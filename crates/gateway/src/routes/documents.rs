@@ -15,7 +15,9 @@ use crate::place::Place;
 use crate::render;
 use crate::request::Request;
 use crate::service::Shared;
+use crate::session;
 use crate::wire::address::ResourceKind;
+use crate::wire::status::substatus;
 use crate::wire::{binary_json, header_values, headers};
 use http::{HeaderValue, StatusCode};
 use std::borrow::Cow;
@@ -66,7 +68,7 @@ fn of_action(request: &Request<'_>, failure: Failure) -> Failure {
             let hides_owner = action == Action::Read;
             Failure { message, form: Form::Opening, hides_owner, ..failure }
         }
-        (Action::Bulk, 404, _) => Failure { substatus: 0, ..failure },
+        (Action::Bulk, 404, substatus::OWNER_NOT_FOUND) => Failure { substatus: 0, ..failure },
         _ => failure,
     }
 }
@@ -189,6 +191,9 @@ async fn read(
     container: &Arc<Container>,
     partition_key: Option<&PartitionKey>,
 ) -> Result<Answer, Failure> {
+    // A key that is none is for the read to refuse.
+    let scope = partition_key.and_then(|key| shared.account.partition_scope(container, key).ok());
+    session::check(shared, request, container, &scope.unwrap_or(FeedScope::All)).await?;
     let outcome = shared.account.read_document(container, request.link(2), partition_key).await?;
     let header = &outcome.body.header;
     let conditions = request.conditions();
@@ -274,6 +279,7 @@ async fn read_feed(
         (None, None, Some(id)) => FeedScope::Range(id),
         (None, None, None) => FeedScope::All,
     };
+    session::check(shared, request, container, &scope).await?;
     let feed = Feed { owner: container.rid(), kind: ResourceKind::Document };
     let position = paging::position(shared, request, feed)?;
     let page = shared.account.read_feed(container, &scope, position, request.page_limit()?).await?;

@@ -1,0 +1,31 @@
+//! Sessions: a client that has seen more than the server has is told so, instead of being given older data.
+//!
+//! In: the session token of a request about items and where the request looks. Out: 404/1002 if a range there is behind.
+//! Only reads look at tokens, and only under session consistency. Ranges that the container does not have say nothing.
+//! Not here: tokens that are no tokens (`service`), the tokens of answers (`place`).
+
+use crate::database::{Container, FeedScope};
+use crate::error::Failure;
+use crate::request::Request;
+use crate::service::Shared;
+use crate::wire::consistency::ConsistencyLevel;
+use crate::wire::headers;
+use crate::wire::session::SessionToken;
+
+/// Checks a read of a part of a container.
+pub(crate) async fn check(
+    shared: &Shared,
+    request: &Request<'_>,
+    container: &Container,
+    scope: &FeedScope,
+) -> Result<(), Failure> {
+    let Some(text) = request.header(headers::SESSION_TOKEN) else { return Ok(()) };
+    let asked =
+        request.header(headers::CONSISTENCY_LEVEL).and_then(|text| ConsistencyLevel::parse(text).ok());
+    if asked.unwrap_or(shared.settings.consistency) != ConsistencyLevel::Session {
+        return Ok(());
+    }
+    let token = SessionToken::parse(text).map_err(|error| Failure::bad_request(error.to_string()))?;
+    let seen = |id: u32| token.lsn(itoa::Buffer::new().format(id)).and_then(|lsn| u64::try_from(lsn).ok());
+    Ok(shared.account.check_session(container, scope, seen).await?)
+}
