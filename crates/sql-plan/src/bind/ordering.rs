@@ -12,6 +12,11 @@ use astrarium_value::Value;
 /// Functions by which rows may be ordered although they are no paths.
 const SCORES: [&str; 3] = ["VECTORDISTANCE", "_VECTORSCORE", "_FULLTEXTSCORE"];
 
+/// What the weights of RRF have to be, in the service's words.
+const WEIGHTS: &str = "The last argument of the RRF function is an optional array of weights. When present, it must be a \
+    literal array of numbers, one for each of the component scores used for the RRF function. The length of this array must \
+    be the same as the number of the component scores.";
+
 impl Binder<'_> {
     /// The order of a query without grouping.
     pub(super) fn order(&mut self, query: &Query) -> Result<Order, PlanError> {
@@ -127,8 +132,7 @@ impl Binder<'_> {
             return Err(wrong(score.span));
         }
         if weights.as_ref().is_some_and(|weights| weights.len() != scores.len()) {
-            let message = "The number of weights of RRF must be the number of its scoring functions.";
-            return Err(PlanError::new(score.span, "SC2229", message));
+            return Err(PlanError::new(score.span, "SC2229", WEIGHTS));
         }
         let mut components = Vec::with_capacity(scores.len());
         for (index, one) in scores.iter().enumerate() {
@@ -139,8 +143,7 @@ impl Binder<'_> {
     }
 
     fn weights(&mut self, list: &ast::Expression) -> Result<Vec<f64>, PlanError> {
-        let message = "The weights of RRF must be an array of numbers.";
-        let wrong = || PlanError::new(list.span, "SC2229", message);
+        let wrong = || PlanError::new(list.span, "SC2229", WEIGHTS);
         let bound = self.expression(list)?;
         let numbers: Vec<Value> = match bound {
             Expr::Array(items) => items
