@@ -19,6 +19,9 @@ const TABLE: [(f64, f64, f64); 12] = [
     (2048.0, 291.80, 1250.00),
 ];
 
+/// What a page costs at least, also an empty one.
+const PAGE_CHARGE_MIN: f64 = 1.0;
+
 /// The price of reading a document of this many bytes.
 pub fn read_charge(bytes: usize) -> f64 {
     price(bytes, |row| row.1)
@@ -30,8 +33,8 @@ pub fn write_charge(bytes: usize) -> f64 {
 }
 
 /// The price of a page of a query: a seek for the first page, then what is looked at (index entries, documents, their
-/// bytes) and what is given. Where every page looks at everything, only the first pays for that, so that pages add up to
-/// the whole.
+/// bytes) and what is given. Where every page looks at everything, only the first pays for that; the others cost the least
+/// that a page costs, unless they give much.
 pub(crate) fn query_charge(
     first: bool,
     incremental: bool,
@@ -44,7 +47,7 @@ pub(crate) fn query_charge(
     let seek = if first { 2.25 + 0.000_5 * index_entries as f64 } else { 0.0 };
     let found = seek + if first || incremental { loaded } else { 0.0 };
     let exact = found + 0.05 * kilobytes(output_bytes as f64);
-    ((exact * 100.0).round() / 100.0).max(0.01)
+    ((exact * 100.0).round() / 100.0).max(PAGE_CHARGE_MIN)
 }
 
 fn price(bytes: usize, column: impl Fn(&(f64, f64, f64)) -> f64) -> f64 {

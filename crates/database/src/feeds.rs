@@ -53,12 +53,15 @@ impl Account {
     ) -> Result<DocumentPage, Error> {
         let reader = self.reader(container);
         let page = reader.page(scope, position, limit).await?;
+        // As on the service a full page does not say whether it is the last: there may be an empty one after it.
+        let last = page.documents.last().filter(|_| page.documents.len() >= limit.count_max);
+        let resume = page.resume.clone().or_else(|| last.map(|(position, _)| position.clone()));
         let range =
             container.ranges.iter().find(|range| range.id == page.range_id).ok_or(Error::KeyRangeGone)?;
         let lsn = self.range_lsn(range).await?;
         let documents: Vec<Body> = page.documents.into_iter().map(|(_, body)| body).collect();
         let charge = documents.iter().map(|body| read_charge(body.text().len())).sum::<f64>().max(1.0);
-        Ok(DocumentPage { documents, resume: page.resume, range_id: page.range_id, lsn, charge })
+        Ok(DocumentPage { documents, resume, range_id: page.range_id, lsn, charge })
     }
 }
 

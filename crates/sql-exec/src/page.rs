@@ -140,9 +140,6 @@ impl From<astrarium_index::finder::Error> for ExecuteError {
     }
 }
 
-/// Documents that a full page looks at to find out whether there is another one.
-const LOOKAHEAD_DOCUMENTS_MAX: u64 = 2_000;
-
 /// Makes one page of a query.
 pub async fn run(
     runtime: &Runtime,
@@ -247,7 +244,7 @@ impl Execution<'_> {
         };
         let mut reader = Reader::new(input, self.budget.limits(), before.clone());
         self.page.incremental = true;
-        let mut examined_when_full = None;
+        let stored = matches!(input, Input::Container(..));
         let mut range_id = reader.first_range_id()?;
         loop {
             // Every range has pages of its own, one at least, as on the service.
@@ -268,12 +265,18 @@ impl Execution<'_> {
                     // The document whose rows were given in part is gone.
                     start.clear();
                 }
-                // What was read ahead and is left to the next page is that one's to count.
-                if let Datum::Document(_, body) = &document.datum {
-                    charge_documents(1, body.text().len())?;
-                    self.count(Counts { documents: 1, bytes: body.text().len() as u64, entries: 0 });
-                }
+                let counts = match &document.datum {
+                    Datum::Document(_, body) => {
+                        charge_documents(1, body.text().len())?;
+                        Counts { documents: 1, bytes: body.text().len() as u64, entries: 0 }
+                    }
+                    _ => Counts::default(),
+                };
                 let stopped = self.stream_document(document, start)?;
+                // What was read ahead and is left to the next page is that one's to count.
+                if stopped.as_ref().is_none_or(|index| !index.is_empty()) {
+                    self.count(counts);
+                }
                 if let Some(index) = stopped {
                     let place = after.as_ref().and_then(just_before).or(before);
                     self.stop_at(Place::Stream(place, index));
@@ -283,10 +286,8 @@ impl Execution<'_> {
                     return Ok(());
                 }
                 before = after;
-            }
-            if self.page.rows.len() >= self.budget.limits().row_count_max {
-                let since = *examined_when_full.get_or_insert(self.page.documents);
-                if self.page.documents - since > LOOKAHEAD_DOCUMENTS_MAX {
+                // As on the service a full page does not look for a next one: there may be none, and then it is empty.
+                if stored && self.page.rows.len() >= self.budget.limits().row_count_max {
                     self.stop_at(Place::Stream(before, Vec::new()));
                     return Ok(());
                 }

@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
     /// Starts after a position.
     pub(crate) fn new(input: &'a Input, limits: &Limits, position: Option<FeedPosition>) -> Reader<'a> {
         let (row_count, index_use) = (limits.row_count_max, limits.index_use);
-        let step = row_count.saturating_add(1).min(STEP.count_max);
+        let step = row_count.clamp(1, STEP.count_max);
         Reader { input, row_count, step, index_use, position, at_end: false, found: None, entries: 0 }
     }
 
@@ -140,10 +140,8 @@ impl<'a> Reader<'a> {
         let Some((_, Some(found))) = &mut self.found else { return Ok(None) };
         let first = after.saturating_add(1);
         let read_before = found.candidates.entries;
-        let numbers = found
-            .candidates
-            .numbers(&found.finder, first, STEP.count_max.min(self.row_count.saturating_add(1)))
-            .await?;
+        let wanted = self.row_count.clamp(1, STEP.count_max);
+        let numbers = found.candidates.numbers(&found.finder, first, wanted).await?;
         self.entries += found.candidates.entries - read_before;
         let at = |number: u64| {
             if keyed {
@@ -153,9 +151,7 @@ impl<'a> Reader<'a> {
             }
         };
         self.position = match numbers.last() {
-            Some(last) if numbers.len() >= STEP.count_max.min(self.row_count.saturating_add(1)) => {
-                Some(at(*last))
-            }
+            Some(last) if numbers.len() >= wanted => Some(at(*last)),
             _ => ranges.get(index + 1).map(|next| {
                 if keyed {
                     FeedPosition::Key { range_id: next.id, suffix: Bytes::new() }

@@ -127,6 +127,9 @@ pub enum Score {
     Vector(Expr),
 }
 
+/// The functions by which a sorted query is not streamed: no index has their order.
+pub(crate) const NON_STREAMING: [&str; 3] = ["VECTORDISTANCE", "_VECTORSCORE", "_FULLTEXTSCORE"];
+
 impl QueryPlan {
     /// The keys that rows are sorted by; none if they are not, or by rank.
     pub fn order_keys(&self) -> &[OrderKey] {
@@ -197,6 +200,13 @@ impl QueryPlan {
             && self.offset == 0
             && self.limit.is_none()
             && self.input.is_none()
+    }
+
+    /// Whether rows are sorted by what only the documents tell. Clients that merge such rows take one page of each range, so
+    /// that one has to hold all that the query asks for.
+    pub fn has_non_streaming_order(&self) -> bool {
+        let is_non_streaming = |key: &OrderKey| matches!(&key.key, Expr::Call(function, ..) if NON_STREAMING.contains(&function.name));
+        self.order_keys().iter().any(is_non_streaming)
     }
 
     /// Whether the query can give more than one row for a row of the query around it.

@@ -13,15 +13,15 @@ pub fn parse_boolean(text: &str) -> bool {
 /// How many documents a page may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MaxItemCount {
-    /// `-1`: as many as fit into a response.
+    /// `-1`, or `0` as one client sends it with `TOP 0`: as many as fit into a response.
     ServerDecides,
     /// At most this many.
     AtMost(NonZeroU32),
 }
 
-/// The page size is zero, below -1, or no whole number. The client's fault: 400.
+/// The page size is below -1, or no whole number. The client's fault: 400.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("The maximum item count of the request must be -1 or a number greater than 0.")]
+#[error("The maximum item count of the request must be -1 or a number that is not negative.")]
 pub struct InvalidMaxItemCount;
 
 /// Reads `x-ms-max-item-count`; numbers too great for a page mean the greatest.
@@ -35,7 +35,7 @@ pub fn parse_max_item_count(text: &str) -> Result<MaxItemCount, InvalidMaxItemCo
     }
     // Only digits are left, so the one way to fail is a number beyond the type.
     let count = text.parse().unwrap_or(u32::MAX);
-    NonZeroU32::new(count).map(MaxItemCount::AtMost).ok_or(InvalidMaxItemCount)
+    Ok(NonZeroU32::new(count).map_or(MaxItemCount::ServerDecides, MaxItemCount::AtMost))
 }
 
 /// True when `Prefer` asks for no body after a write; of several preferences about it the first counts.
@@ -73,11 +73,13 @@ mod tests {
     #[test]
     fn max_item_counts() {
         check("-1", Some(-1));
+        check("0", Some(-1));
+        check("00", Some(-1));
         check("1", Some(1));
         check(" 100 ", Some(100));
         check("4294967296", Some(4_294_967_295));
         check(&"9".repeat(1000), Some(4_294_967_295));
-        for text in ["0", "00", "-2", "-0", "+5", "1.5", "ten", "", "-", "٣"] {
+        for text in ["-2", "-0", "+5", "1.5", "ten", "", "-", "٣"] {
             check(text, None);
         }
     }

@@ -69,7 +69,7 @@ def test_a_garbage_continuation_token_is_refused(filled, token):
         next(filled.read_all_items(headers={"x-ms-continuation": token.encode()}).by_page())
 
 
-@pytest.mark.parametrize("size", ["0", "many", "-2"])
+@pytest.mark.parametrize("size", ["many", "-2"])
 def test_a_bad_page_size_is_refused(filled, size):
     with refused(400):
         list(filled.read_all_items(headers={"x-ms-max-item-count": size}))

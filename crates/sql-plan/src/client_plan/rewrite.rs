@@ -16,7 +16,7 @@ use super::tree::{
 use super::{Asked, ClientOrder, DistinctType, QueryInfo};
 use crate::bind::output_name;
 use crate::error::PlanError;
-use crate::plan::Order;
+use crate::plan::{NON_STREAMING, Order};
 use astrarium_sql_functions::aggregates::AggregateFunction;
 use astrarium_sql_syntax::ast::{
     Expression, ExpressionKind, OffsetLimit, OrderBy, OrderItem, Projection, Query, Select, SelectItem,
@@ -26,9 +26,6 @@ use astrarium_sql_syntax::{Span, print, print_expression};
 
 /// Where clients put the condition from which they resume.
 const FILTER: &str = "({documentdb-formattableorderbyquery-filter})";
-
-/// Functions whose order partitions do not keep while they send rows.
-const NON_STREAMING: [&str; 3] = ["VECTORDISTANCE", "_VECTORSCORE", "_FULLTEXTSCORE"];
 
 /// A count of the distinct rows of a subquery, which clients do by removing duplicates and then counting.
 #[derive(Clone, Copy)]

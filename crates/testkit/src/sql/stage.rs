@@ -216,7 +216,9 @@ impl Stage {
     ) -> Result<(Vec<Json>, Option<Resume>), Error> {
         let page = self.query_page(query, way, limits, resume)?;
         let (count, count_max) = (page.rows.len(), limits.row_count_max);
-        assert!(count <= count_max, "a page of {count} rows instead of {count_max}");
+        // Rows in an order that no index has come all at once, since clients that merge them take one page of each range.
+        let is_vector = query.text().to_ascii_uppercase().contains("VECTORDISTANCE");
+        assert!(count <= count_max || is_vector, "a page of {count} rows instead of {count_max}");
         let read = |row: &Vec<u8>| {
             let text = std::str::from_utf8(row).map_err(|_| Error::Bug("a row is no UTF-8".to_owned()))?;
             Json::parse(text).map_err(|error| Error::Bug(format!("a row {text}: {error}")))
