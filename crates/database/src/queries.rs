@@ -16,6 +16,7 @@ use astrarium_sql_functions::limits::{approximate_bytes, weight};
 use astrarium_sql_plan::advice::{Advice, advise};
 use astrarium_sql_plan::client_plan::{ClientPlan, client_plan};
 use astrarium_sql_plan::evaluate::EvaluateError;
+use astrarium_sql_plan::plan::Grouping;
 use astrarium_sql_plan::routing::{Route, route};
 use astrarium_sql_plan::{Catalog, NOT_JSON, Parameters, PlanError, QueryPlan};
 use astrarium_sql_syntax::{Position, SyntaxError};
@@ -110,6 +111,19 @@ impl Query {
         &self.statement.text
     }
 
+    /// What tells this query from others: its text and the values of its parameters.
+    pub fn identity(&self) -> Vec<u8> {
+        let mut bytes = self.statement.text.clone().into_bytes();
+        for (name, value) in self.parameters.iter() {
+            // No text of a query or name of a parameter has this byte.
+            bytes.push(0xFF);
+            bytes.extend_from_slice(name.as_bytes());
+            bytes.push(0xFF);
+            value.write_json(&mut bytes);
+        }
+        bytes
+    }
+
     /// The query without its filter, in normal form: what stays the same when an SDK goes on with another filter.
     pub fn shape(&self) -> String {
         let mut tree = self.statement.tree.clone();
@@ -193,7 +207,7 @@ impl Account {
             }
             container = self.reload(&container).await?;
         }
-        check_mergeable(&container, query, &plan, scope)?;
+        check_mergeable(&container, query, &plan, scope, &input)?;
         self.run_page(&container, query, &plan, input, resume, limits, began, attempt).await
     }
 
@@ -316,6 +330,7 @@ impl Account {
         attempt: Attempt,
     ) -> Result<QueryPage, Error> {
         let first = resume.is_none();
+        let limits = whole_set(plan, limits);
         let range = serving_range(container, &input)?;
         let lsn = self.range_lsn(range).await?;
         let spatial_mode = match container.definition.geospatial {
@@ -338,8 +353,8 @@ impl Account {
             self.run_with_functions(functions, page).await?
         };
         let output = page.rows.iter().map(Vec::len).sum();
-        // The document that did not fit into the page is the next one's to pay.
-        let ahead = u64::from(page.incremental && page.resume.is_some()).min(page.documents);
+        // The document that did not fit into the page is the next one's to pay; rows without an order are not read ahead.
+        let ahead = u64::from(page.in_index_order && page.resume.is_some()).min(page.documents);
         let documents = page.documents - ahead;
         let document_bytes = page.document_bytes * documents / page.documents.max(1);
         let charge =
@@ -468,15 +483,36 @@ pub fn query_parameters(list: json::Node<'_>) -> Option<Vec<(String, Value)>> {
     list.elements().map(parameter).collect()
 }
 
-/// Refuses a query over several ranges whose rows the client must merge, with the plan that tells it how.
+/// Bytes of a page that has to hold all rows that a query asks for.
+const WHOLE_SET_BYTES_MAX: usize = 16 << 20;
+
+/// The limits of a page, wide enough for all rows that a query asks for where clients do not ask for a second page.
+fn whole_set(plan: &QueryPlan, limits: Limits) -> Limits {
+    let Some(limit) = plan.limit.filter(|_| plan.has_non_streaming_order()) else { return limits };
+    Limits {
+        row_count_max: limits.row_count_max.max(usize::try_from(limit).unwrap_or(usize::MAX)),
+        byte_count_max: limits.byte_count_max.max(WHOLE_SET_BYTES_MAX),
+        ..limits
+    }
+}
+
+/// Refuses a query over all partitions whose rows the client must merge, with the plan that tells it how: as the service
+/// does, also where one range has all of them.
 fn check_mergeable(
     container: &Container,
     query: &Query,
     plan: &QueryPlan,
     scope: &QueryScope,
+    input: &Input,
 ) -> Result<(), Error> {
     let merged_by_client = matches!(scope, QueryScope::Open { whole: false, cross_partition: true });
-    if !merged_by_client || container.ranges.len() == 1 || !plan.reads_documents() || plan.is_plain() {
+    // As on the service, where the filter leaves one partition rows are served, but not aggregates.
+    let one_partition =
+        plan.grouping.is_none() && matches!(input, Input::Container(_, FeedScope::Partition(_), _));
+    if !merged_by_client || one_partition || !plan.reads_documents() || plan.is_plain() {
+        return Ok(());
+    }
+    if container.ranges.len() == 1 && !all_clients_merge(plan) {
         return Ok(());
     }
     let catalog = Catalog { container: Some(&container.definition) };
@@ -484,6 +520,12 @@ fn check_mergeable(
         client_plan(&query.statement.tree, query.text(), &catalog, &query.parameters, Some(ALL_FEATURES));
     let plan = plan.map_err(|error| query.refusal(error))?;
     Err(Error::NeedsClientPlan(plan.to_json().to_string()))
+}
+
+/// Whether every client that asks for a plan can do what it says: one knows neither groups nor several aggregates.
+fn all_clients_merge(plan: &QueryPlan) -> bool {
+    let one_aggregate = |grouping: &Grouping| grouping.keys.is_empty() && grouping.aggregates.len() == 1;
+    plan.input.is_none() && plan.grouping.as_ref().is_none_or(one_aggregate)
 }
 
 /// The range that an input is in, or the first of them.

@@ -71,11 +71,48 @@ pub(crate) fn token(shared: &Shared, feed: Feed, position: &FeedPosition) -> Str
     continuation::seal(&payload, &shared.continuation_key)
 }
 
-/// The token of a query: its position, bound to the query's text and scope.
-pub(crate) fn query_token(shared: &Shared, feed: Feed, binding: u64, position: &[u8]) -> String {
+/// What a token of a query is bound to besides the feed, as hashes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Binding {
+    /// The text with the values of its parameters.
+    pub(crate) query: u64,
+    /// The text without its filter.
+    pub(crate) shape: u64,
+    /// The part of the key space that the query looks at.
+    pub(crate) scope: u64,
+}
+
+impl Binding {
+    const BYTES: usize = 24;
+
+    fn to_bytes(self) -> [u8; Binding::BYTES] {
+        let mut bytes = [0; Binding::BYTES];
+        for (place, hash) in bytes.chunks_exact_mut(8).zip([self.query, self.shape, self.scope]) {
+            place.copy_from_slice(&hash.to_be_bytes());
+        }
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8; Binding::BYTES]) -> Binding {
+        let (hashes, _) = bytes.as_chunks::<8>();
+        let hash = |index: usize| hashes.get(index).map_or(0, |bytes| u64::from_be_bytes(*bytes));
+        Binding { query: hash(0), shape: hash(1), scope: hash(2) }
+    }
+
+    /// Whether a token may go on with another query. A client that merges ranges itself goes on with another filter, so
+    /// there only the shape of the query counts.
+    fn serves(self, asked: Binding, merged_by_client: bool) -> bool {
+        let same_query = if merged_by_client { self.shape == asked.shape } else { self.query == asked.query };
+        same_query && self.scope == asked.scope
+    }
+}
+
+/// The token of a query: its position, bound to the query and its scope. The position only tells where within the scope of
+/// a request to go on; what a request may see is never taken from a token.
+pub(crate) fn query_token(shared: &Shared, feed: Feed, binding: Binding, position: &[u8]) -> String {
     let mut payload = feed.prefix();
     payload.push(QUERY);
-    payload.extend_from_slice(&binding.to_be_bytes());
+    payload.extend_from_slice(&binding.to_bytes());
     payload.extend_from_slice(position);
     continuation::seal(&payload, &shared.continuation_key)
 }
@@ -85,7 +122,7 @@ pub(crate) fn query_position(
     shared: &Shared,
     request: &Request<'_>,
     feed: Feed,
-    binding: u64,
+    binding: Binding,
 ) -> Result<Option<Vec<u8>>, Failure> {
     let Some(text) = request.header(headers::CONTINUATION) else { return Ok(None) };
     if text.starts_with("-RID:") || text.starts_with("+RID:") {
@@ -96,8 +133,14 @@ pub(crate) fn query_position(
     let payload = continuation::open(&token.token, &shared.continuation_key).map_err(|_| invalid())?;
     let mut prefix = feed.prefix();
     prefix.push(QUERY);
-    prefix.extend_from_slice(&binding.to_be_bytes());
-    payload.strip_prefix(prefix.as_slice()).map(|rest| Some(rest.to_vec())).ok_or_else(invalid)
+    let rest = payload.strip_prefix(prefix.as_slice()).ok_or_else(invalid)?;
+    let (own, position) = rest.split_first_chunk().ok_or_else(invalid)?;
+    let merged_by_client = request.header(headers::PARTITION_KEY_RANGE_ID).is_some();
+    if Binding::from_bytes(own).serves(binding, merged_by_client) {
+        Ok(Some(position.to_vec()))
+    } else {
+        Err(invalid())
+    }
 }
 
 /// The number after which a listing of the catalog goes on.

@@ -182,7 +182,7 @@ impl Request<'_> {
         };
         let min = min.map_or(Ok(EffectiveKey::MIN), parse)?;
         let max = max.map_or(Ok(EffectiveKey::max()), parse)?;
-        Ok(Some(EffectiveRange { min, max }))
+        Ok(Some(EffectiveRange::of_bounds(min, max)))
     }
 
     /// The range id, with or without the container's rid before it.

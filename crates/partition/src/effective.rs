@@ -72,6 +72,19 @@ impl EffectiveKey {
         &self.0
     }
 
+    /// The next place of the same length; none after the last.
+    pub(crate) fn next_of_length(&self) -> Option<Self> {
+        let mut bytes = self.0.clone();
+        while let Some(last) = bytes.pop() {
+            if last < 0xFF {
+                bytes.push(last + 1);
+                bytes.resize(self.0.len(), 0);
+                return Some(Self(bytes));
+            }
+        }
+        None
+    }
+
     /// The exclusive end of all keys that begin with this one: `FF` appended.
     pub(crate) fn end_of_prefix(&self) -> Self {
         let mut bytes = self.0.clone();

@@ -34,6 +34,19 @@ impl EffectiveRange {
         Self { min: prefix, max }
     }
 
+    /// The range that clients mean by these bounds: one that ends where it begins is the keys that begin so.
+    pub fn of_bounds(min: EffectiveKey, max: EffectiveKey) -> Self {
+        if min == max { Self::of_prefix(min) } else { Self { min, max } }
+    }
+
+    /// The place with which all keys inside begin, where the bounds tell: clients end such a range with `FF` appended to
+    /// its beginning, or with the next place of that length. A whole key is such a place, and the only key inside.
+    pub fn common_prefix(&self) -> Option<&EffectiveKey> {
+        let ends =
+            self.max == self.min.end_of_prefix() || Some(&self.max) == self.min.next_of_length().as_ref();
+        ends.then_some(&self.min)
+    }
+
     /// Whether no key is inside.
     pub fn is_empty(&self) -> bool {
         self.min >= self.max
@@ -175,6 +188,25 @@ mod tests {
         check(&v1(), "05BFF0", "05C000", None);
         check(&v1(), "0801", "FF", None);
         check(&definition(PartitionKind::Range, None), "", "FF", None);
+    }
+
+    #[test]
+    fn bounds_of_a_single_key() {
+        let check = |min: &str, max: &str, expected: bool| {
+            let range = range(min, max);
+            let range = EffectiveRange::of_bounds(range.min, range.max);
+            assert_eq!(range.common_prefix().is_some(), expected, "{min} {max}");
+            assert!(range.is_empty() || range.contains(&range.min));
+        };
+        check("1F2E", "1F2E", true);
+        check("1F2E", "1F2EFF", true);
+        check("1F2E", "1F2F", true);
+        check("1FFF", "2000", true);
+        check("", "FF", true);
+        check("1F2E", "1F30", false);
+        check("1F2E", "FF", false);
+        check("FF", "FF", true);
+        check("FF", "1F", false);
     }
 
     #[test]

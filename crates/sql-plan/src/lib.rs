@@ -43,6 +43,11 @@ impl Parameters {
         Parameters { values: values.into_iter().collect() }
     }
 
+    /// All names with their values, in order of the names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.values.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
     /// A parameter's value.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.values.get(name)

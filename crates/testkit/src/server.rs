@@ -70,6 +70,8 @@ pub struct Options {
     pub trust_forwarded: bool,
     /// Origins that browsers may come from.
     pub cors_origins: Vec<String>,
+    /// Whether the server merges the rows of queries over all partitions.
+    pub whole_queries: bool,
     /// Whether TLS is offered on the same port; costs the making of a certificate.
     pub tls: bool,
 }
@@ -91,6 +93,7 @@ impl Options {
             allowed_hosts: vec!["astrarium.test".to_owned()],
             trust_forwarded: false,
             cors_origins: Vec::new(),
+            whole_queries: false,
             tls: false,
         }
     }
@@ -219,7 +222,7 @@ fn settings(options: Options, address: SocketAddr, authority_pem: Option<String>
         trust_forwarded: options.trust_forwarded,
         cors_origins: options.cors_origins,
         consistency: ConsistencyLevel::Session,
-        whole_queries: false,
+        whole_queries: options.whole_queries,
         body_bytes_max: 4 << 20,
         body_timeout: options.body_timeout,
         log_requests: false,

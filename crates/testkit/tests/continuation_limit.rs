@@ -14,7 +14,7 @@ fn key(number: usize) -> [String; 2] {
 }
 
 fn furnished() -> Server {
-    let server = Server::start(Options::on(EngineKind::Memory));
+    let server = Server::start(Options { whole_queries: true, ..Options::on(EngineKind::Memory) });
     let mut client = server.client();
     client.expect(201, &Request::new("POST", "/dbs").body("{\"id\":\"d\"}"));
     let container = "{\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/t\",\"/u\"],\"kind\":\"MultiHash\",\"version\":2},\

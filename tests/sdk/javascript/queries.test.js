@@ -11,6 +11,8 @@ const { indexingPolicy, documents, queries, refusals } = cases("queries");
 const byId = new Map(documents.map((document) => [document.id, document]));
 const answer = ({ rows, ids }) => rows ?? ids.map((id) => byId.get(id));
 const run = (runner) => queries.filter(({ not_in }) => !not_in?.includes(runner));
+// Over all partitions the SDK merges rows itself, also those of one range.
+const runnable = run("javascript").filter(({ not_in }) => !not_in?.includes("javascript-plan"));
 
 const specification = ({ query, parameters = {} }) => ({
   query,
@@ -44,7 +46,7 @@ overBothSchemes((shared) => {
     people.items.query(specification(one), { partitionKey: one.partition, ...options });
 
   describe("the shared cases", () => {
-    for (const one of run("javascript")) {
+    for (const one of runnable) {
       test(one.name, async () => {
         const whole = await all(query(one));
         checkRows(one, whole);
@@ -100,7 +102,9 @@ overBothSchemes((shared) => {
   });
 
   describe("going on from a token in another client", () => {
-    for (const one of run("javascript").filter((one) => answer(one).length > 3)) {
+    // What the SDK merges has no token.
+    const streamed = ({ kind, partition }) => partition !== undefined || kind === "stream";
+    for (const one of runnable.filter((one) => streamed(one) && answer(one).length > 3)) {
       test(one.name, async () => {
         const first = await query(one, { maxItemCount: 3 }).fetchNext();
         const { continuationToken } = first;
@@ -145,8 +149,8 @@ overBothSchemes((shared) => {
   });
 
   test("many queries at once", async () => {
-    const answers = await Promise.all(run("javascript").map((one) => all(query(one, { maxItemCount: 5 }))));
-    run("javascript").forEach((one, number) => checkRows(one, answers[number]));
+    const answers = await Promise.all(runnable.map((one) => all(query(one, { maxItemCount: 5 }))));
+    runnable.forEach((one, number) => checkRows(one, answers[number]));
   });
 
   for (const token of ["garbage", "[]", '{"token":"x","range":{"min":"","max":"FF"}}']) {
@@ -179,7 +183,8 @@ overBothSchemes((shared) => {
   });
 
   test("every page has its headers", async () => {
-    const iterator = people.items.query("SELECT * FROM c ORDER BY c.name", { maxItemCount: 5 });
+    const options = { partitionKey: "north", maxItemCount: 2 };
+    const iterator = people.items.query("SELECT * FROM c ORDER BY c.name", options);
     while (iterator.hasMoreResults()) {
       const { resources, headers, requestCharge, activityId } = await iterator.fetchNext();
       assert.equal(Number(headers["x-ms-item-count"]), resources.length);
@@ -202,12 +207,13 @@ overBothSchemes((shared) => {
       "SELECT * FROM c ORDER BY c.number DESC",
       "SELECT c.id FROM c ORDER BY c.id OFFSET 5 LIMIT 50",
     ]) {
-      test(`the charges of the pages of ${text} add up`, async () => {
+      test(`the pages of ${text} cost what the whole costs, and at least one each`, async () => {
         const whole = await many.items.query(text, { maxItemCount: -1 }).fetchAll();
         const parts = await many.items.query(text, { maxItemCount: 10 }).fetchAll();
         assert.deepEqual(parts.resources, whole.resources);
-        const ratio = parts.requestCharge / whole.requestCharge;
-        assert.ok(Math.abs(ratio - 1) <= 0.1, `${parts.requestCharge} and ${whole.requestCharge}`);
+        const [least, most] = [whole.requestCharge, whole.requestCharge + 8];
+        const told = `${parts.requestCharge} and ${whole.requestCharge}`;
+        assert.ok(parts.requestCharge >= least && parts.requestCharge <= most, told);
       });
     }
   });

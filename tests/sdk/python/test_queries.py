@@ -3,6 +3,7 @@
 import asyncio
 import json
 import pathlib
+import re
 
 import pytest
 from azure.cosmos import CosmosClient, PartitionKey
@@ -80,21 +81,25 @@ def paged(items):
 # The shared cases
 
 
-@named(CASES["queries"])
+# The SDK merges rows over all partitions itself, also those of one range, and cannot do so for every query.
+MERGED = [case for case in CASES["queries"] if "python-ranges" not in case.get("not_in", [])]
+
+
+@named(MERGED)
 def test_a_query_has_its_answer(people, case):
     check_rows(case, list(people.query_items(**arguments(case))))
 
 
-@named(CASES["queries"])
+@named(MERGED)
 def test_the_size_of_pages_changes_nothing(people, case):
-    whole = list(people.query_items(**arguments(case), max_item_count=-1))
+    whole = list(people.query_items(**arguments(case)))
     for size in (1, 4):
         pages = paged(people.query_items(**arguments(case), max_item_count=size))
         assert all(len(page) <= size for page in pages)
         assert [row for page in pages for row in page] == whole
 
 
-@named([case for case in CASES["queries"] if "python-ranges" not in case.get("not_in", [])])
+@named(MERGED)
 def test_the_answer_of_several_ranges(ranges, case):
     for size in (2, 100):
         check_rows(case, list(ranges.query_items(**arguments(case), max_item_count=size)))
@@ -115,7 +120,11 @@ def elsewhere(endpoint, database, people):
         yield other.get_database_client(database.id).get_container_client(people.id)
 
 
-@named([case for case in CASES["queries"] if len(case.get("rows", case.get("ids"))) > 3])
+# What the SDK merges has no token that another client could go on from.
+UNMERGED = [case for case in CASES["queries"] if not re.search(r"ORDER BY|DISTINCT|TOP|OFFSET", case["query"])]
+
+
+@named([case for case in UNMERGED if len(case.get("rows", case.get("ids"))) > 3])
 def test_a_query_goes_on_from_its_token_in_another_client(people, elsewhere, case):
     pages = people.query_items(**arguments(case), max_item_count=3).by_page()
     rows = list(next(pages))
@@ -148,8 +157,8 @@ def test_the_asynchronous_client_has_the_same_answers(endpoint, database, people
     async def act():
         async with AsyncClient(endpoint, PRIMARY_KEY) as client:
             container = client.get_database_client(database.id).get_container_client(people.id)
-            answers = await asyncio.gather(*(rows(container, case) for case in CASES["queries"]))
-        for case, answer in zip(CASES["queries"], answers):
+            answers = await asyncio.gather(*(rows(container, case) for case in MERGED))
+        for case, answer in zip(MERGED, answers):
             check_rows(case, answer)
 
     asyncio.run(act())
@@ -283,7 +292,9 @@ def test_a_page_has_a_hundred_rows_unless_asked_otherwise(people):
 def test_every_page_has_its_headers(people, query):
     hook = Hook()
     pages = paged(people.query_items(query, **CROSS_PARTITION, max_item_count=2, response_hook=hook))
-    assert [int(headers["x-ms-item-count"]) for headers in hook.responses] == [len(page) for page in pages]
+    counts = [int(headers["x-ms-item-count"]) for headers in hook.responses]
+    # The page after a full one may be empty.
+    assert [count for count in counts if count] == [len(page) for page in pages if page]
     for headers in hook.responses:
         assert float(headers["x-ms-request-charge"]) > 0 and headers["x-ms-activity-id"]
         assert headers["x-ms-session-token"].startswith("0:")
@@ -300,16 +311,18 @@ def test_every_page_has_its_headers(people, query):
         "SELECT c.id FROM c ORDER BY c.id OFFSET 5 LIMIT 50",
     ],
 )
-def test_the_charges_of_pages_add_up(many, query):
+def test_pages_cost_what_the_whole_costs_and_at_least_one_each(many, query):
     def charge(size):
         hook = Hook()
         rows = list(many.query_items(query, **CROSS_PARTITION, max_item_count=size, response_hook=hook))
-        return len(rows), len(hook.responses), sum(float(one["x-ms-request-charge"]) for one in hook.responses)
+        charges = [float(one["x-ms-request-charge"]) for one in hook.responses]
+        assert all(one >= 1 for one in charges)
+        return len(rows), len(charges), sum(charges)
 
-    rows, pages, whole = charge(-1)
+    rows, pages, whole = charge(1000)
     again, more_pages, parts = charge(10)
     assert rows == again and pages == 1 and more_pages >= rows / 10
-    assert parts == pytest.approx(whole, rel=0.1)
+    assert whole <= parts <= whole + more_pages
 
 
 def test_more_work_costs_more(many):

@@ -2,18 +2,19 @@
 
 use super::explain;
 use crate::answer::{Answer, fixed_name};
-use crate::database::partition::PartitionKey;
+use crate::database::partition::{EffectiveRange, PartitionKey};
 use crate::database::value::json as json_text;
 use crate::database::{
     Advice, Container, Error, FeedScope, IndexUtilization, Limits, Query, QueryPage, QueryScope, Resume,
     query_parameters,
 };
 use crate::error::Failure;
-use crate::paging::{self, Feed};
+use crate::paging::{self, Binding, Feed};
 use crate::place::Place;
 use crate::render;
 use crate::request::Request;
 use crate::service::Shared;
+use crate::session;
 use crate::wire::address::ResourceKind;
 use crate::wire::{continuation, headers, percent};
 use base64::Engine as _;
@@ -65,14 +66,17 @@ pub(super) async fn documents(
     if request.header(headers::QUERY_ENABLE_SCAN).is_some_and(|value| value.eq_ignore_ascii_case("false")) {
         shared.account.check_no_scan(container, &query)?;
     }
+    let looks_at = if let QueryScope::Given(scope) = &scope { scope } else { &FeedScope::All };
+    session::check(shared, request, container, looks_at).await?;
     let feed = Feed { owner: container.rid(), kind: ResourceKind::Document };
-    let resume = resume(shared, request, feed, &query)?;
+    let interval = interval(container, &scope);
+    let resume = resume(shared, request, feed, &query, interval)?;
     let first = resume.is_none();
     let page = shared.account.query_documents(container, &query, &scope, resume, limits(request)?).await?;
     let token = page
         .resume
         .as_ref()
-        .map(|resume| paging::query_token(shared, feed, binding(request, &query), &resume.encode()));
+        .map(|resume| paging::query_token(shared, feed, binding(&query, interval), &resume.encode()));
     let mut answer = rows(feed, &page);
     if let Some(token) = token {
         let token = if scoped { token } else { continuation::wrap(&token, "", "FF") };
@@ -115,12 +119,12 @@ pub(super) async fn resources(
     let query = shared.heavy.run(request.body.len(), || parse(shared, request)).await?;
     let values =
         resources.iter().map(|resource| json_text::seek::value(resource.to_string().as_bytes())).collect();
-    let resume = resume(shared, request, feed, &query)?;
+    let resume = resume(shared, request, feed, &query, 0)?;
     let page = shared.account.query_values(values, &query, resume, limits(request)?).await?;
     let mut answer = rows(feed, &page);
     if let Some(resume) = &page.resume {
-        let binding = binding(request, &query);
-        answer.set_text(headers::CONTINUATION, paging::query_token(shared, feed, binding, &resume.encode()));
+        let token = paging::query_token(shared, feed, binding(&query, 0), &resume.encode());
+        answer.set_text(headers::CONTINUATION, token);
     }
     Ok(answer)
 }
@@ -168,22 +172,37 @@ fn limits(request: &Request<'_>) -> Result<Limits, Failure> {
     })
 }
 
-/// What a token is bound to: the query and the scope it began with. A request that names a range comes from an SDK that
-/// merges ranges itself and may go on with another filter, so there only the shape of the query counts.
-fn binding(request: &Request<'_>, query: &Query) -> u64 {
+/// What a token is bound to.
+fn binding(query: &Query, scope: u64) -> Binding {
+    Binding { query: hash(&[&query.identity()]), shape: hash(&[query.shape().as_bytes()]), scope }
+}
+
+/// The part of the key space that a query looks at, however the request names it.
+fn interval(container: &Container, scope: &QueryScope) -> u64 {
+    let slice = match scope {
+        QueryScope::Given(FeedScope::Partition(key)) => {
+            EffectiveRange::of_prefix(container.definition.partition_key.effective(key))
+        }
+        QueryScope::Given(FeedScope::Slice(slice)) => slice.clone(),
+        QueryScope::Given(FeedScope::Range(id)) => {
+            let range = container.ranges.iter().find(|range| range.id == *id);
+            range.map_or_else(EffectiveRange::full, |range| range.keys.clone())
+        }
+        QueryScope::Given(FeedScope::All) | QueryScope::Open { .. } => EffectiveRange::full(),
+    };
+    match slice.common_prefix() {
+        Some(prefix) => hash(&[prefix.as_bytes()]),
+        None => hash(&[slice.min.as_bytes(), slice.max.as_bytes()]),
+    }
+}
+
+fn hash(parts: &[&[u8]]) -> u64 {
     use std::hash::{BuildHasher as _, Hasher as _};
     // A fixed seed, so that tokens are good after a restart.
     let mut hasher = foldhash::quality::FixedState::with_seed(0x41_73_74_72).build_hasher();
-    let by_range = request.header(headers::PARTITION_KEY_RANGE_ID).is_some();
-    let shape = by_range.then(|| query.shape());
-    for part in [
-        shape.as_ref().map_or(&request.body[..], String::as_bytes),
-        request.header(headers::PARTITION_KEY).unwrap_or_default().as_bytes(),
-        request.header(headers::START_EPK).unwrap_or_default().as_bytes(),
-        request.header(headers::END_EPK).unwrap_or_default().as_bytes(),
-    ] {
+    for part in parts {
+        hasher.write_usize(part.len());
         hasher.write(part);
-        hasher.write_u8(0xFF);
     }
     hasher.finish()
 }
@@ -193,12 +212,13 @@ fn resume(
     request: &Request<'_>,
     feed: Feed,
     query: &Query,
+    scope: u64,
 ) -> Result<Option<Resume>, Failure> {
     if request.header(headers::CONTINUATION).is_none() {
         return Ok(None);
     }
-    let binding = binding(request, query);
-    let Some(bytes) = paging::query_position(shared, request, feed, binding)? else { return Ok(None) };
+    let position = paging::query_position(shared, request, feed, binding(query, scope))?;
+    let Some(bytes) = position else { return Ok(None) };
     Resume::decode(&bytes).map(Some).ok_or_else(paging::invalid)
 }
 
