@@ -68,6 +68,9 @@ func TestPoliciesOfIndexing(t *testing.T) {
 		container := f.indexed(t, cases)
 		for _, one := range cases.Queries {
 			t.Run(one.Name, func(t *testing.T) {
+				if needsMerging(container, one.Query, nil) {
+					return
+				}
 				for _, size := range []int32{0, 1, 4} {
 					found := []string{}
 					for _, page := range queried(t, container, one.Query, everywhere, one.options(size)) {
@@ -96,6 +99,9 @@ func TestMetricsNameIndexes(t *testing.T) {
 		container := f.indexed(t, cases)
 		for _, one := range cases.Metrics {
 			t.Run(one.Name, func(t *testing.T) {
+				if needsMerging(container, one.Query, nil) {
+					return
+				}
 				options := &azcosmos.QueryOptions{PopulateIndexMetrics: true}
 				page := queried(t, container, one.Query, azcosmos.NewPartitionKey(), options)[0]
 				if page.IndexMetrics == nil {
