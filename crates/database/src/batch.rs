@@ -16,11 +16,12 @@ use astrarium_keys::body::{Body, IndexDirective};
 use astrarium_partition::PartitionKey;
 use astrarium_store::{Incoming, Location, Transaction};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Most bytes of documents that one transaction may read and write together.
 const STAGED_BYTES_MAX: usize = 64 << 20;
-/// Microseconds that one transaction may take.
-const BATCH_MICROS_MAX: u64 = 5_000_000;
+/// Longest that one transaction may take.
+const BATCH_TIME_MAX: Duration = Duration::from_secs(5);
 /// Bytes that showing a document adds to its text, at most.
 const SHOWN_BYTES: usize = 320;
 
@@ -200,7 +201,8 @@ impl Account {
         operations: &[Keyed<'_>],
         shown_bytes_max: usize,
     ) -> Result<BatchOutcome, Error> {
-        let deadline = self.env().now_micros().saturating_add(BATCH_MICROS_MAX);
+        // By a clock that nobody sets.
+        let deadline = Instant::now() + BATCH_TIME_MAX;
         let mut container = container.clone();
         for _ in 0..ATTEMPTS_MAX {
             match self.transact_once(&container, operations, shown_bytes_max, deadline).await {
@@ -218,7 +220,7 @@ impl Account {
         container: &Arc<Container>,
         operations: &[Keyed<'_>],
         shown_bytes_max: usize,
-        deadline: u64,
+        deadline: Instant,
     ) -> Result<BatchOutcome, Failure> {
         let (first, _) = operations.first().ok_or_else(|| Error::invalid("There are no operations."))?;
         let range = range_of(container, first);
@@ -226,7 +228,7 @@ impl Account {
         let (mut all, mut shown, mut staged) = (Vec::with_capacity(operations.len()), 0, 0);
         let mut failed = None;
         for (index, keyed) in operations.iter().enumerate() {
-            if self.env().now_micros() > deadline {
+            if Instant::now() > deadline {
                 let message = "The batch takes longer than a batch may take.";
                 return Err(Error::Timeout(message.to_owned()).into());
             }

@@ -174,14 +174,15 @@ impl Gateway {
             failure.answer(&activity_id)
         });
         let late = answer.status == StatusCode::REQUEST_TIMEOUT;
-        if !body.is_end_stream() && (late || !drained(&parts, body).await) {
-            answer.headers.insert(http::header::CONNECTION, HeaderValue::from_static("close"));
-        }
+        let closes = !body.is_end_stream() && (late || !drained(&parts, body).await);
         if let Some(body) = peer.memory.answer(std::mem::take(&mut answer.body)) {
             answer.body = body;
         } else {
             note.failed(&self.shared.settings, &no_memory());
             answer = no_memory().answer(&activity_id);
+        }
+        if closes {
+            answer.headers.insert(http::header::CONNECTION, HeaderValue::from_static("close"));
         }
         let elapsed = began.elapsed();
         self.finish(&parts, &mut answer, &activity_id, elapsed);

@@ -149,8 +149,13 @@ fn functions(settings: Settings) -> Result<(), String> {
     let source = "function isLong(pages, limit) { return pages > limit; }";
     let page = |functions: PageFunctions| {
         let arguments = [Value::Number(120.0), Value::Number(100.0)];
+        let name: Arc<str> = "script".into();
         let (mut count, start, before) = (0_u32, Instant::now(), processor_time());
         while start.elapsed() < Duration::from_secs(4) {
+            // As a query does for a batch of documents.
+            if functions.wants_announcements() {
+                functions.announce(vec![(Arc::clone(&name), arguments.to_vec()); 100]);
+            }
             for _ in 0..100 {
                 functions.call("script", &arguments).map_err(|error| error.to_string())?;
             }

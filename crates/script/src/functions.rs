@@ -17,15 +17,17 @@ use crate::compile::{NO_FUNCTION, compile};
 use crate::deadline::{Deadline, Stop};
 use crate::exception::{Thrown, caught};
 use crate::pool::Runner;
-use crate::process::Child;
+use crate::process::{Child, encoded};
 use crate::sandbox::Sandbox;
 use crate::values::{Unusable, from_script, to_script};
 use crate::{Error, Limits, Script};
 use astrarium_env::Env;
 use astrarium_value::Value;
+use hashbrown::HashMap;
 use rquickjs::function::Args;
 use rquickjs::{Ctx, Function, Persistent};
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -64,7 +66,14 @@ pub(crate) fn run<T>(
         Runner::Thread(sandbox) => Placed::Thread(Page::new(sandbox, deadline, setting)),
         Runner::Process(child) => {
             let (child, stop) = (Rc::clone(child), stop.clone());
-            Placed::Process(ProcessPage { child, stop, deadline, setting, is_open: Cell::new(false) })
+            Placed::Process(ProcessPage {
+                child,
+                stop,
+                deadline,
+                setting,
+                is_open: Cell::new(false),
+                ready: RefCell::default(),
+            })
         }
     }));
     // However the work ends, by a panic too, the functions must not outlive their sandbox.
@@ -105,6 +114,23 @@ impl PageFunctions {
     }
 }
 
+impl PageFunctions {
+    /// Whether calls cost less when they are announced.
+    pub fn wants_announcements(&self) -> bool {
+        PAGE.with_borrow(|page| matches!(page, Some(Placed::Process(_))))
+    }
+
+    /// Tells of calls that are about to come, each by name and arguments, so that they can be made together. One that does
+    /// not come after all has no effect but the time it took.
+    pub fn announce(&self, calls: Vec<(Arc<str>, Vec<Value>)>) {
+        PAGE.with_borrow(|page| {
+            if let Some(Placed::Process(page)) = page {
+                page.announce(calls);
+            }
+        });
+    }
+}
+
 /// A page whose functions are in the process of this thread.
 struct ProcessPage {
     child: Rc<RefCell<Child>>,
@@ -112,19 +138,63 @@ struct ProcessPage {
     deadline: Deadline,
     setting: Setting,
     is_open: Cell<bool>,
+    /// Results of calls that were announced, each for one call.
+    ready: RefCell<Ready>,
 }
+
+/// A function's place, and the bytes of the arguments.
+type Key = (usize, Vec<u8>);
+type Ready = HashMap<Key, VecDeque<Result<Value, Error>>, foldhash::fast::RandomState>;
 
 impl ProcessPage {
     fn call(&self, function: usize, arguments: &[Value]) -> Result<Value, Error> {
         let Setting { functions, env, .. } = &self.setting;
-        let mut child = self.child.borrow_mut();
-        if self.stop.is_set() || self.deadline.has_passed() || !child.is_usable() {
+        if self.is_over() {
             return Err(Error::Timeout { name: Arc::clone(&functions[function].name) });
         }
-        if !self.is_open.replace(true) {
-            child.open_page(&self.deadline, functions, env)?;
+        if let Some(result) = self.take_ready(function, arguments) {
+            return result;
         }
-        child.call(functions, env, &self.stop, function, arguments)
+        self.open()?;
+        self.child.borrow_mut().call(functions, env, &self.stop, function, arguments)
+    }
+
+    fn is_over(&self) -> bool {
+        self.stop.is_set() || self.deadline.has_passed() || !self.child.borrow().is_usable()
+    }
+
+    fn open(&self) -> Result<(), Error> {
+        if self.is_open.replace(true) {
+            return Ok(());
+        }
+        let Setting { functions, env, .. } = &self.setting;
+        self.child.borrow_mut().open_page(&self.deadline, functions, env)
+    }
+
+    fn take_ready(&self, function: usize, arguments: &[Value]) -> Option<Result<Value, Error>> {
+        let mut ready = self.ready.borrow_mut();
+        if ready.is_empty() {
+            return None;
+        }
+        ready.get_mut(&(function, encoded(arguments)))?.pop_front()
+    }
+
+    fn announce(&self, calls: Vec<(Arc<str>, Vec<Value>)>) {
+        let Setting { functions, env, .. } = &self.setting;
+        let place = |name: &str| functions.iter().position(|function| &*function.name == name);
+        let calls: Vec<_> =
+            calls.into_iter().filter_map(|(name, arguments)| Some((place(&name)?, arguments))).collect();
+        let mut ready = self.ready.borrow_mut();
+        ready.clear();
+        if calls.len() < 2 || self.is_over() || self.open().is_err() {
+            return;
+        }
+        let keys: Vec<Key> =
+            calls.iter().map(|(function, arguments)| (*function, encoded(arguments))).collect();
+        let results = self.child.borrow_mut().call_many(functions, env, &self.stop, calls);
+        for (key, result) in keys.into_iter().zip(results) {
+            ready.entry(key).or_default().push_back(result);
+        }
     }
 }
 

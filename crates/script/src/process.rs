@@ -21,4 +21,5 @@ mod worker;
 
 pub use child::WorkerCommand;
 pub(crate) use child::{Child, Process};
+pub(crate) use encoding::encoded;
 pub use worker::run_worker;

@@ -10,7 +10,9 @@ use crate::machine;
 pub(crate) struct Shares {
     /// For stored blocks that were read, in megabytes.
     pub(crate) cache_mb: u64,
-    /// For queries, scripts, bodies of requests and answers, in bytes.
+    /// For scripts, all that run at once, in bytes.
+    pub(crate) script_bytes: usize,
+    /// For queries, bodies of requests and answers, in bytes.
     pub(crate) work_bytes: usize,
 }
 
@@ -36,7 +38,9 @@ fn divide_of(machine_mb: u64, budget_mb: Option<u64>, cache_mb: Option<u64>) -> 
              {WORK_MIN_MB}. Give the cache less or the budget more"
         ),
     };
-    Ok(Shares { cache_mb: cache, work_bytes: usize::try_from(work << 20).unwrap_or(usize::MAX) })
+    let scripts = work / 4;
+    let bytes = |megabytes: u64| usize::try_from(megabytes << 20).unwrap_or(usize::MAX);
+    Ok(Shares { cache_mb: cache, script_bytes: bytes(scripts), work_bytes: bytes(work - scripts) })
 }
 
 #[cfg(test)]
@@ -47,11 +51,9 @@ mod tests {
     fn a_quarter_of_the_machine_is_divided() {
         let check = |machine, budget, cache, expected: (u64, usize)| {
             let shares = divide_of(machine, budget, cache).expect("it can be divided");
-            assert_eq!(
-                (shares.cache_mb, shares.work_bytes >> 20),
-                expected,
-                "{machine} {budget:?} {cache:?}"
-            );
+            let work = (shares.work_bytes + shares.script_bytes) >> 20;
+            assert_eq!((shares.cache_mb, work), expected, "{machine} {budget:?} {cache:?}");
+            assert_eq!(shares.script_bytes, (work / 4) << 20);
         };
         check(24_000, None, None, (1024, 4976));
         check(2_000, None, None, (250, 250));

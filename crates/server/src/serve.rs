@@ -13,6 +13,7 @@ use astrarium_gateway::{Gateway, Settings};
 use astrarium_kv::Engine;
 use astrarium_wire::authorization::{AccountKeys, DateWindow, MasterKey};
 use astrarium_wire::key_text::{self, EMULATOR_KEY};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -54,7 +55,7 @@ async fn serve(
     let resources = Resources {
         memory: Memory::new(shares.work_bytes),
         prepare_thread: machine::lower_thread_priority,
-        scripts: scripts::settings(settings)?,
+        scripts: scripts::settings(settings, shares.script_bytes)?,
     };
     let account = Account::open_within(engine, Env::system(), resources).await?;
     let certificate = certificate(settings)?;
@@ -89,7 +90,7 @@ async fn serve(
     };
     let mut terminate = signal(SignalKind::terminate()).context("listen for SIGTERM")?;
     let background = Background::start(gateway.clone())?;
-    println!("{}", ready_line(settings, &address.to_string()));
+    println!("{}", ready_line(settings, address));
     let version = env!("CARGO_PKG_VERSION");
     tracing::info!(version, listen = %address, data = place(settings), "started");
     let shutdown = async move {
@@ -179,7 +180,12 @@ fn check_read_only(settings: &ServeSettings) -> anyhow::Result<()> {
 }
 
 /// One line that can be pasted into an SDK; a key that is a secret is not printed.
-fn ready_line(settings: &ServeSettings, address: &str) -> String {
+fn ready_line(settings: &ServeSettings, mut address: SocketAddr) -> String {
+    // Every network includes this machine, and nobody can connect to "every".
+    if address.ip().is_unspecified() {
+        let is_ipv6 = address.is_ipv6();
+        address.set_ip(if is_ipv6 { Ipv6Addr::LOCALHOST.into() } else { Ipv4Addr::LOCALHOST.into() });
+    }
     let endpoint = settings.public_endpoint.clone().unwrap_or_else(|| format!("http://{address}/"));
     let is_known = MasterKey::from_base64(&settings.key).is_ok_and(|key| key.is_well_known());
     let key = if is_known { EMULATOR_KEY } else { "<the key given with --key>" };

@@ -163,7 +163,7 @@ pub(crate) struct ServeSettings {
 
     /// Make a new JavaScript world for every run of a script, instead of putting back the memory of one. Costs some hundred
     /// microseconds a run.
-    #[arg(long, env = "ASTRARIUM_SCRIPT_FRESH_WORLDS")]
+    #[arg(long, env = "ASTRARIUM_SCRIPT_FRESH_WORLDS", value_parser = value::boolean)]
     pub(crate) script_fresh_worlds: bool,
 
     /// Open connections at most.

@@ -14,6 +14,7 @@
 
 mod access;
 mod ahead;
+mod announce;
 mod budget;
 mod frame;
 mod in_order;

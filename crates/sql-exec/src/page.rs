@@ -1,5 +1,6 @@
 //! One page of a query: chooses how it runs, reads documents, and stops in good order.
 
+use crate::announce::{Announcer, WINDOW};
 use crate::budget::{Budget, Gauge, IndexUse, Limits, charge_documents};
 use crate::frame::{Datum, Frame};
 use crate::in_order::Walk;
@@ -27,6 +28,16 @@ use std::sync::Arc;
 pub trait UserFunctions: Send + Sync {
     /// Calls a user-defined function; the error is for the query's author.
     fn call(&self, name: &str, arguments: &[Value]) -> Result<Value, String>;
+
+    /// Whether calls cost less when they are announced.
+    fn wants_announcements(&self) -> bool {
+        false
+    }
+
+    /// Tells of calls that are about to come, each by name and arguments, so that they can be made together.
+    fn announce(&self, calls: Vec<(Arc<str>, Vec<Value>)>) {
+        let _ = calls;
+    }
 }
 
 /// Threads that help with a page that looks at everything.
@@ -243,6 +254,7 @@ impl Execution<'_> {
             Some(_) => return Err(ExecuteError::ForeignPosition),
         };
         let mut reader = Reader::new(input, self.budget.limits(), before.clone());
+        let announcer = Announcer::new(self.job);
         self.page.incremental = true;
         let stored = matches!(input, Input::Container(..));
         let mut range_id = reader.first_range_id()?;
@@ -257,7 +269,10 @@ impl Execution<'_> {
             let batch = reader.next().await?;
             self.page.index_entries = reader.entries;
             let Some(batch) = batch else { return Ok(()) };
-            for document in batch {
+            let (mut batch, mut told) = (batch.into_iter(), 0);
+            while !batch.as_slice().is_empty() {
+                self.announce(&announcer, batch.as_slice(), &mut told);
+                let Some(document) = batch.next() else { break };
                 let after = document.after.clone();
                 let mut start = std::mem::take(&mut done);
                 let expected = before.as_ref().and_then(document_number).map(|number| number + 1);
@@ -299,6 +314,18 @@ impl Execution<'_> {
                 return Ok(());
             }
         }
+    }
+
+    /// Tells the calls of user-defined functions for the next documents, unless they were told before.
+    fn announce(&self, announcer: &Announcer, documents: &[Incoming], told: &mut usize) {
+        if *told == 0 {
+            // Not for many more documents than there is room for in the page.
+            let room = self.budget.limits().row_count_max.saturating_sub(self.page.rows.len());
+            *told = room.clamp(16, WINDOW);
+            let next = documents.iter().take(*told).map(|document| &document.datum);
+            self.with_machine(|machine| announcer.tell(self.job, machine, next));
+        }
+        *told -= 1;
     }
 
     /// The rows of one document from a place on; the place of the first that did not fit, if one did not.

@@ -9,6 +9,7 @@
 //! - Every document is charged to the meter of its thread, which gives way to others: a long query holds up nobody.
 
 use crate::ahead::Ahead;
+use crate::announce::{Announcer, WINDOW};
 use crate::budget::{Budget, Gauge, IndexUse, charge_documents, charge_row};
 use crate::frame::{Datum, Frame};
 use crate::page::{ExecuteError, HelperTask, Runtime};
@@ -217,13 +218,15 @@ struct Worker {
     frame: Frame,
     budget: Budget,
     ahead: Ahead,
+    announcer: Announcer,
     counts: Counts,
 }
 
 impl Worker {
     fn new(job: Job) -> Worker {
         let (frame, budget, ahead) = (job.frame(), job.budget(), Ahead::new(&job.plan));
-        Worker { job, frame, budget, ahead, counts: Counts::default() }
+        let announcer = Announcer::new(&job);
+        Worker { job, frame, budget, ahead, announcer, counts: Counts::default() }
     }
 
     async fn take_all<S: Sink>(&mut self, mut cursor: Cursor, mut sink: S) -> Result<S, ExecuteError> {
@@ -258,13 +261,20 @@ impl Worker {
         sink: &mut impl Sink,
     ) -> Result<(), EvaluateError> {
         let job = &self.job;
+        let mut documents = documents.into_iter();
         job.with_machine(&self.frame, &self.budget, |machine| {
-            for (datum, number) in documents {
-                job.bind(machine.frame, datum);
-                charge_row()?;
-                sink.take(machine, &job.plan, number)?;
+            loop {
+                let window: Vec<(Datum, u64)> = documents.by_ref().take(WINDOW).collect();
+                if window.is_empty() {
+                    return Ok(());
+                }
+                self.announcer.tell(job, machine, window.iter().map(|(datum, _)| datum));
+                for (datum, number) in window {
+                    job.bind(machine.frame, datum);
+                    charge_row()?;
+                    sink.take(machine, &job.plan, number)?;
+                }
             }
-            Ok(())
         })
     }
 }

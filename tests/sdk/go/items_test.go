@@ -145,7 +145,7 @@ func TestItemIds(t *testing.T) {
 	ids := []string{
 		"plain", "with space", " leading", "trailing ", "trailing  ", "%", "%20", "%2F", "%E9%B1%80", "a+b", "a&b=c", "a;b,c",
 		"question?mark", "?", "hash#mark", "=.:~+-@()^${}[]!_", "'single' \"double\"", "tab\ttab", "line\nline", "carriage\rreturn",
-		"Ωμέγα", "鱀", "ไทย", "हिन्दी", "عربى", "👩🏽‍🚀", "a\u0301", "á", "docs", "dbs", strings.Repeat("x", 255), strings.Repeat("é", 511),
+		"Ωμέγα", "鱀", "ไทย", "हिन्दी", "عربى", "👩🏽‍🚀", "a\u0301", "á", "docs", "dbs", "a/b", "a\\b", "x/attachments/y", strings.Repeat("x", 255), strings.Repeat("é", 511),
 	}
 	overBothSchemes(t, func(t *testing.T, f fixture) {
 		container := f.container(t, "items")

@@ -94,10 +94,16 @@ def test_replace_changes_content_and_etag_and_keeps_the_rid(container, item):
     assert dict(container.read_item(item["id"], item["pk"])) == dict(replaced)
 
 
-def test_replace_with_another_id_is_refused(container, item):
-    with refused(400):
-        container.replace_item(item["id"], {"id": fresh("other"), "pk": item["pk"]})
+def test_replace_may_change_the_id(container, item):
+    taken = container.create_item({"id": fresh("taken"), "pk": item["pk"]})
+    with refused(409):
+        container.replace_item(item["id"], {"id": taken["id"], "pk": item["pk"]})
     assert dict(container.read_item(item["id"], item["pk"])) == dict(item)
+    renamed = container.replace_item(item["id"], {"id": fresh("other"), "pk": item["pk"]})
+    assert renamed["_rid"] == item["_rid"]
+    assert dict(container.read_item(renamed["id"], item["pk"])) == dict(renamed)
+    with refused(404):
+        container.read_item(item["id"], item["pk"])
 
 
 def test_upsert_creates_and_then_replaces(container):

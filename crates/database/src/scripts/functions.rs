@@ -96,6 +96,14 @@ impl UserFunctions for Functions {
             text
         })
     }
+
+    fn wants_announcements(&self) -> bool {
+        self.functions.wants_announcements()
+    }
+
+    fn announce(&self, calls: Vec<(Arc<str>, Vec<Value>)>) {
+        self.functions.announce(calls);
+    }
 }
 
 /// Where there is no container, there are no functions.

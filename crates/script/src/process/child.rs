@@ -186,6 +186,27 @@ impl Child {
         }
     }
 
+    /// Makes calls that will be wanted; gives the results of the first of them.
+    pub(crate) fn call_many(
+        &mut self,
+        functions: &[Script],
+        env: &Env,
+        stop: &Stop,
+        calls: Vec<(usize, Vec<Value>)>,
+    ) -> Vec<Result<Value, Error>> {
+        let Some(script) = functions.first() else { return Vec::new() };
+        let scripts: Vec<&Script> = functions.iter().collect();
+        let calls = calls.into_iter().map(|(function, arguments)| (function as u32, List(arguments)));
+        let order = Order::CallMany { calls: List(calls.collect()) };
+        let mut context = Context { host: None, scripts: &scripts, env, stop };
+        match self.order_for(script, &order, &mut context) {
+            Ok(Report::CalledMany { results: List(results) }) => results,
+            Ok(_) => vec![Err(self.mistaken(script))],
+            // Whoever calls next hears of it.
+            Err(_) => Vec::new(),
+        }
+    }
+
     /// Ends the page.
     pub(crate) fn close_page(&mut self) {
         if let Err(error) = self.channel.send(&Order::ClosePage) {

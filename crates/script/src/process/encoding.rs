@@ -26,6 +26,13 @@ pub(super) fn decode<P: Part>(mut bytes: &[u8]) -> Option<P> {
     bytes.is_empty().then_some(part)
 }
 
+/// The bytes of some values: equal for equal ones only.
+pub(crate) fn encoded(values: &[Value]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    put_list(values, &mut bytes);
+    bytes
+}
+
 macro_rules! numbers {
     ($($number:ty),*) => { $(
         impl Part for $number {

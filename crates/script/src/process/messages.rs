@@ -23,6 +23,8 @@ pub(super) enum Order {
     OpenPage { functions: List<Named>, setting: Setting },
     /// Call a function of the page, by its place in the list.
     Call { function: u32, arguments: List<Value> },
+    /// Make calls that will be wanted, as many as can be made soon.
+    CallMany { calls: List<(u32, List<Value>)> },
     /// Forget the functions. Has no result.
     ClosePage,
 }
@@ -66,6 +68,8 @@ pub(super) enum Report {
     Checked { result: Result<(), Error> },
     /// A function was called.
     Called { result: Result<Value, Error> },
+    /// Functions were called: the results of the first calls, not necessarily of all.
+    CalledMany { results: List<Result<Value, Error>> },
 }
 
 /// What only the server has.
@@ -165,6 +169,7 @@ variants!(Order {
     3 = OpenPage { functions, setting },
     4 = Call { function, arguments },
     5 = ClosePage,
+    6 = CallMany { calls },
 });
 variants!(Report {
     0 = Ask(question),
@@ -172,6 +177,7 @@ variants!(Report {
     2 = Checked { result },
     3 = Called { result },
     4 = Ready,
+    5 = CalledMany { results },
 });
 variants!(Question {
     0 = Source { function },

@@ -5,7 +5,7 @@
 
 use super::asking::{AskingHost, Server};
 use super::channel::Channel;
-use super::encoding::List;
+use super::encoding::{List, Part as _};
 use super::messages::{Found, Named, Order, Question, Report, Setting, Task};
 use crate::cache::Cache;
 use crate::compile::check;
@@ -20,9 +20,13 @@ use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// What a process gets of the processor beside the server, in the system's measure of niceness.
 const NICENESS: i32 = 5;
+/// What calls may take that are made ahead.
+const AHEAD_TIME: Duration = Duration::from_millis(1);
+const AHEAD_BYTES_MAX: usize = 1 << 20;
 
 /// Works for the server that started this process, whose socket is the standard input, and does not return before that
 /// server is gone. For the program that [`crate::WorkerCommand`] names.
@@ -101,6 +105,11 @@ impl Worker {
                     let result = self.call(function as usize, &arguments);
                     self.server.report(&Report::Called { result });
                 }
+                Order::CallMany { calls: List(calls) } => {
+                    self.open();
+                    let results = List(self.call_many(&calls));
+                    self.server.report(&Report::CalledMany { results });
+                }
                 Order::ClosePage => (self.page, self.announced) = (None, None),
             }
         }
@@ -168,6 +177,21 @@ impl Worker {
             (Arc::clone(&self.cache), self.limits.clone(), self.server.env(setting.seed));
         let setting = functions::Setting { cache, limits, functions, env };
         self.page = Some(Page::new(sandbox, deadline, setting));
+    }
+
+    /// Makes calls that were not asked for yet: none that take long, since nobody may ask.
+    fn call_many(&self, calls: &[(u32, List<Value>)]) -> Vec<Result<Value, Error>> {
+        let (start, mut results, mut bytes) = (Instant::now(), Vec::new(), Vec::new());
+        for (function, List(arguments)) in calls {
+            let result = self.call(*function as usize, arguments);
+            result.put(&mut bytes);
+            let is_enough = result.is_err() || bytes.len() > AHEAD_BYTES_MAX || start.elapsed() > AHEAD_TIME;
+            results.push(result);
+            if is_enough {
+                break;
+            }
+        }
+        results
     }
 
     fn call(&self, function: usize, arguments: &[Value]) -> Result<Value, Error> {

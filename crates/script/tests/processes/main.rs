@@ -1,5 +1,6 @@
 //! The tests of `tests/script` with scripts in processes of their own, and what only those can do.
 
+mod announcements;
 #[path = "../script/api.rs"]
 mod api;
 #[path = "../script/errors.rs"]

@@ -209,11 +209,16 @@ fn links_must_be_of_this_collection() {
     for call in [
         "collection.readDocument(collection.getAltLink() + '/docs/')",
         "collection.readDocument(collection.getAltLink() + '/sprocs/a')",
-        "collection.readDocument(collection.getAltLink() + '/docs/a/b')",
+        "collection.readDocument(link + '/docs/a/b')",
         "collection.readDocument(5)",
     ] {
         check_throws(&with_prologue(call), "Invalid document link");
     }
+    // An id may have slashes.
+    check_throws(
+        &with_prologue("collection.readDocument(collection.getAltLink() + '/docs/a/b')"),
+        "Entity with the specified id does not exist",
+    );
     check_throws(&with_prologue("collection.readDocuments({})"), "Invalid collection link");
     check_books(
         "for (const own of [link, 'dbs/DB==/colls/COLL=', collection.getAltLink(), collection.getAltLink() + '/']) {

@@ -189,14 +189,29 @@ pub(crate) static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| scripts(Limits::
 
 /// Threads of their own, for tests that wear them out.
 pub(crate) fn scripts(limits: Limits) -> Scripts {
+    let limits = slowed(limits);
     Scripts::new(Settings { limits, waiting_time: Duration::from_mins(1), ..settings() })
+}
+
+/// `ASTRARIUM_TEST_SLOWNESS` gives scripts so many times as long, for programs that a sanitizer watches.
+fn slowed(mut limits: Limits) -> Limits {
+    let slowness = std::env::var("ASTRARIUM_TEST_SLOWNESS").ok().and_then(|text| text.parse().ok());
+    let slowness: u32 = slowness.unwrap_or(1);
+    limits.time *= slowness;
+    limits.accept_time *= slowness;
+    limits
 }
 
 /// On threads or in processes, as the test program says. With `ASTRARIUM_TEST_MEMORY_IMAGE=off` every piece of the engine's
 /// memory comes from the allocator, where a sanitizer sees it.
 pub(crate) fn settings() -> Settings {
     let memory_image = std::env::var("ASTRARIUM_TEST_MEMORY_IMAGE").as_deref() != Ok("off");
-    Settings { isolation: crate::isolation(), memory_image, ..Settings::default() }
+    Settings {
+        limits: slowed(Limits::default()),
+        isolation: crate::isolation(),
+        memory_image,
+        ..Settings::default()
+    }
 }
 
 /// Limits with less time.

@@ -81,3 +81,25 @@ fn variable_of(command: &Command, is_meant: impl Fn(&clap::Arg) -> bool) -> Opti
     let argument = command.get_arguments().find(|argument| is_meant(argument))?;
     Some(argument.get_env()?.to_string_lossy().into_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::ArgAction;
+
+    /// Every setting has a variable, and every switch takes the words of `value::boolean`.
+    #[test]
+    fn settings_are_alike() {
+        let command = Arguments::command();
+        let serve = command.find_subcommand("serve").expect("the command");
+        for argument in serve.get_arguments().filter(|argument| argument.get_id() != "help") {
+            let (name, parser) = (argument.get_id(), format!("{:?}", argument.get_value_parser()));
+            assert!(argument.get_env().is_some(), "{name} has no variable");
+            let is_switch = matches!(argument.get_action(), ArgAction::SetTrue);
+            assert!(
+                !is_switch || parser != "ValueParser::bool",
+                "{name} needs value_parser = value::boolean"
+            );
+        }
+    }
+}

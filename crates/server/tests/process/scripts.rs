@@ -255,3 +255,66 @@ fn other_ways_to_run_scripts_are_a_setting() {
         program.stop();
     }
 }
+
+/// Functions are called for many documents at once where they run in processes; what queries answer is the same.
+#[test]
+fn queries_with_functions_answer_the_same_in_processes_and_on_threads() {
+    let queries = [
+        "SELECT VALUE udf.double(c.n) FROM c",
+        "SELECT c.id, udf.double(c.n) AS a, udf.double(c.missing) AS b, udf.size(c) AS s FROM c",
+        "SELECT VALUE c.n FROM c WHERE udf.even(c.n)",
+        "SELECT VALUE c.n FROM c WHERE c.n % 3 = 0 AND udf.even(c.n) AND udf.picky(c.n) < 900",
+        "SELECT VALUE c.n FROM c WHERE udf.even(c.n) AND udf.picky(c.n) < 900",
+        "SELECT VALUE (c.n = 7 ? 0 : udf.picky(c.n)) FROM c",
+        "SELECT VALUE udf.picky(c.n) FROM c",
+        "SELECT TOP 5 VALUE udf.double(c.n) FROM c",
+        "SELECT VALUE t FROM c JOIN t IN c.tags WHERE udf.even(t)",
+        "SELECT VALUE c.n FROM c WHERE udf.double(udf.double(c.n)) < 100",
+        "SELECT VALUE COUNT(1) FROM c WHERE udf.even(c.n)",
+        "SELECT udf.even(c.n) AS e, COUNT(1) AS k FROM c GROUP BY udf.even(c.n)",
+        "SELECT DISTINCT VALUE udf.even(c.n) FROM c",
+        "SELECT VALUE c.n FROM c WHERE udf.even(c.n) ORDER BY c.n DESC OFFSET 3 LIMIT 10",
+    ];
+    let mut answers = Vec::new();
+    for isolation in ["process", "thread"] {
+        let program = Program::in_memory(&["--script-isolation", isolation]);
+        program.furnish();
+        let mut client = program.client();
+        for n in 0..400 {
+            let body = format!("{{\"id\":\"{n}\",\"pk\":\"a\",\"n\":{n},\"tags\":[{n},1,2]}}");
+            client.expect(201, &Request::new("POST", DOCS).partition_key(KEY).body(body));
+        }
+        store(&mut client, Kind::Function, "double", "return 2 * x;");
+        store(&mut client, Kind::Function, "even", "return x % 2 === 0;");
+        store(&mut client, Kind::Function, "size", "return x.id.length + x.tags.length;");
+        store(&mut client, Kind::Function, "picky", "if (x === 7) throw new Error('seven'); return x;");
+        let mut answer = |query: &str, page: &str| {
+            let request = Request::new("POST", DOCS)
+                .partition_key(KEY)
+                .header("x-ms-documentdb-isquery", "true")
+                .header("content-type", "application/query+json")
+                .header("x-ms-max-item-count", page)
+                .body(serde_json::json!({ "query": query }).to_string());
+            let answer = client.ask(&request);
+            let json: serde_json::Value = serde_json::from_str(&answer.text()).unwrap();
+            (
+                answer.status,
+                json["Documents"].clone(),
+                answer.status == 400 && answer.text().contains("seven"),
+            )
+        };
+        let all = queries.iter().flat_map(|query| ["1000", "7"].map(|page| (*query, page)));
+        answers.push(all.map(|(query, page)| (query, page, answer(query, page))).collect::<Vec<_>>());
+    }
+    let [process, thread] = &answers[..] else { panic!("two programs") };
+    for (process, thread) in process.iter().zip(thread) {
+        assert_eq!(process, thread);
+    }
+    let failed: Vec<&str> =
+        thread.iter().filter(|(_, _, answer)| answer.0 != 200).map(|(query, ..)| *query).collect();
+    assert!(failed.iter().all(|query| query.contains("VALUE udf.picky")), "{failed:?}");
+    assert!(
+        thread.iter().all(|(_, _, answer)| answer.0 == 200 || answer.2),
+        "the error is the function's own"
+    );
+}

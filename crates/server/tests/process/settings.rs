@@ -93,6 +93,10 @@ fn ways_to_write_where_to_listen() {
         assert!(program.address.ip().is_loopback(), "{text}: {}", program.address);
         program.client().expect(200, &Request::new("GET", "/dbs"));
     }
+    // The line that is pasted into a client names an address that one can connect to.
+    let program = Program::start_with(&[], &["--memory", "--listen", "0.0.0.0:0", "--allow-well-known-key"]);
+    assert!(program.address.ip().is_loopback(), "{}", program.ready_line);
+    program.client().expect(200, &Request::new("GET", "/dbs"));
 }
 
 /// The well-known key protects nothing, so it is not offered to a network unasked.

@@ -12,7 +12,7 @@ use astrarium_sql_syntax::{Span, print_expression};
 use std::collections::BTreeMap;
 
 /// Up to here a list is looked through; a longer one is looked up by text, since a hostile query has thousands.
-const LOOKED_THROUGH_MAX: usize = 16;
+pub(super) const LOOKED_THROUGH_MAX: usize = 16;
 
 /// What a grouped query has collected so far.
 #[derive(Default)]

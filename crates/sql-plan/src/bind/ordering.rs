@@ -1,13 +1,15 @@
 //! ORDER BY and ORDER BY RANK.
 
-use super::grouping::Grouped;
+use super::grouping::{Grouped, LOOKED_THROUGH_MAX};
 use super::{Binder, NO_ORDER};
 use crate::error::PlanError;
 use crate::expression::{Expr, Step};
 use crate::plan::{Order, OrderKey, RankComponent, Score};
 use astrarium_sql_functions::vector::DistanceFunction;
 use astrarium_sql_syntax::ast::{self, Direction, ExpressionKind, OrderBy, OrderItem, Query};
+use astrarium_sql_syntax::print_expression;
 use astrarium_value::Value;
+use std::collections::BTreeSet;
 
 /// Functions by which rows may be ordered although they are no paths.
 const SCORES: [&str; 3] = ["VECTORDISTANCE", "_VECTORSCORE", "_FULLTEXTSCORE"];
@@ -25,9 +27,16 @@ impl Binder<'_> {
             Some(OrderBy::Rank { score, .. }) => self.rank(score),
             Some(OrderBy::Items { items, .. }) => {
                 let mut keys: Vec<OrderKey> = Vec::with_capacity(items.len());
+                let mut texts = BTreeSet::new();
                 for item in items {
                     let key = self.order_key(query, item)?;
-                    if keys.iter().any(|own| own.key == key.key) {
+                    // Comparing each with all others takes too long for very many; then equal texts have to do.
+                    let is_known = if items.len() > LOOKED_THROUGH_MAX {
+                        !texts.insert(print_expression(&item.expression))
+                    } else {
+                        keys.iter().any(|own| own.key == key.key)
+                    };
+                    if is_known {
                         let message = "The same path may not be ordered by twice.";
                         return Err(PlanError::new(item.expression.span, "SC2207", message));
                     }

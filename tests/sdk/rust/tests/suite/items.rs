@@ -135,6 +135,9 @@ pub(crate) async fn ids(fixture: Fixture) {
         "á",
         "docs",
         "dbs",
+        "a/b",
+        "a\\b",
+        "x/attachments/y",
         &long[0],
         &long[1],
     ];

@@ -63,6 +63,19 @@ class TriggerTest {
         return container.readItem(id, SOMEWHERE, ObjectNode.class).getItem();
     }
 
+    /** The SDK creates triggers of such names, and asks for them as it is told. */
+    @OverBothSchemes
+    void names(String scheme) throws Exception {
+        try (Fixture fixture = Fixture.over(scheme)) {
+            CosmosContainer container = fixture.container("items");
+            for (String id : List.of("with space", "tab\ttab", "line\nline", "carriage\rreturn", "%20", "ü")) {
+                trigger(container, id, COMPLETE, TriggerType.PRE, TriggerOperation.ALL);
+                assertEquals(id, container.getScripts().getTrigger(id).read().getProperties().getId());
+                answered(204, container.getScripts().getTrigger(id).delete());
+            }
+        }
+    }
+
     @OverBothSchemes
     void beforeAWrite(String scheme) throws Exception {
         try (Fixture fixture = Fixture.over(scheme)) {
