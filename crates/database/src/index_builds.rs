@@ -63,7 +63,7 @@ impl Account {
         self.shared.background.build_goes_on(container);
         let indexes = self.indexes(container);
         for range in &container.ranges {
-            let step = build_step(self.engine(), self.env(), range, &indexes, building.construction).await;
+            let step = build_step(self.engine(), range, &indexes, building.construction).await;
             match step {
                 Ok(BuildStep::Moved) => {
                     let percent = self.index_progress(container).await?;

@@ -14,7 +14,7 @@
 use crate::Error;
 use crate::transaction::{as_indexed, etag};
 use astrarium_catalog::container::Range;
-use astrarium_env::Env;
+use astrarium_env::Work;
 use astrarium_index::{IndexSet, Indexes};
 use astrarium_keys::body::{Body, Header};
 use astrarium_keys::index_state::{Watermark, watermark_key};
@@ -24,6 +24,7 @@ use astrarium_kv::{
     WriteBatch,
 };
 use bytes::Bytes;
+use std::time::Duration;
 
 /// Documents of one step at most.
 const DOCUMENTS_MAX: usize = 200;
@@ -31,8 +32,8 @@ const DOCUMENTS_MAX: usize = 200;
 const DOCUMENTS_AT_ONCE: usize = 8;
 /// A step takes no further document once its entries have so many bytes.
 const ENTRY_BYTES_MAX: usize = 1 << 20;
-/// A step takes no further document after so many microseconds.
-const MICROS_MAX: u64 = 3_000;
+/// A step takes no further document after so long, by a clock that nobody sets.
+const STEP_TIME_MAX: Duration = Duration::from_millis(3);
 /// Times a step is tried again, each time with half as many documents, after somebody wrote one of them.
 const ATTEMPTS_MAX: usize = 10;
 
@@ -107,7 +108,6 @@ pub async fn watermark(
 /// Does a bounded part of the construction of `indexes.building` in one range.
 pub async fn build_step(
     engine: &dyn Engine,
-    env: &Env,
     range: &Range,
     indexes: &Indexes,
     construction: u64,
@@ -124,7 +124,7 @@ pub async fn build_step(
             Some(mark) if mark.is_complete() => return Ok(BuildStep::Complete),
             None => state.put(&mut batch, &Watermark::first(construction)),
             Some(mark) => {
-                let step = Step { env, shard: range.shard.0, indexes, set, mark };
+                let step = Step { shard: range.shard.0, indexes, set, mark };
                 let mark = step.stage(&*snapshot, count_max, &mut batch).await?;
                 state.put(&mut batch, &mark);
             }
@@ -140,7 +140,6 @@ pub async fn build_step(
 
 /// One step after the beginning.
 struct Step<'a> {
-    env: &'a Env,
     shard: u64,
     indexes: &'a Indexes,
     set: &'a IndexSet,
@@ -155,7 +154,7 @@ impl Step<'_> {
         count_max: usize,
         batch: &mut WriteBatch,
     ) -> Result<Watermark, Error> {
-        let began = self.env.now_micros();
+        let work = Work::new(STEP_TIME_MAX);
         let last = match self.mark.last {
             Some(last) => last,
             None => self.last_number(snapshot).await?,
@@ -168,8 +167,7 @@ impl Step<'_> {
                 group.iter().map(|(_, suffix)| document::from_suffix(self.shard, suffix)).collect();
             let bodies = snapshot.get_many(Space::Body, &keys).await?;
             for ((directory_key, _), (key, body)) in group.iter().zip(keys.into_iter().zip(bodies)) {
-                let is_spent = added.byte_count() >= ENTRY_BYTES_MAX
-                    || self.env.now_micros().saturating_sub(began) >= MICROS_MAX;
+                let is_spent = added.byte_count() >= ENTRY_BYTES_MAX || work.elapsed() >= STEP_TIME_MAX;
                 if is_spent && built > self.mark.built {
                     is_whole = false;
                     break 'documents;
