@@ -123,6 +123,8 @@ fn sanitizer() -> Outcome {
                 "--",
                 "--skip=threads::",
                 "--skip=time::",
+                "--skip=a_page_that_takes_too_long_is_over",
+                "--skip=the_shared_threads_have_survived",
             ],
         );
         if !matches!(outcome, Outcome::Passed) {
