@@ -165,7 +165,7 @@ impl Account {
             page.documents,
             page.document_bytes,
             if page.in_index_order { ", in the order of the index" } else { "" },
-            page.micros,
+            page.times.total.as_micros(),
             page.charge,
         );
         Ok((text, page))

@@ -29,6 +29,7 @@ mod maintenance;
 mod offers;
 mod patch;
 mod queries;
+mod query_times;
 mod restore;
 mod scripts;
 mod sessions;
@@ -68,6 +69,7 @@ pub use maintenance::Health;
 pub use offers::OfferChange;
 pub use patch::Patch;
 pub use queries::{Query, QueryPage, QueryScope, query_parameters};
+pub use query_times::QueryTimes;
 pub use scripts::{
     ProcedureOutcome, ScriptFault, ScriptRequest, ScriptStatistics, TriggeredOutcome, Triggers,
 };

@@ -2,6 +2,7 @@
 
 use crate::charge::query_charge;
 use crate::error::QueryFault;
+use crate::query_times::{QueryTimes, Stopwatch};
 use crate::scripts::functions::NoFunctions;
 use crate::statements::Statement;
 use crate::workers::CancelOnDrop;
@@ -35,6 +36,8 @@ pub struct Query {
     parameters: Parameters,
     /// Whether text and parameters are so small that planning takes no time worth mentioning.
     is_small: bool,
+    /// How long it took to read the text.
+    pub(crate) reading: Duration,
 }
 
 /// Text and parameters of a small query, in bytes or about eight times the number of values.
@@ -90,8 +93,8 @@ pub struct QueryPage {
     pub in_index_order: bool,
     /// Whether every page of the query looks at documents of its own; otherwise each looks at all of them.
     pub incremental: bool,
-    /// Microseconds that the page took.
-    pub micros: u64,
+    /// How long the page took.
+    pub times: QueryTimes,
 }
 
 impl Query {
@@ -103,7 +106,7 @@ impl Query {
     pub(crate) fn new(statement: Arc<Statement>, parameters: Vec<(String, Value)>) -> Query {
         let weight: u64 = parameters.iter().map(|(_, value)| weight(value)).sum();
         let is_small = statement.text.len().saturating_add(weight as usize * 8) <= SMALL_QUERY;
-        Query { statement, parameters: Parameters::new(parameters), is_small }
+        Query { statement, parameters: Parameters::new(parameters), is_small, reading: Duration::ZERO }
     }
 
     /// The text as the client sent it.
@@ -196,11 +199,13 @@ impl Account {
         limits: Limits,
         attempt: Attempt,
     ) -> Result<QueryPage, Error> {
-        let began = self.env().now_micros();
+        let mut watch = Stopwatch::start(query.reading);
         let (mut plan, mut input);
         loop {
             plan = query.plan(Catalog { container: Some(&container.definition) })?;
+            watch.planned();
             input = self.input(self.reader(&container), innermost(&plan), scope)?;
+            watch.chosen();
             // A change of the policy that came before the snapshot may have swept the index that this container names.
             if self.is_current(&container).await? {
                 break;
@@ -208,7 +213,7 @@ impl Account {
             container = self.reload(&container).await?;
         }
         check_mergeable(&container, query, &plan, scope, &input)?;
-        self.run_page(&container, query, &plan, input, resume, limits, began, attempt).await
+        self.run_page(&container, query, &plan, input, resume, limits, watch, attempt).await
     }
 
     /// Runs a page of a query over one scope as a snapshot has it, whatever becomes of the container meanwhile.
@@ -224,11 +229,11 @@ impl Account {
         self.run_query(query, limits, move |account, attempt| {
             let (reader, query, scope, resume) = (reader.clone(), own.clone(), scope.clone(), resume.clone());
             Box::pin(async move {
-                let began = account.env().now_micros();
+                let watch = Stopwatch::start(query.reading);
                 let container = Arc::clone(&reader.container);
                 let plan = query.plan(Catalog { container: Some(&container.definition) })?;
                 let input = account.input(reader, innermost(&plan), &QueryScope::Given(scope))?;
-                account.run_page(&container, &query, &plan, input, resume, limits, began, attempt).await
+                account.run_page(&container, &query, &plan, input, resume, limits, watch, attempt).await
             })
         })
         .await
@@ -250,8 +255,8 @@ impl Account {
                     let plan = query.plan(Catalog { container: Some(&container.definition) })?;
                     let reads = innermost(&plan).reads_documents();
                     let input = if reads { Input::Values(vec![document]) } else { Input::Nothing };
-                    let began = account.env().now_micros();
-                    account.run_page(&container, &query, &plan, input, None, limits, began, attempt).await
+                    let watch = Stopwatch::start(query.reading);
+                    account.run_page(&container, &query, &plan, input, None, limits, watch, attempt).await
                 })
             })
             .await?;
@@ -301,17 +306,17 @@ impl Account {
         input: Input,
         resume: Option<Resume>,
         limits: Limits,
-        began: u64,
+        watch: Stopwatch,
         attempt: Attempt,
     ) -> Result<QueryPage, Error> {
         let Input::Container(reader, scope, Some(_)) = &input else {
-            return self.run_input(container, query, plan, input, resume, limits, began, attempt).await;
+            return self.run_input(container, query, plan, input, resume, limits, watch, attempt).await;
         };
         let without_index = Input::Container(reader.clone(), scope.clone(), None);
         let again = attempt.clone();
-        match self.run_input(container, query, plan, input, resume.clone(), limits, began, attempt).await {
+        match self.run_input(container, query, plan, input, resume.clone(), limits, watch, attempt).await {
             Err(Error::IndexLost(_)) => {
-                self.run_input(container, query, plan, without_index, resume, limits, began, again).await
+                self.run_input(container, query, plan, without_index, resume, limits, watch, again).await
             }
             outcome => outcome,
         }
@@ -326,7 +331,7 @@ impl Account {
         input: Input,
         resume: Option<Resume>,
         limits: Limits,
-        began: u64,
+        watch: Stopwatch,
         attempt: Attempt,
     ) -> Result<QueryPage, Error> {
         let first = resume.is_none();
@@ -371,7 +376,7 @@ impl Account {
             reverse_ties: page.reverse_ties,
             in_index_order: page.in_index_order,
             incremental: page.incremental,
-            micros: self.env().now_micros().saturating_sub(began),
+            times: watch.ran(page.lookup_and_load),
         })
     }
 

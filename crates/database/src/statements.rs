@@ -13,6 +13,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use parking_lot::RwLock;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Texts that are kept at most, and the longest that are, in bytes.
 const TEXT_COUNT_MAX: usize = 2_000;
@@ -67,6 +68,10 @@ impl StatementCache {
 impl Account {
     /// Reads a query, as [`Query::parse`] does, and remembers its text.
     pub fn parse_query(&self, text: &str, parameters: Vec<(String, Value)>) -> Result<Query, Error> {
-        Ok(Query::new(self.shared.statements.of(text)?, parameters))
+        let began = Instant::now();
+        let statement = self.shared.statements.of(text)?;
+        let mut query = Query::new(statement, parameters);
+        query.reading = began.elapsed();
+        Ok(query)
     }
 }

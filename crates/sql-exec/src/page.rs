@@ -23,6 +23,7 @@ use astrarium_store::{FeedError, FeedPosition};
 use astrarium_value::Value;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What queries may call besides built-in functions.
 pub trait UserFunctions: Send + Sync {
@@ -103,6 +104,8 @@ pub struct Page {
     pub documents: u64,
     /// Bytes of those documents.
     pub document_bytes: u64,
+    /// How long rows that are streamed were looked for in indexes, and how long their documents were read.
+    pub lookup_and_load: (Duration, Duration),
     /// Entries of indexes looked at.
     pub index_entries: u64,
     /// Whether documents of equal sort keys come in descending order of their numbers.
@@ -268,6 +271,7 @@ impl Execution<'_> {
             }
             let batch = reader.next().await?;
             self.page.index_entries = reader.entries;
+            self.page.lookup_and_load = (reader.lookup, reader.load);
             let Some(batch) = batch else { return Ok(()) };
             let (mut batch, mut told) = (batch.into_iter(), 0);
             while !batch.as_slice().is_empty() {

@@ -11,6 +11,7 @@ use astrarium_store::{FeedPosition, FeedReader, FeedScope, KeySlice, PageLimit};
 use astrarium_value::Value;
 use bytes::Bytes;
 use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 /// What a query reads.
 pub enum Input {
@@ -47,6 +48,10 @@ pub(crate) struct Reader<'a> {
     found: Option<(u32, Option<Found>)>,
     /// Entries of indexes that were read.
     pub(crate) entries: u64,
+    /// How long that took.
+    pub(crate) lookup: Duration,
+    /// How long documents were read.
+    pub(crate) load: Duration,
 }
 
 /// What was read.
@@ -71,7 +76,18 @@ impl<'a> Reader<'a> {
     pub(crate) fn new(input: &'a Input, limits: &Limits, position: Option<FeedPosition>) -> Reader<'a> {
         let (row_count, index_use) = (limits.row_count_max, limits.index_use);
         let step = row_count.clamp(1, STEP.count_max);
-        Reader { input, row_count, step, index_use, position, at_end: false, found: None, entries: 0 }
+        Reader {
+            input,
+            row_count,
+            step,
+            index_use,
+            position,
+            at_end: false,
+            found: None,
+            entries: 0,
+            lookup: Duration::ZERO,
+            load: Duration::ZERO,
+        }
     }
 
     /// The range that is read first, if there are several.
@@ -104,7 +120,9 @@ impl<'a> Reader<'a> {
                 }
                 let limit = PageLimit { count_max: self.step, ..STEP };
                 self.step = (self.step * 4).min(STEP.count_max);
+                let began = Instant::now();
                 let page = reader.page(scope, position, limit).await?;
+                self.load += began.elapsed();
                 self.at_end = page.resume.is_none();
                 self.position = page.resume;
                 Ok(Some(incoming(reader, page.documents)))
@@ -133,6 +151,7 @@ impl<'a> Reader<'a> {
         let id = position.map_or(ranges[0].id, FeedPosition::range_id);
         let Some(index) = ranges.iter().position(|range| range.id == id) else { return Ok(None) };
         let range = ranges[index];
+        let began = Instant::now();
         if self.found.as_ref().is_none_or(|(known, _)| *known != id) {
             let search = Search { plan, reader, scope, index_use: self.index_use };
             self.found = Some((id, search.in_order(range, self.row_count).await?));
@@ -143,6 +162,7 @@ impl<'a> Reader<'a> {
         let wanted = self.row_count.clamp(1, STEP.count_max);
         let numbers = found.candidates.numbers(&found.finder, first, wanted).await?;
         self.entries += found.candidates.entries - read_before;
+        self.lookup += began.elapsed();
         let at = |number: u64| {
             if keyed {
                 FeedPosition::Within { range_id: id, number }
@@ -161,7 +181,9 @@ impl<'a> Reader<'a> {
             }),
         };
         self.at_end = self.position.is_none();
+        let began = Instant::now();
         let bodies = reader.by_numbers(range, scope, &numbers).await?;
+        self.load += began.elapsed();
         let documents = bodies.into_iter().map(|body| (at(body.header.number), body)).collect();
         Ok(Some(incoming(reader, documents)))
     }

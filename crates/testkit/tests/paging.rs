@@ -133,3 +133,32 @@ fn feeds_of_the_catalog() {
         }
     }
 }
+
+/// Clients want more than nothing of every time of the metrics.
+#[test]
+fn times_of_queries_are_measured() {
+    let server = furnished(EngineKind::Memory);
+    let mut client = server.client();
+    for number in 0..3 {
+        create(&mut client, &number.to_string(), number, "x");
+    }
+    for text in
+        ["SELECT * FROM c", "SELECT c.id FROM c WHERE c.pk > 0 ORDER BY c.pk", "SELECT VALUE COUNT(1) FROM c"]
+    {
+        let query = Request::new("POST", DOCS)
+            .header("x-ms-documentdb-isquery", "True")
+            .header("x-ms-documentdb-partitionkeyrangeid", "0")
+            .header("x-ms-documentdb-populatequerymetrics", "True")
+            .body(format!("{{\"query\":\"{text}\"}}"));
+        let page = client.expect(200, &query);
+        let metrics = page.header("x-ms-documentdb-query-metrics").expect("metrics").to_owned();
+        let times: Vec<(&str, f64)> = metrics
+            .split(';')
+            .filter_map(|pair| pair.split_once('='))
+            .filter(|(name, _)| name.ends_with("InMs"))
+            .map(|(name, value)| (name, value.parse().expect("a number")))
+            .collect();
+        assert_eq!(times.len(), 11, "{metrics}");
+        assert!(times.iter().all(|(_, time)| *time > 0.0), "{metrics}");
+    }
+}
