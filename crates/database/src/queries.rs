@@ -13,11 +13,12 @@ use astrarium_env::{Meter, Stopped, Work};
 use astrarium_partition::EffectiveRange;
 use astrarium_sql_exec::{Alone, ExecuteError, Helpers, Input, Limits, Page, Resume, Runtime};
 use astrarium_sql_functions::SpatialMode;
+use astrarium_sql_functions::aggregates::AggregateFunction;
 use astrarium_sql_functions::limits::{approximate_bytes, weight};
 use astrarium_sql_plan::advice::{Advice, advise};
 use astrarium_sql_plan::client_plan::{ClientPlan, client_plan};
 use astrarium_sql_plan::evaluate::EvaluateError;
-use astrarium_sql_plan::plan::Grouping;
+use astrarium_sql_plan::plan::{Grouping, Projection};
 use astrarium_sql_plan::routing::{Route, route};
 use astrarium_sql_plan::{Catalog, NOT_JSON, Parameters, PlanError, QueryPlan};
 use astrarium_sql_syntax::{Position, SyntaxError};
@@ -511,13 +512,14 @@ fn check_mergeable(
     input: &Input,
 ) -> Result<(), Error> {
     let merged_by_client = matches!(scope, QueryScope::Open { whole: false, cross_partition: true });
+    let one_range = container.ranges.len() == 1;
     // As on the service, where the filter leaves one partition rows are served, but not aggregates.
-    let one_partition =
-        plan.grouping.is_none() && matches!(input, Input::Container(_, FeedScope::Partition(_), _));
+    let one_partition = (one_range || plan.grouping.is_none())
+        && matches!(input, Input::Container(_, FeedScope::Partition(_), _));
     if !merged_by_client || one_partition || !plan.reads_documents() || plan.is_plain() {
         return Ok(());
     }
-    if container.ranges.len() == 1 && !all_clients_merge(plan) {
+    if one_range && !all_clients_merge(plan) {
         return Ok(());
     }
     let catalog = Catalog { container: Some(&container.definition) };
@@ -527,10 +529,15 @@ fn check_mergeable(
     Err(Error::NeedsClientPlan(plan.to_json().to_string()))
 }
 
-/// Whether every client that asks for a plan can do what it says: one knows neither groups nor several aggregates.
+/// Whether every client that asks for a plan can do what it says. One knows no groups, of aggregates only a single value, and
+/// makes null of one that is undefined, which a count never is.
 fn all_clients_merge(plan: &QueryPlan) -> bool {
-    let one_aggregate = |grouping: &Grouping| grouping.keys.is_empty() && grouping.aggregates.len() == 1;
-    plan.input.is_none() && plan.grouping.as_ref().is_none_or(one_aggregate)
+    let is_value = matches!(plan.projection, Projection::Value(_));
+    let is_count = |grouping: &Grouping| {
+        let [aggregate] = grouping.aggregates.as_slice() else { return false };
+        grouping.keys.is_empty() && is_value && aggregate.function == AggregateFunction::Count
+    };
+    plan.input.is_none() && plan.grouping.as_ref().is_none_or(is_count)
 }
 
 /// The range that an input is in, or the first of them.
