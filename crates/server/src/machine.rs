@@ -101,18 +101,25 @@ const TABLES_MIN: u64 = 16;
 const TABLES_MAX: u64 = 900;
 const CONNECTIONS_MIN: u64 = 16;
 
+/// Connections if nobody says.
+const CONNECTIONS_DEFAULT: u64 = 20_000;
+
 /// Shares a limit of open files: storage gets what it needs, connections the rest, and not more than is wished.
-pub(crate) fn share_files(limit: u64, wished: u64) -> FileShares {
+pub(crate) fn share_files(limit: u64, wished: Option<u64>) -> FileShares {
     let tables = (limit / 8).clamp(TABLES_MIN, TABLES_MAX);
     let rest = limit.saturating_sub(OTHER_FILES + tables).max(CONNECTIONS_MIN);
-    let connections = wished.min(rest);
-    if connections < wished {
-        tracing::warn!(
+    let connections = wished.unwrap_or(CONNECTIONS_DEFAULT).min(rest);
+    match wished {
+        Some(wished) if connections < wished => tracing::warn!(
             limit,
             wished,
             connections,
             "the limit of open files leaves room for fewer connections beside storage than --connections asks for"
-        );
+        ),
+        None if connections < CONNECTIONS_DEFAULT => {
+            tracing::info!(limit, connections, "the limit of open files bounds the number of connections");
+        }
+        _ => {}
     }
     let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     FileShares { tables: count(tables), connections: count(connections) }
@@ -125,13 +132,14 @@ mod tests {
     #[test]
     fn storage_has_its_share_of_files() {
         let check = |limit, wished, tables, connections| {
-            assert_eq!(share_files(limit, wished), FileShares { tables, connections }, "{limit}, {wished}");
+            assert_eq!(share_files(limit, wished), FileShares { tables, connections }, "{limit}, {wished:?}");
         };
-        check(1 << 20, 20_000, 900, 20_000);
-        check(1024, 20_000, 128, 736);
-        check(1024, 100, 128, 100);
-        check(256, 20_000, 32, 64);
-        check(64, 20_000, 16, 16);
+        check(1 << 20, None, 900, 20_000);
+        check(1 << 20, Some(30_000), 900, 30_000);
+        check(1024, None, 128, 736);
+        check(1024, Some(100), 128, 100);
+        check(256, Some(20_000), 32, 64);
+        check(64, None, 16, 16);
     }
 
     fn check(files: &[(&str, &str)], membership: &str, expected: Option<u64>) {

@@ -166,9 +166,9 @@ pub(crate) struct ServeSettings {
     #[arg(long, env = "ASTRARIUM_SCRIPT_FRESH_WORLDS", value_parser = value::boolean)]
     pub(crate) script_fresh_worlds: bool,
 
-    /// Open connections at most.
-    #[arg(long, env = "ASTRARIUM_CONNECTIONS", default_value_t = 20_000, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=CONNECTIONS_MAX))]
-    pub(crate) connections: u64,
+    /// Open connections at most. The default is 20000, or as many as the limit of open files leaves beside storage.
+    #[arg(long, env = "ASTRARIUM_CONNECTIONS", value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=CONNECTIONS_MAX))]
+    pub(crate) connections: Option<u64>,
 
     /// What to log: off, error, warn, info, debug, trace, or a list such as warn,astrarium_gateway=debug.
     #[arg(long, env = "ASTRARIUM_LOG", default_value = "info", value_name = "LEVEL", value_parser = value::log_filter)]
