@@ -2,6 +2,12 @@
 //!
 //! What texts mean is in `value`, what cannot go together in `conflict`, how all of it is read in `read`.
 
+#![allow(
+    rustdoc::bare_urls,
+    rustdoc::broken_intra_doc_links,
+    reason = "the comments of settings are what --help prints, which knows no markup"
+)]
+
 mod conflict;
 mod read;
 mod value;

@@ -32,7 +32,7 @@ pub struct IndexingPolicy {
     /// When the index follows the documents.
     pub mode: IndexingMode,
     /// Whether documents are indexed unless their write says otherwise; false only without an index, and in definitions
-    /// that were stored before [`IndexingPolicy::normalise`].
+    /// that were stored before `IndexingPolicy::normalise`.
     pub automatic: bool,
     /// Paths that are indexed.
     pub included: Vec<IndexPath>,
@@ -53,7 +53,7 @@ pub struct IndexingPolicy {
 pub enum IndexingMode {
     /// With every write.
     Consistent,
-    /// Some time after the write (of definitions stored before [`IndexingPolicy::normalise`]; they follow as others do).
+    /// Some time after the write (of definitions stored before `IndexingPolicy::normalise`; they follow as others do).
     Lazy,
     /// Never: there is no index.
     None,
