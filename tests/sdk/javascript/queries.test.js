@@ -208,7 +208,8 @@ overBothSchemes((shared) => {
       "SELECT c.id FROM c ORDER BY c.id OFFSET 5 LIMIT 50",
     ]) {
       test(`the pages of ${text} cost what the whole costs, and at least one each`, async () => {
-        const whole = await many.items.query(text, { maxItemCount: -1 }).fetchAll();
+        // Not -1: where it merges, this SDK takes the page size for a number of rows and never ends.
+        const whole = await many.items.query(text, { maxItemCount: 1000 }).fetchAll();
         const parts = await many.items.query(text, { maxItemCount: 10 }).fetchAll();
         assert.deepEqual(parts.resources, whole.resources);
         const [least, most] = [whole.requestCharge, whole.requestCharge + 8];
