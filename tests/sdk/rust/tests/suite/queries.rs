@@ -279,7 +279,8 @@ pub(crate) async fn charges(fixture: Fixture) {
                 |page: &QueryFeedPage<Value>| page.headers().request_charge().expect("a charge").value();
             charges.push(pages.iter().map(charge).sum::<f64>());
         }
-        assert!((charges[1] - charges[0]).abs() <= charges[0] / 10.0, "{text}: {charges:?}");
+        // Every page costs at least one.
+        assert!((charges[0]..charges[0] + 8.0).contains(&charges[1]), "{text}: {charges:?}");
     }
 }
 
