@@ -83,15 +83,16 @@ fn hostile_queries_hold_up_nobody() {
         slowest =
             slowest.max(time(&mut client, 200, &query("SELECT VALUE c.id FROM c WHERE c.id = '1'", "1")));
     }
-    // A tenth of it on a machine that does nothing else; here tests run beside it.
-    assert!(slowest < Duration::from_secs(1), "a request took {slowest:?}");
+    // Some milliseconds on a machine that does nothing else; here a debug build and other tests share two cores. Behind one of
+    // those queries it would be a minute.
+    assert!(slowest < Duration::from_secs(3), "a request took {slowest:?}");
     // A query that is not short, but ends, gets its share of the processor.
     let honest = "SELECT VALUE COUNT(1) FROM c JOIN x IN c.list JOIN y IN c.list WHERE x < 100";
     let took = time(&mut client, 200, &query(honest, "1"));
     assert!(took < Duration::from_secs(20), "an honest query took {took:?}");
     assert_eq!(metric(&program, "astrarium_queries_running"), 8, "the hostile ones are still there");
     drop(hostile);
-    wait_for("they end", Duration::from_secs(2), || metric(&program, "astrarium_queries_running") == 0);
+    wait_for("they end", Duration::from_secs(5), || metric(&program, "astrarium_queries_running") == 0);
 }
 
 #[test]
