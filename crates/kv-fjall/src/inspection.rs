@@ -9,6 +9,7 @@
 use crate::error::{Doing, OpenError};
 use crate::files::{Files, KEYSPACES_FOLDER};
 use crate::folder::replace_file;
+use crate::identity::Identity;
 use crate::journal::{GROUP_KEY, GroupRecord};
 use crate::store::{RESERVED_KEY, SET_NAME, SPACE_NAMES, STATE_NAME, SpaceRecord};
 use crate::tree_files::{BadFile, TreeFiles};
@@ -143,12 +144,27 @@ pub(crate) struct Persisted {
     pub(crate) spaces: [u64; SPACE_NAMES.len()],
 }
 
-/// Reads it from the tables alone. fjall must not have the folder open.
-pub(crate) fn persisted(engine: &Path, files: Option<&Files>) -> Result<Persisted, BadFile> {
+/// Reads it from the tables alone. fjall must not have the folder open. Tables of another folder than `identity`'s, where that
+/// is known, are bad files: once the journals are replayed over them, they look like the folder's own, and fjall leaves out
+/// of the replay what such a table claims to hold already.
+pub(crate) fn persisted(
+    engine: &Path,
+    files: Option<&Files>,
+    identity: Option<Identity>,
+) -> Result<Persisted, BadFile> {
     let numbers = files.map_or_else(usual_keyspaces, |files| files.keyspaces.clone());
-    let read = |wanted: &str, key: &[u8]| {
+    let path_of = |wanted: &str| {
         let number = numbers.iter().find(|(_, name)| *name == wanted).map_or(0, |(number, _)| *number);
-        let path = engine.join(KEYSPACES_FOLDER).join(number.to_string());
+        engine.join(KEYSPACES_FOLDER).join(number.to_string())
+    };
+    let check = |name: &str, found: Option<Identity>| match (found, identity) {
+        (Some(found), Some(identity)) if found != identity => {
+            Err(BadFile { path: path_of(name), what: "belongs to another data folder" })
+        }
+        _ => Ok(()),
+    };
+    let read = |wanted: &str, key: &[u8]| {
+        let path = path_of(wanted);
         let (counter, visible) = (SequenceNumberCounter::default(), SequenceNumberCounter::default());
         let value = lsm_tree::Config::new(&path, counter, visible)
             .open()
@@ -156,9 +172,11 @@ pub(crate) fn persisted(engine: &Path, files: Option<&Files>) -> Result<Persiste
         value.map_err(|_| BadFile { path, what: "is damaged" })
     };
     let record = read(STATE_NAME, &GROUP_KEY)?.and_then(|value| GroupRecord::decode(&value));
+    check(STATE_NAME, record.and_then(|record| record.lineage).map(|lineage| lineage.identity))?;
     let mut spaces = [0; SPACE_NAMES.len()];
     for (group, name) in spaces.iter_mut().zip(SPACE_NAMES) {
         let found = read(name, &RESERVED_KEY)?.and_then(|value| SpaceRecord::decode(&value));
+        check(name, found.as_ref().map(|found| found.identity))?;
         *group = found.map_or(0, |found| found.group);
     }
     Ok(Persisted { record, spaces })

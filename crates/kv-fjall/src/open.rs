@@ -175,7 +175,7 @@ impl Witnesses {
             return Ok(());
         }
         let bad = |bad: BadFile| error::bad_files(folder.path(), &[bad]);
-        let record = inspection::persisted(&folder.engine(), None).map_err(bad)?.record;
+        let record = inspection::persisted(&folder.engine(), None, None).map_err(bad)?.record;
         let own = record.and_then(|record| record.lineage).map(|lineage| lineage.identity);
         if own == self.identity {
             tracing::warn!("FILES belongs to another data folder; it is written anew");
@@ -376,11 +376,16 @@ fn set_keyspaces_aside(folder: &Folder, bad: &[(PathBuf, BadFile)]) -> Result<()
 fn check_tables_before(folder: &Folder, witnesses: &Witnesses, journals: &Journals) -> Result<(), OpenError> {
     let engine = folder.engine();
     let files = witnesses.files.as_ref();
-    let read =
-        || inspection::persisted(&engine, files).map_err(|bad| error::bad_files(folder.path(), &[bad]));
+    let read = || {
+        inspection::persisted(&engine, files, witnesses.identity)
+            .map_err(|bad| error::bad_files(folder.path(), &[bad]))
+    };
     match &journals.first {
-        Some((group, Some(lineage), path)) if *group > 1 => {
+        Some((group, Some(lineage), path)) => {
             let tables = read()?;
+            if *group <= 1 {
+                return Ok(());
+            }
             let group_in_tables = tables.record.map_or(0, |record| record.group);
             let lacks = tables.spaces.iter().zip(lineage.before).any(|(found, before)| *found < before);
             if lacks || group_in_tables + 1 < *group {
