@@ -14,7 +14,7 @@ use astrarium_keys::body::Body;
 use astrarium_store::incoming::SYSTEM_PROPERTIES;
 use astrarium_store::{Incoming, Location, Transaction, push_document};
 use astrarium_value::json::seek;
-use astrarium_value::patch::{self, Operation};
+use astrarium_value::patch::{self, PatchOperation};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -27,12 +27,12 @@ const CONDITION_MICROS_MAX: u64 = 5_000_000;
 #[derive(Debug, Clone)]
 pub struct Patch {
     condition: Option<Query>,
-    operations: Vec<Operation>,
+    operations: Vec<PatchOperation>,
 }
 
 impl Patch {
     /// Takes a condition such as `from c where c.a = 1`, and the operations.
-    pub fn new(condition: Option<&str>, operations: Vec<Operation>) -> Result<Patch, Error> {
+    pub fn new(condition: Option<&str>, operations: Vec<PatchOperation>) -> Result<Patch, Error> {
         let condition = condition.map(parse_condition).transpose()?;
         Ok(Patch { condition, operations })
     }

@@ -24,10 +24,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Clock and randomness, shared by everything that runs in one database.
 #[derive(Clone)]
 pub struct Env {
-    shared: Arc<Shared>,
+    shared: Arc<EnvParts>,
 }
 
-struct Shared {
+struct EnvParts {
     clock: Box<dyn Clock>,
     random: Random,
     last_stamp: AtomicU64,
@@ -41,7 +41,7 @@ impl Env {
 
     /// A given clock and a given seed.
     pub fn new(clock: Box<dyn Clock>, random: Random) -> Env {
-        Env { shared: Arc::new(Shared { clock, random, last_stamp: AtomicU64::new(0) }) }
+        Env { shared: Arc::new(EnvParts { clock, random, last_stamp: AtomicU64::new(0) }) }
     }
 
     /// Microseconds since 1970.

@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// A budget of bytes, shared by all who draw on it.
 #[derive(Debug, Clone)]
 pub struct Memory {
-    shared: Arc<Shared>,
+    shared: Arc<MemoryPool>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct MemoryPool {
     bytes_max: usize,
     taken: AtomicUsize,
     refused: AtomicUsize,
@@ -23,7 +23,7 @@ struct Shared {
 impl Memory {
     /// A budget of so many bytes.
     pub fn new(bytes_max: usize) -> Memory {
-        let shared = Shared { bytes_max, taken: AtomicUsize::new(0), refused: AtomicUsize::new(0) };
+        let shared = MemoryPool { bytes_max, taken: AtomicUsize::new(0), refused: AtomicUsize::new(0) };
         Memory { shared: Arc::new(shared) }
     }
 

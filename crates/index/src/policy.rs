@@ -37,7 +37,7 @@ struct PolicyNode {
 
 /// How far a walk has come.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Walk {
+pub(crate) struct PolicyDescent {
     node: Option<usize>,
     /// What the nearest `/*` at or above this place says.
     inherited: bool,
@@ -98,17 +98,17 @@ impl Policy {
     }
 
     /// The top of documents.
-    pub(crate) fn start(&self) -> Walk {
+    pub(crate) fn start(&self) -> PolicyDescent {
         self.enter(Some(0), false)
     }
 
-    fn enter(&self, node: Option<usize>, inherited: bool) -> Walk {
+    fn enter(&self, node: Option<usize>, inherited: bool) -> PolicyDescent {
         let own = node.and_then(|node| self.nodes[node].subtree);
-        Walk { node, inherited: own.unwrap_or(inherited) }
+        PolicyDescent { node, inherited: own.unwrap_or(inherited) }
     }
 
     /// One step down, into a property.
-    pub(crate) fn property(&self, walk: Walk, name: &str) -> Walk {
+    pub(crate) fn property(&self, walk: PolicyDescent, name: &str) -> PolicyDescent {
         let next = walk.node.and_then(|node| self.nodes[node].names.get(name).copied());
         let inherited = walk.inherited && !(walk.node == Some(0) && self.is_computed(name));
         self.enter(next, inherited)
@@ -120,13 +120,13 @@ impl Policy {
     }
 
     /// One step down, into elements.
-    pub(crate) fn elements(&self, walk: Walk) -> Walk {
+    pub(crate) fn elements(&self, walk: PolicyDescent) -> PolicyDescent {
         let next = walk.node.and_then(|node| self.nodes[node].elements);
         self.enter(next, walk.inherited)
     }
 
     /// What is indexed where a walk stands.
-    pub(crate) fn at(&self, walk: Walk) -> Coverage {
+    pub(crate) fn at(&self, walk: PolicyDescent) -> Coverage {
         let value = walk.node.and_then(|node| self.nodes[node].value);
         match (walk.inherited, value) {
             (true, Some(false)) => Coverage::Nothing,
@@ -137,7 +137,7 @@ impl Policy {
     }
 
     /// Whether nothing below can be indexed.
-    pub(crate) fn is_over(walk: Walk) -> bool {
+    pub(crate) fn is_over(walk: PolicyDescent) -> bool {
         walk.node.is_none() && !walk.inherited
     }
 

@@ -15,7 +15,7 @@ use crate::arguments::{integer, string, text};
 use crate::{Context, ScalarFunction};
 
 use instant::{Instant, TICKS_PER_MILLISECOND};
-use part::Part;
+use part::TimePart;
 
 pub(crate) use instant::parse;
 
@@ -45,21 +45,21 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         name: "YEAR",
         arguments: 1..=1,
         summary: "The year of the time.",
-        evaluate: |_, arguments| fixed_part(arguments, Part::Year).unwrap_or_default(),
+        evaluate: |_, arguments| fixed_part(arguments, TimePart::Year).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "MONTH",
         arguments: 1..=1,
         summary: "The month of the time, from 1.",
-        evaluate: |_, arguments| fixed_part(arguments, Part::Month).unwrap_or_default(),
+        evaluate: |_, arguments| fixed_part(arguments, TimePart::Month).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "DAY",
         arguments: 1..=1,
         summary: "The day of the month of the time, from 1.",
-        evaluate: |_, arguments| fixed_part(arguments, Part::Day).unwrap_or_default(),
+        evaluate: |_, arguments| fixed_part(arguments, TimePart::Day).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
@@ -181,8 +181,8 @@ fn instant(arguments: &[Value], place: usize) -> Option<Instant> {
     parse(text(arguments, place)?)
 }
 
-fn part(arguments: &[Value], place: usize) -> Option<Part> {
-    Part::parse(text(arguments, place)?)
+fn part(arguments: &[Value], place: usize) -> Option<TimePart> {
+    TimePart::parse(text(arguments, place)?)
 }
 
 fn to_text(instant: Instant) -> Value {
@@ -213,7 +213,7 @@ fn part_of(arguments: &[Value]) -> Option<Value> {
     Some(Value::Number(part.of(instant) as f64))
 }
 
-fn fixed_part(arguments: &[Value], part: Part) -> Option<Value> {
+fn fixed_part(arguments: &[Value], part: TimePart) -> Option<Value> {
     Some(Value::Number(part.of(instant(arguments, 0)?) as f64))
 }
 

@@ -20,7 +20,7 @@ use crate::arguments::{at, count, number, text};
 use crate::{ANY_COUNT, Context, IndexUse, ScalarFunction};
 
 pub use language::Language;
-pub use score::{Statistics, bm25};
+pub use score::{CorpusStatistics, bm25};
 pub use term::{SearchTerm, occurrences};
 pub use words::{for_each_word, word_count};
 
@@ -89,7 +89,8 @@ fn score(context: &Context<'_>, arguments: &[Value]) -> Option<Value> {
         return None;
     };
     let terms = SearchTerm::parse_all(terms, context.full_text_language)?;
-    let statistics = Statistics { document_count: number(arguments, 2)?, word_count: number(arguments, 3)? };
+    let statistics =
+        CorpusStatistics { document_count: number(arguments, 2)?, word_count: number(arguments, 3)? };
     if hit_counts.len() != terms.len() {
         return None;
     }

@@ -183,14 +183,14 @@ impl Pattern {
 }
 
 /// A pattern with its modifiers, and what they compile to; a bad one is worth remembering too.
-struct Entry {
+struct KeptPattern {
     pattern: Box<str>,
     modifiers: Box<str>,
     compiled: Option<Rc<Pattern>>,
 }
 
 thread_local! {
-    static CACHE: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
+    static CACHE: RefCell<Vec<KeptPattern>> = const { RefCell::new(Vec::new()) };
 }
 
 fn cached(pattern: &str, modifiers: &str) -> Option<Rc<Pattern>> {
@@ -205,7 +205,7 @@ fn cached(pattern: &str, modifiers: &str) -> Option<Rc<Pattern>> {
                 return compiled;
             }
             cache.truncate(CACHE_PATTERNS_MAX - 1);
-            cache.insert(0, Entry { pattern: pattern.into(), modifiers: modifiers.into(), compiled });
+            cache.insert(0, KeptPattern { pattern: pattern.into(), modifiers: modifiers.into(), compiled });
         }
         cache[0].compiled.clone()
     })

@@ -27,7 +27,7 @@ use figure::Figure;
 use plane::Plane;
 use sphere::Sphere;
 
-pub use shape::{Fault, POINTS_MAX, Polygon, Position, Shape};
+pub use shape::{POINTS_MAX, Polygon, Position, Shape, ShapeFault};
 
 pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction {
@@ -104,7 +104,7 @@ enum Surface {
 
 impl PreparedShape {
     /// Reads GeoJSON, checks it wholly and prepares it for comparison.
-    pub fn parse(value: &Value, mode: SpatialMode) -> Result<PreparedShape, Fault> {
+    pub fn parse(value: &Value, mode: SpatialMode) -> Result<PreparedShape, ShapeFault> {
         let shape = Shape::parse(value, mode)?;
         let surface = match mode {
             SpatialMode::Geography => Surface::Earth(Figure::new(&shape)?),
@@ -160,12 +160,12 @@ fn of_two(
 }
 
 /// None for undefined, which is not even invalid.
-fn validity(context: &Context<'_>, arguments: &[Value]) -> Option<Result<(), Fault>> {
+fn validity(context: &Context<'_>, arguments: &[Value]) -> Option<Result<(), ShapeFault>> {
     let value = at(arguments, 0);
     (!value.is_undefined()).then(|| PreparedShape::parse(value, context.spatial_mode).map(|_| ()))
 }
 
-fn describe(validity: Result<(), Fault>) -> Value {
+fn describe(validity: Result<(), ShapeFault>) -> Value {
     let mut members: Vec<(Arc<str>, Value)> = vec![("valid".into(), validity.is_ok().into())];
     if let Err(fault) = validity {
         members.push(("reason".into(), fault.to_string().as_str().into()));

@@ -10,7 +10,7 @@
 use crate::ast::{ExpressionKind, OrderBy, Projection, Query};
 use crate::error::{SyntaxError, code};
 use crate::span::Span;
-use crate::visit::Part;
+use crate::visit::TreePart;
 
 /// Most joins in one FROM clause.
 pub const JOIN_COUNT_MAX: usize = 10;
@@ -22,7 +22,7 @@ pub const USER_FUNCTION_CALL_COUNT_MAX: usize = 10;
 pub fn check(query: &Query, text: &str) -> Vec<SyntaxError> {
     let mut checker = Checker { text, errors: Vec::new(), user_function_calls: 0 };
     checker.query(query);
-    checker.walk(Part::Subquery(query));
+    checker.walk(TreePart::Subquery(query));
     if checker.user_function_calls > USER_FUNCTION_CALL_COUNT_MAX {
         let message = format!(
             "The SQL query exceeded the maximum number of user-defined function calls. \
@@ -46,14 +46,14 @@ impl Checker<'_> {
     }
 
     /// Visits everything below `part`, which itself is already judged.
-    fn walk(&mut self, part: Part<'_>) {
-        let mut visit = |inner: Part<'_>| {
+    fn walk(&mut self, part: TreePart<'_>) {
+        let mut visit = |inner: TreePart<'_>| {
             match inner {
-                Part::Subquery(query) => {
+                TreePart::Subquery(query) => {
                     self.query(query);
                     self.subquery(query);
                 }
-                Part::Expression(expression) => {
+                TreePart::Expression(expression) => {
                     if matches!(expression.kind, ExpressionKind::Call { user_defined: true, .. }) {
                         self.user_function_calls += 1;
                     }
@@ -62,8 +62,8 @@ impl Checker<'_> {
             self.walk(inner);
         };
         match part {
-            Part::Expression(expression) => expression.parts(&mut visit),
-            Part::Subquery(query) => query.parts(&mut visit),
+            TreePart::Expression(expression) => expression.parts(&mut visit),
+            TreePart::Subquery(query) => query.parts(&mut visit),
         }
     }
 

@@ -7,7 +7,7 @@
 //! Not here: the values of strings and numbers (`literal`).
 
 use crate::span::Span;
-use crate::token::{Fault, Keyword, Symbol, Token, TokenKind, begins_word, continues_word};
+use crate::token::{Keyword, Symbol, Token, TokenFault, TokenKind, begins_word, continues_word};
 
 /// Reads tokens from a text.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl<'text> Lexer<'text> {
             self.skip_while(continues_word);
             TokenKind::Parameter
         } else {
-            TokenKind::Invalid(Fault::UnknownCharacter)
+            TokenKind::Invalid(TokenFault::UnknownCharacter)
         }
     }
 
@@ -80,7 +80,7 @@ impl<'text> Lexer<'text> {
             let digits_start = self.offset;
             self.skip_while(|byte| byte.is_ascii_hexdigit());
             return if self.offset == digits_start {
-                TokenKind::Invalid(Fault::BadNumber)
+                TokenKind::Invalid(TokenFault::BadNumber)
             } else {
                 TokenKind::Number
             };
@@ -107,19 +107,19 @@ impl<'text> Lexer<'text> {
         loop {
             self.skip_while(|byte| byte != quote && byte != b'\\' && byte >= 0x20);
             match self.peek(0) {
-                None => return TokenKind::Invalid(Fault::UnterminatedString),
+                None => return TokenKind::Invalid(TokenFault::UnterminatedString),
                 Some(b'\\') => {
                     escaped = true;
                     match self.escape_length() {
                         Some(length) => self.offset += length,
-                        None => return TokenKind::Invalid(Fault::BadEscape),
+                        None => return TokenKind::Invalid(TokenFault::BadEscape),
                     }
                 }
                 Some(byte) if byte == quote => {
                     self.offset += 1;
                     return TokenKind::String { escaped };
                 }
-                Some(_) => return TokenKind::Invalid(Fault::ControlCharacter),
+                Some(_) => return TokenKind::Invalid(TokenFault::ControlCharacter),
             }
         }
     }
@@ -183,7 +183,7 @@ impl<'text> Lexer<'text> {
     fn unknown(&mut self) -> TokenKind {
         let rest = self.text.get(self.offset..).unwrap_or("");
         self.offset += rest.chars().next().map_or(1, char::len_utf8);
-        TokenKind::Invalid(Fault::UnknownCharacter)
+        TokenKind::Invalid(TokenFault::UnknownCharacter)
     }
 }
 

@@ -21,7 +21,7 @@ use crate::ast::{Expression, ExpressionKind, Name, Query};
 use crate::error::{SyntaxError, code, excerpt};
 use crate::lexer::Lexer;
 use crate::span::Span;
-use crate::token::{Fault, Keyword, Symbol, Token, TokenKind};
+use crate::token::{Keyword, Symbol, Token, TokenFault, TokenKind};
 
 /// Longest query text, in UTF-16 units; the service's limit.
 pub const TEXT_LENGTH_MAX: usize = 512 * 1024;
@@ -206,14 +206,14 @@ impl<'text> Parser<'text> {
     }
 
     /// The error for the current token, which is no token at all.
-    fn invalid(&self, fault: Fault) -> Box<SyntaxError> {
+    fn invalid(&self, fault: TokenFault) -> Box<SyntaxError> {
         let piece = excerpt(self.piece());
         let (code, reason) = match fault {
-            Fault::UnknownCharacter => (code::INVALID_TOKEN, "the language has no such character here"),
-            Fault::BadNumber => (code::INVALID_TOKEN, "the number has no digits or is out of range"),
-            Fault::UnterminatedString => (code::INVALID_STRING, "the string has no closing quote"),
-            Fault::BadEscape => (code::INVALID_STRING, "the backslash begins no known escape"),
-            Fault::ControlCharacter => (code::INVALID_STRING, "control characters must be escaped"),
+            TokenFault::UnknownCharacter => (code::INVALID_TOKEN, "the language has no such character here"),
+            TokenFault::BadNumber => (code::INVALID_TOKEN, "the number has no digits or is out of range"),
+            TokenFault::UnterminatedString => (code::INVALID_STRING, "the string has no closing quote"),
+            TokenFault::BadEscape => (code::INVALID_STRING, "the backslash begins no known escape"),
+            TokenFault::ControlCharacter => (code::INVALID_STRING, "control characters must be escaped"),
         };
         let message = match code {
             code::INVALID_STRING => format!("Syntax error, invalid string literal token '{piece}'."),

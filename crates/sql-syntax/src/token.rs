@@ -25,13 +25,13 @@ pub(crate) enum TokenKind {
         escaped: bool,
     },
     Symbol(Symbol),
-    Invalid(Fault),
+    Invalid(TokenFault),
     End,
 }
 
 /// Why the lexer could not form a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum TokenFault {
     UnknownCharacter,
     BadNumber,
     UnterminatedString,

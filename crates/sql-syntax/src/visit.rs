@@ -7,7 +7,7 @@ use crate::ast::{Collection, Expression, ExpressionKind, OrderBy, Projection, Qu
 
 /// A part of a tree.
 #[derive(Debug, Clone, Copy)]
-pub enum Part<'tree> {
+pub enum TreePart<'tree> {
     /// A scalar expression.
     Expression(&'tree Expression),
     /// A subquery, as a value or as a source.
@@ -16,12 +16,12 @@ pub enum Part<'tree> {
 
 impl Expression {
     /// Calls `visit` with each direct part.
-    pub fn parts<'tree>(&'tree self, visit: &mut dyn FnMut(Part<'tree>)) {
+    pub fn parts<'tree>(&'tree self, visit: &mut dyn FnMut(TreePart<'tree>)) {
         use ExpressionKind::{
             Array, Between, Binary, Boolean, Call, Coalesce, Conditional, Identifier, In, Index, Like,
             Logical, Member, Null, Number, Object, Parameter, Raw, String, Subquery, Unary, Undefined,
         };
-        let mut each = |expression: &'tree Expression| visit(Part::Expression(expression));
+        let mut each = |expression: &'tree Expression| visit(TreePart::Expression(expression));
         match &self.kind {
             Undefined | Null | Boolean(_) | Number(_) | String(_) | Parameter(_) | Identifier(_) | Raw(_) => {
             }
@@ -48,34 +48,34 @@ impl Expression {
                 list.iter().for_each(each);
             }
             Object(members) => members.iter().for_each(|member| each(&member.value)),
-            Subquery { query, .. } => visit(Part::Subquery(query)),
+            Subquery { query, .. } => visit(TreePart::Subquery(query)),
         }
     }
 }
 
 impl Query {
     /// Calls `visit` with each direct part, sources included.
-    pub fn parts<'tree>(&'tree self, visit: &mut dyn FnMut(Part<'tree>)) {
+    pub fn parts<'tree>(&'tree self, visit: &mut dyn FnMut(TreePart<'tree>)) {
         match &self.select.projection {
             Projection::Star => {}
-            Projection::Value(value) => visit(Part::Expression(value)),
+            Projection::Value(value) => visit(TreePart::Expression(value)),
             Projection::List(items) => {
                 for item in items {
-                    visit(Part::Expression(&item.expression));
+                    visit(TreePart::Expression(&item.expression));
                 }
             }
         }
         if let Some(from) = &self.from {
             std::iter::once(&from.first).chain(&from.joins).for_each(|source| visit(source.part()));
         }
-        self.filter.iter().chain(&self.group_by).for_each(|part| visit(Part::Expression(part)));
+        self.filter.iter().chain(&self.group_by).for_each(|part| visit(TreePart::Expression(part)));
         match &self.order_by {
             Some(OrderBy::Items { items, .. }) => {
                 for item in items {
-                    visit(Part::Expression(&item.expression));
+                    visit(TreePart::Expression(&item.expression));
                 }
             }
-            Some(OrderBy::Rank { score, .. }) => visit(Part::Expression(score)),
+            Some(OrderBy::Rank { score, .. }) => visit(TreePart::Expression(score)),
             None => {}
         }
     }
@@ -83,12 +83,14 @@ impl Query {
 
 impl Source {
     /// The path or subquery that the source reads.
-    pub fn part(&self) -> Part<'_> {
+    pub fn part(&self) -> TreePart<'_> {
         match &self.kind {
             SourceKind::Path { path, .. }
-            | SourceKind::Iterate { collection: Collection::Path(path), .. } => Part::Expression(path),
+            | SourceKind::Iterate { collection: Collection::Path(path), .. } => TreePart::Expression(path),
             SourceKind::Subquery { query, .. }
-            | SourceKind::Iterate { collection: Collection::Subquery(query), .. } => Part::Subquery(query),
+            | SourceKind::Iterate { collection: Collection::Subquery(query), .. } => {
+                TreePart::Subquery(query)
+            }
         }
     }
 }

@@ -36,12 +36,12 @@ const SOURCES: [&str; 4] = ["docs", "emulator", "sdk", "guess"];
 #[derive(Debug)]
 pub struct CaseFile {
     /// What happens, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<CaseStep>,
 }
 
 /// One thing that happens.
 #[derive(Debug)]
-pub enum Step {
+pub enum CaseStep {
     /// Something that is made beforehand.
     Given {
         /// Number of its line, from 1.
@@ -125,7 +125,7 @@ impl CaseFile {
     }
 }
 
-fn parse_block(lines: &[&str], block: Range<usize>, steps: &mut Vec<Step>) -> Result<(), String> {
+fn parse_block(lines: &[&str], block: Range<usize>, steps: &mut Vec<CaseStep>) -> Result<(), String> {
     let end = block.end;
     let mut rest = block.filter(|index| !lines[*index].starts_with('#')).peekable();
     while let Some(index) = rest.peek().copied() {
@@ -136,12 +136,12 @@ fn parse_block(lines: &[&str], block: Range<usize>, steps: &mut Vec<Step>) -> Re
             text.push('\n');
             text.push_str(lines[more]);
         }
-        steps.push(Step::Given { line: index + 1, text });
+        steps.push(CaseStep::Given { line: index + 1, text });
     }
     match rest.peek().copied() {
         None => Ok(()),
         Some(start) => {
-            steps.push(Step::Case(parse_case(lines, start..end)?));
+            steps.push(CaseStep::Case(parse_case(lines, start..end)?));
             Ok(())
         }
     }
@@ -224,7 +224,8 @@ mod tests {
     fn a_file_is_taken_apart() {
         let text = "# Title.\ngiven database d\n\n# Shows.\nfrom: docs\nPOST /dbs\nIf-Match: *\n{\"id\":\n\"d\"}\n---- 201\netag: <any>\n{\"id\":\"d\",...}\n\nGET /dbs\nfrom: guess\n---- 204\n";
         let file = CaseFile::parse(text).unwrap();
-        let [Step::Given { line: 2, text }, Step::Case(create), Step::Case(list)] = file.steps.as_slice()
+        let [CaseStep::Given { line: 2, text }, CaseStep::Case(create), CaseStep::Case(list)] =
+            file.steps.as_slice()
         else {
             panic!("{file:?}");
         };
@@ -240,7 +241,7 @@ mod tests {
     fn what_is_given_goes_on_in_indented_lines() {
         let text = "given sproc d/c/s function () {\n    return 1;\n }\ngiven database e\nfrom: docs\nGET /\n---- 200\n";
         let file = CaseFile::parse(text).unwrap();
-        let [Step::Given { text: script, .. }, Step::Given { line: 4, .. }, Step::Case(_)] =
+        let [CaseStep::Given { text: script, .. }, CaseStep::Given { line: 4, .. }, CaseStep::Case(_)] =
             file.steps.as_slice()
         else {
             panic!("{file:?}");

@@ -8,7 +8,7 @@
 //!
 //! Not here: finding files and choosing engines (`tests/rest.rs`).
 
-use crate::case_file::{Case, CaseFile, Expected, ExpectedBody, Step};
+use crate::case_file::{Case, CaseFile, CaseStep, Expected, ExpectedBody};
 use crate::client::Client;
 use crate::http::Response;
 use crate::json::{self, Json};
@@ -41,7 +41,7 @@ pub fn update(text: &str, server: &Server) -> Result<String, String> {
     let mut runner = Runner::new(server);
     let mut replaced = Vec::new();
     for step in &file.steps {
-        if let (Step::Case(case), Some(failure)) = (step, runner.step(step)?) {
+        if let (CaseStep::Case(case), Some(failure)) = (step, runner.step(step)?) {
             replaced.push((
                 case.expected_lines.clone(),
                 rewrite::expected_lines(&case.expected, &failure.response),
@@ -54,7 +54,7 @@ pub fn update(text: &str, server: &Server) -> Result<String, String> {
     Ok(lines.join("\n") + "\n")
 }
 
-struct Failure {
+struct CaseFailure {
     report: String,
     response: Response,
 }
@@ -70,13 +70,13 @@ impl<'a> Runner<'a> {
         Runner { server, client: server.client(), variables: Variables::default() }
     }
 
-    fn step(&mut self, step: &Step) -> Result<Option<Failure>, String> {
+    fn step(&mut self, step: &CaseStep) -> Result<Option<CaseFailure>, String> {
         match step {
-            Step::Given { line, text } => {
+            CaseStep::Given { line, text } => {
                 self.given(text).map_err(|error| format!("line {line}: given {text}: {error}"))?;
                 Ok(None)
             }
-            Step::Case(case) => self.case(case).map_err(|error| format!("line {}: {error}", case.line)),
+            CaseStep::Case(case) => self.case(case).map_err(|error| format!("line {}: {error}", case.line)),
         }
     }
 
@@ -95,7 +95,7 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    fn case(&mut self, case: &Case) -> Result<Option<Failure>, String> {
+    fn case(&mut self, case: &Case) -> Result<Option<CaseFailure>, String> {
         if let Some(seconds) = case.directive("clock") {
             let seconds =
                 seconds.parse().map_err(|_| format!("clock: {seconds} is not a number of seconds"))?;
@@ -111,7 +111,7 @@ impl<'a> Runner<'a> {
             return Ok(None);
         }
         let report = report(case.line, &request, &response, &differences);
-        Ok(Some(Failure { report, response }))
+        Ok(Some(CaseFailure { report, response }))
     }
 
     fn request(&self, case: &Case) -> Result<Request, String> {

@@ -38,12 +38,12 @@ pub enum Json {
 impl Json {
     /// Reads JSON.
     pub fn parse(text: &str) -> Result<Json, String> {
-        Reader::read(text, false)
+        TestJsonReader::read(text, false)
     }
 
     /// Reads a pattern.
     pub fn parse_pattern(text: &str) -> Result<Json, String> {
-        Reader::read(text, true)
+        TestJsonReader::read(text, true)
     }
 
     /// The last member of this name.
@@ -110,15 +110,15 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-struct Reader<'a> {
+struct TestJsonReader<'a> {
     text: &'a str,
     position: usize,
     pattern: bool,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> TestJsonReader<'a> {
     fn read(text: &'a str, pattern: bool) -> Result<Json, String> {
-        let mut reader = Reader { text, position: 0, pattern };
+        let mut reader = TestJsonReader { text, position: 0, pattern };
         let value = reader.value()?;
         reader.skip_space();
         if reader.position < text.len() { Err(reader.wrong("the end")) } else { Ok(value) }

@@ -27,7 +27,7 @@ pub struct Variables {
 
 /// A piece of a text with holes.
 #[derive(Debug, PartialEq, Eq)]
-enum Piece {
+enum PatternPiece {
     Literal(String),
     Any,
     Save(String),
@@ -55,28 +55,30 @@ impl Variables {
         let mut filled = String::new();
         for piece in self.pieces(text, show)? {
             match piece {
-                Piece::Literal(literal) => filled.push_str(&literal),
-                Piece::Any | Piece::Save(_) => return Err(format!("a request cannot hold <any>: {text}")),
+                PatternPiece::Literal(literal) => filled.push_str(&literal),
+                PatternPiece::Any | PatternPiece::Save(_) => {
+                    return Err(format!("a request cannot hold <any>: {text}"));
+                }
             }
         }
         Ok(filled)
     }
 
-    fn pieces(&self, text: &str, show: impl Fn(&Variable) -> String) -> Result<Vec<Piece>, String> {
+    fn pieces(&self, text: &str, show: impl Fn(&Variable) -> String) -> Result<Vec<PatternPiece>, String> {
         let mut pieces = Vec::new();
         let mut rest = text;
         while let Some((before, name, after)) = next_hole(rest) {
-            pieces.push(Piece::Literal(before.to_owned()));
+            pieces.push(PatternPiece::Literal(before.to_owned()));
             pieces.push(match name.split_once(':') {
-                None if name == "any" => Piece::Any,
-                None => Piece::Literal(show(self.named(name)?)),
-                Some(("save", name)) => Piece::Save(name.to_owned()),
-                Some(("repeat", what)) => Piece::Literal(repeated(what)?),
+                None if name == "any" => PatternPiece::Any,
+                None => PatternPiece::Literal(show(self.named(name)?)),
+                Some(("save", name)) => PatternPiece::Save(name.to_owned()),
+                Some(("repeat", what)) => PatternPiece::Literal(repeated(what)?),
                 Some(_) => return Err(format!("unknown hole <{name}>")),
             });
             rest = after;
         }
-        pieces.push(Piece::Literal(rest.to_owned()));
+        pieces.push(PatternPiece::Literal(rest.to_owned()));
         Ok(pieces)
     }
 
@@ -182,14 +184,14 @@ fn repeated(what: &str) -> Result<String, String> {
     Ok(unit.repeat(count))
 }
 
-fn match_pieces(pieces: &[Piece], text: &str, saved: &mut Vec<(String, String)>) -> bool {
+fn match_pieces(pieces: &[PatternPiece], text: &str, saved: &mut Vec<(String, String)>) -> bool {
     let Some((first, rest)) = pieces.split_first() else { return text.is_empty() };
     let name = match first {
-        Piece::Literal(literal) => {
+        PatternPiece::Literal(literal) => {
             return text.strip_prefix(literal.as_str()).is_some_and(|text| match_pieces(rest, text, saved));
         }
-        Piece::Any => None,
-        Piece::Save(name) => Some(name),
+        PatternPiece::Any => None,
+        PatternPiece::Save(name) => Some(name),
     };
     let ends = text.char_indices().map(|(index, _)| index).chain([text.len()]);
     for end in ends {

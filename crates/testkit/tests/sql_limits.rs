@@ -6,7 +6,7 @@
 use astrarium_database::{Error, Kind, Limits};
 use astrarium_testkit::EngineKind;
 use astrarium_testkit::json::Json;
-use astrarium_testkit::sql::answer::{Answer, shown};
+use astrarium_testkit::sql::answer::{QueryAnswer, shown};
 use astrarium_testkit::sql::case_file::Setting;
 use astrarium_testkit::sql::stage::{Set, Stage, read_query};
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ fn furnished(documents: &[String]) -> (Stage, Set) {
 }
 
 /// Asks over the whole container within limits.
-fn ask(stage: &Stage, set: &Set, text: &str, limits: Limits) -> Answer {
+fn ask(stage: &Stage, set: &Set, text: &str, limits: Limits) -> QueryAnswer {
     let way = stage.ways(set, &Setting::default()).expect("ways to ask").swap_remove(0);
     stage.ask_within(&read_query(text, &[])?, &way, limits)
 }
@@ -79,7 +79,7 @@ fn rows_do_not_depend_on_the_bounds_of_a_page() {
 }
 
 #[track_caller]
-fn check_refused(answer: &Answer) {
+fn check_refused(answer: &QueryAnswer) {
     match answer {
         Err(error @ Error::Timeout(_)) => assert_eq!(error.kind(), Kind::Request),
         other => panic!("not refused: {}", shown(other).chars().take(200).collect::<String>()),

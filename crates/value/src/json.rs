@@ -34,7 +34,7 @@ pub const DEPTH_MAX: usize = 128;
 pub struct Text<'a> {
     source: &'a str,
     /// In the order of the text. A container is followed by its content; a member is its name, then its value.
-    entries: Vec<Entry>,
+    entries: Vec<TapeEntry>,
 }
 
 /// One value of a `Text`.
@@ -105,7 +105,7 @@ pub enum JsonFault {
 
 /// One place of the tape, 16 bytes.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct TapeEntry {
     /// Where the value starts in the text, quotes and brackets included.
     start: u32,
     /// Where the value ends.
@@ -141,11 +141,11 @@ impl<'a> Text<'a> {
     }
 
     /// The name of a member or a string value, between the quotes and still escaped.
-    fn content(&self, entry: &Entry) -> &str {
+    fn content(&self, entry: &TapeEntry) -> &str {
         &self.source[entry.start as usize + 1..entry.end as usize - 1]
     }
 
-    fn unescaped(&self, entry: &Entry) -> Cow<'_, str> {
+    fn unescaped(&self, entry: &TapeEntry) -> Cow<'_, str> {
         if entry.escaped {
             Cow::Owned(escape::unescape(self.content(entry)))
         } else {
@@ -153,7 +153,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    fn has_name(&self, entry: &Entry, name: &str) -> bool {
+    fn has_name(&self, entry: &TapeEntry, name: &str) -> bool {
         if entry.escaped {
             escape::characters(self.content(entry)).eq(name.chars())
         } else {
@@ -182,7 +182,7 @@ impl<'a> Text<'a> {
 }
 
 impl<'a> Node<'a> {
-    fn entry(self) -> &'a Entry {
+    fn entry(self) -> &'a TapeEntry {
         &self.text.entries[self.index as usize]
     }
 

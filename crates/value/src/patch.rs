@@ -1,6 +1,6 @@
 //! Patch: up to ten small changes of one document, all of them or none.
 //!
-//! In: the minimal text of a stored document and [`Operation`]s. Out: the new minimal text, or a [`PatchError`] that
+//! In: the minimal text of a stored document and [`PatchOperation`]s. Out: the new minimal text, or a [`PatchError`] that
 //! names the operation at fault.
 //! Invariants
 //! - What no operation names keeps its place and its spelling, byte for byte.
@@ -16,11 +16,11 @@ mod operation;
 mod pointer;
 mod scan;
 
-pub use operation::{Operation, check_targets, parse_operations};
+pub use operation::{PatchOperation, check_targets, parse_operations};
 pub use pointer::{Pointer, PointerError};
 
 use crate::json::{write_number, write_string};
-use scan::{Item, Search};
+use scan::{Item, MemberSearch};
 
 /// Most operations of one patch.
 pub const OPERATIONS_MAX: usize = 10;
@@ -42,11 +42,11 @@ pub enum PatchError {
     PartitionKey(String),
     /// One operation does not fit the document.
     #[error("For Operation({index}): {fault}")]
-    Operation {
+    PatchOperation {
         /// Which one, counted from 1.
         index: usize,
         /// What does not fit.
-        fault: Fault,
+        fault: PatchFault,
     },
     /// The document is not minimal JSON. Ours: what is stored is damaged.
     #[error("the stored document is not minimal JSON")]
@@ -55,7 +55,7 @@ pub enum PatchError {
 
 /// Why an operation does not fit a document.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum PatchFault {
     /// An array has no such position, or it is not a position at all.
     #[error("Index({index}) to operate on is out of array bounds.")]
     IndexOutOfBounds {
@@ -96,7 +96,7 @@ pub enum Fault {
     },
     /// The parent of the target does not exist, or has no children.
     #[error(
-        "{operation} Operation can only create a child object of an existing node(array or object) and cannot create \
+        "{operation} PatchOperation can only create a child object of an existing node(array or object) and cannot create \
          path recursively, no path found beyond: '{beyond}'."
     )]
     NoParent {
@@ -114,55 +114,55 @@ pub enum Fault {
 }
 
 /// Does all operations, one after the other, on a copy of the document.
-pub fn apply(document: &[u8], operations: &[Operation]) -> Result<Vec<u8>, PatchError> {
-    let added: usize = operations.iter().map(Operation::value_length).sum();
+pub fn apply(document: &[u8], operations: &[PatchOperation]) -> Result<Vec<u8>, PatchError> {
+    let added: usize = operations.iter().map(PatchOperation::value_length).sum();
     let mut text = Vec::with_capacity(document.len() + added);
     text.extend_from_slice(document);
     for (done, operation) in operations.iter().enumerate() {
         edit(&mut text, operation, &operations[..done]).map_err(|stop| match stop {
-            Stop::Fault(fault) => PatchError::Operation { index: done + 1, fault },
-            Stop::Damaged => PatchError::Document,
+            EditEnd::PatchFault(fault) => PatchError::PatchOperation { index: done + 1, fault },
+            EditEnd::Damaged => PatchError::Document,
         })?;
     }
     Ok(text)
 }
 
 /// Why an edit ends without a change.
-enum Stop {
-    Fault(Fault),
+enum EditEnd {
+    PatchFault(PatchFault),
     Damaged,
 }
 
-impl From<Fault> for Stop {
-    fn from(fault: Fault) -> Stop {
-        Stop::Fault(fault)
+impl From<PatchFault> for EditEnd {
+    fn from(fault: PatchFault) -> EditEnd {
+        EditEnd::PatchFault(fault)
     }
 }
 
-fn edit(text: &mut Vec<u8>, operation: &Operation, earlier: &[Operation]) -> Result<(), Stop> {
+fn edit(text: &mut Vec<u8>, operation: &PatchOperation, earlier: &[PatchOperation]) -> Result<(), EditEnd> {
     match operation {
-        Operation::Add { path, value } => add(text, path, value.as_bytes(), "Add"),
-        Operation::Set { path, value } => {
+        PatchOperation::Add { path, value } => add(text, path, value.as_bytes(), "Add"),
+        PatchOperation::Set { path, value } => {
             let place = locate(text, path, "Given")?;
             place.put(text, path, value.as_bytes());
             Ok(())
         }
-        Operation::Replace { path, value } => {
+        PatchOperation::Replace { path, value } => {
             let place = locate(text, path, "Given")?;
             let item = place.existing(path, || replace_fault(path, earlier))?;
             text.splice(item.value, value.bytes());
             Ok(())
         }
-        Operation::Remove { path } => take(text, path).map(drop),
-        Operation::Increment { path, by } => increment(text, path, by),
-        Operation::Move { from, path } => relocate(text, from, path),
+        PatchOperation::Remove { path } => take(text, path).map(drop),
+        PatchOperation::Increment { path, by } => increment(text, path, by),
+        PatchOperation::Move { from, path } => relocate(text, from, path),
     }
 }
 
-fn add(text: &mut Vec<u8>, path: &Pointer, value: &[u8], operation: &'static str) -> Result<(), Stop> {
+fn add(text: &mut Vec<u8>, path: &Pointer, value: &[u8], operation: &'static str) -> Result<(), EditEnd> {
     let place = locate(text, path, operation)?;
     match place.search {
-        Search::Found(item) if place.is_array => {
+        MemberSearch::Found(item) if place.is_array => {
             text.splice(item.start..item.start, value.iter().copied().chain([b',']));
         }
         _ => place.put(text, path, value),
@@ -171,9 +171,9 @@ fn add(text: &mut Vec<u8>, path: &Pointer, value: &[u8], operation: &'static str
 }
 
 /// Removes a value with the comma that belongs to it, and gives it.
-fn take(text: &mut Vec<u8>, path: &Pointer) -> Result<Vec<u8>, Stop> {
+fn take(text: &mut Vec<u8>, path: &Pointer) -> Result<Vec<u8>, EditEnd> {
     let place = locate(text, path, "Given")?;
-    let item = place.existing(path, || Fault::RemoveAbsent { path: path.excerpt() })?;
+    let item = place.existing(path, || PatchFault::RemoveAbsent { path: path.excerpt() })?;
     let value = text[item.value.clone()].to_vec();
     let (mut start, mut end) = (item.start, item.value.end);
     if text.get(end) == Some(&b',') {
@@ -185,17 +185,17 @@ fn take(text: &mut Vec<u8>, path: &Pointer) -> Result<Vec<u8>, Stop> {
     Ok(value)
 }
 
-fn increment(text: &mut Vec<u8>, path: &Pointer, by: &str) -> Result<(), Stop> {
+fn increment(text: &mut Vec<u8>, path: &Pointer, by: &str) -> Result<(), EditEnd> {
     let place = locate(text, path, "Given")?;
-    let Search::Found(item) = &place.search else {
+    let MemberSearch::Found(item) = &place.search else {
         place.put(text, path, by.as_bytes());
         return Ok(());
     };
-    let target = std::str::from_utf8(&text[item.value.clone()]).map_err(|_| Stop::Damaged)?;
+    let target = std::str::from_utf8(&text[item.value.clone()]).map_err(|_| EditEnd::Damaged)?;
     if !target.starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
-        return Err(Fault::NotANumber { path: path.excerpt() }.into());
+        return Err(PatchFault::NotANumber { path: path.excerpt() }.into());
     }
-    let sum = sum(target, by).ok_or_else(|| Fault::SumOutOfRange { path: path.excerpt() })?;
+    let sum = sum(target, by).ok_or_else(|| PatchFault::SumOutOfRange { path: path.excerpt() })?;
     text.splice(item.value.clone(), sum);
     Ok(())
 }
@@ -212,54 +212,54 @@ fn sum(target: &str, by: &str) -> Option<Vec<u8>> {
     double.is_finite().then_some(printed)
 }
 
-fn relocate(text: &mut Vec<u8>, from: &Pointer, path: &Pointer) -> Result<(), Stop> {
+fn relocate(text: &mut Vec<u8>, from: &Pointer, path: &Pointer) -> Result<(), EditEnd> {
     if path.is_inside(from) {
-        return Err(Fault::MoveIntoItself { path: from.excerpt() }.into());
+        return Err(PatchFault::MoveIntoItself { path: from.excerpt() }.into());
     }
     if path == from {
         let place = locate(text, from, "Given")?;
-        place.existing(from, || Fault::RemoveAbsent { path: from.excerpt() })?;
+        place.existing(from, || PatchFault::RemoveAbsent { path: from.excerpt() })?;
         return Ok(());
     }
     let value = take(text, from)?;
     add(text, path, &value, "Given")
 }
 
-fn replace_fault(path: &Pointer, earlier: &[Operation]) -> Fault {
+fn replace_fault(path: &Pointer, earlier: &[PatchOperation]) -> PatchFault {
     let removed = earlier.iter().any(|operation| match operation {
-        Operation::Remove { path: gone } | Operation::Move { from: gone, .. } => gone == path,
+        PatchOperation::Remove { path: gone } | PatchOperation::Move { from: gone, .. } => gone == path,
         _ => false,
     });
     let path = path.excerpt();
-    if removed { Fault::ReplaceRemoved { path } } else { Fault::ReplaceAbsent { path } }
+    if removed { PatchFault::ReplaceRemoved { path } } else { PatchFault::ReplaceAbsent { path } }
 }
 
 /// Where a path ends: in a container that exists, at an item or where one can be appended.
-struct Place {
+struct PatchTarget {
     is_array: bool,
-    search: Search,
+    search: MemberSearch,
 }
 
-impl Place {
+impl PatchTarget {
     /// The item at the end of a path that must lead to one.
-    fn existing(self, path: &Pointer, absent: impl FnOnce() -> Fault) -> Result<Item, Stop> {
+    fn existing(self, path: &Pointer, absent: impl FnOnce() -> PatchFault) -> Result<Item, EditEnd> {
         match self.search {
-            Search::Found(item) => Ok(item),
-            Search::Absent { .. } if self.is_array => {
-                Err(Fault::IndexOutOfBounds { index: excerpt(path.last()) }.into())
+            MemberSearch::Found(item) => Ok(item),
+            MemberSearch::Absent { .. } if self.is_array => {
+                Err(PatchFault::IndexOutOfBounds { index: excerpt(path.last()) }.into())
             }
-            Search::Absent { .. } => Err(absent().into()),
+            MemberSearch::Absent { .. } => Err(absent().into()),
         }
     }
 
     /// Writes a value over the item, or as the last one of the container.
     fn put(self, text: &mut Vec<u8>, path: &Pointer, value: &[u8]) {
         let (close, count) = match self.search {
-            Search::Found(item) => {
+            MemberSearch::Found(item) => {
                 text.splice(item.value, value.iter().copied());
                 return;
             }
-            Search::Absent { close, count } => (close, count),
+            MemberSearch::Absent { close, count } => (close, count),
         };
         let mut item = Vec::with_capacity(value.len() + path.last().len() + 4);
         if count > 0 {
@@ -275,43 +275,43 @@ impl Place {
 }
 
 /// Walks along a path. In arrays the one position that does not exist but may follow is the end.
-fn locate(text: &[u8], path: &Pointer, operation: &'static str) -> Result<Place, Stop> {
-    let no_parent = |beyond: &str| Fault::NoParent { operation, beyond: excerpt(beyond) };
-    let out_of_bounds = |segment: &str| Fault::IndexOutOfBounds { index: excerpt(segment) };
+fn locate(text: &[u8], path: &Pointer, operation: &'static str) -> Result<PatchTarget, EditEnd> {
+    let no_parent = |beyond: &str| PatchFault::NoParent { operation, beyond: excerpt(beyond) };
+    let out_of_bounds = |segment: &str| PatchFault::IndexOutOfBounds { index: excerpt(segment) };
     let (mut at, mut before) = (0, "");
     for segment in path.parents() {
         let search = match text.get(at) {
             Some(b'{') => scan::member(text, at, segment),
             Some(b'[') => match position(segment) {
-                Position::At(index) => scan::element(text, at, Some(index)),
-                Position::End | Position::None => return Err(out_of_bounds(segment).into()),
+                ArrayPlace::At(index) => scan::element(text, at, Some(index)),
+                ArrayPlace::End | ArrayPlace::None => return Err(out_of_bounds(segment).into()),
             },
             _ => return Err(no_parent(before).into()),
         };
-        at = match (search.ok_or(Stop::Damaged)?, text[at]) {
-            (Search::Found(item), _) => item.value.start,
-            (Search::Absent { .. }, b'{') => return Err(no_parent(segment).into()),
-            (Search::Absent { .. }, _) => return Err(out_of_bounds(segment).into()),
+        at = match (search.ok_or(EditEnd::Damaged)?, text[at]) {
+            (MemberSearch::Found(item), _) => item.value.start,
+            (MemberSearch::Absent { .. }, b'{') => return Err(no_parent(segment).into()),
+            (MemberSearch::Absent { .. }, _) => return Err(out_of_bounds(segment).into()),
         };
         before = segment;
     }
     let last = path.last();
     match text.get(at) {
         Some(b'{') => {
-            let search = scan::member(text, at, last).ok_or(Stop::Damaged)?;
-            Ok(Place { is_array: false, search })
+            let search = scan::member(text, at, last).ok_or(EditEnd::Damaged)?;
+            Ok(PatchTarget { is_array: false, search })
         }
         Some(b'[') => {
             let index = match position(last) {
-                Position::At(index) => Some(index),
-                Position::End => None,
-                Position::None => return Err(out_of_bounds(last).into()),
+                ArrayPlace::At(index) => Some(index),
+                ArrayPlace::End => None,
+                ArrayPlace::None => return Err(out_of_bounds(last).into()),
             };
-            match scan::element(text, at, index).ok_or(Stop::Damaged)? {
-                Search::Absent { count, .. } if index.is_some_and(|index| index > count) => {
+            match scan::element(text, at, index).ok_or(EditEnd::Damaged)? {
+                MemberSearch::Absent { count, .. } if index.is_some_and(|index| index > count) => {
                     Err(out_of_bounds(last).into())
                 }
-                search => Ok(Place { is_array: true, search }),
+                search => Ok(PatchTarget { is_array: true, search }),
             }
         }
         _ => Err(no_parent(before).into()),
@@ -319,20 +319,20 @@ fn locate(text: &[u8], path: &Pointer, operation: &'static str) -> Result<Place,
 }
 
 /// What a part of a path means in an array.
-enum Position {
+enum ArrayPlace {
     At(usize),
     End,
     None,
 }
 
-fn position(segment: &str) -> Position {
+fn position(segment: &str) -> ArrayPlace {
     let is_number = !segment.is_empty() && segment.bytes().all(|byte| byte.is_ascii_digit());
     let has_leading_zero = segment.len() > 1 && segment.starts_with('0');
     match segment {
-        "-" => Position::End,
+        "-" => ArrayPlace::End,
         // A number beyond the type is a position all the same, beyond every array.
-        _ if is_number && !has_leading_zero => Position::At(segment.parse().unwrap_or(usize::MAX)),
-        _ => Position::None,
+        _ if is_number && !has_leading_zero => ArrayPlace::At(segment.parse().unwrap_or(usize::MAX)),
+        _ => ArrayPlace::None,
     }
 }
 

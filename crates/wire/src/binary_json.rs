@@ -62,7 +62,7 @@ const SYSTEM_TEXTS: [&str; 32] = [
 
 /// The JSON text of a body.
 pub fn to_text(body: &[u8]) -> Result<Vec<u8>, BinaryJsonError> {
-    let mut reader = Reader { body, offset: 0, text: Vec::with_capacity(body.len() * 2) };
+    let mut reader = BinaryReader { body, offset: 0, text: Vec::with_capacity(body.len() * 2) };
     let read = reader.document();
     match read {
         Some(()) => Ok(reader.text),
@@ -70,13 +70,13 @@ pub fn to_text(body: &[u8]) -> Result<Vec<u8>, BinaryJsonError> {
     }
 }
 
-struct Reader<'a> {
+struct BinaryReader<'a> {
     body: &'a [u8],
     offset: usize,
     text: Vec<u8>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> BinaryReader<'a> {
     fn document(&mut self) -> Option<()> {
         (self.byte()? == FIRST_BYTE).then_some(())?;
         self.value(0)?;

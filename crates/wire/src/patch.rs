@@ -7,7 +7,7 @@
 //! the body's length (`gateway`).
 
 use astrarium_value::json::{Kind, Text};
-use astrarium_value::patch::{Operation, PatchError, parse_operations};
+use astrarium_value::patch::{PatchError, PatchOperation, parse_operations};
 
 /// A patch as a client asks for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct PatchRequest {
     /// The filter that the document must pass, such as `from c where c.a = 1`; never blank.
     pub condition: Option<String>,
     /// What to do, in this order; one to ten.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<PatchOperation>,
 }
 
 /// Reads a body.

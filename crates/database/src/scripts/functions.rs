@@ -12,20 +12,20 @@ use astrarium_keys::record::RecordKind;
 use astrarium_script::{self as script, PageFunctions, Script};
 use astrarium_sql_exec::UserFunctions;
 use astrarium_sql_syntax::ast::{ExpressionKind, Query};
-use astrarium_sql_syntax::visit::Part;
+use astrarium_sql_syntax::visit::TreePart;
 use astrarium_value::Value;
 use std::sync::{Arc, OnceLock};
 
 /// The user-defined functions that a query calls, each once.
 pub(crate) fn names(query: &Query) -> Vec<String> {
     let mut names = Vec::new();
-    collect(Part::Subquery(query), &mut names);
+    collect(TreePart::Subquery(query), &mut names);
     names
 }
 
-fn collect(part: Part<'_>, names: &mut Vec<String>) {
-    let mut visit = |inner: Part<'_>| {
-        if let Part::Expression(expression) = inner
+fn collect(part: TreePart<'_>, names: &mut Vec<String>) {
+    let mut visit = |inner: TreePart<'_>| {
+        if let TreePart::Expression(expression) = inner
             && let ExpressionKind::Call { name, user_defined: true, .. } = &expression.kind
             && !names.contains(name)
         {
@@ -34,8 +34,8 @@ fn collect(part: Part<'_>, names: &mut Vec<String>) {
         collect(inner, names);
     };
     match part {
-        Part::Expression(expression) => expression.parts(&mut visit),
-        Part::Subquery(query) => query.parts(&mut visit),
+        TreePart::Expression(expression) => expression.parts(&mut visit),
+        TreePart::Subquery(query) => query.parts(&mut visit),
     }
 }
 

@@ -7,7 +7,7 @@ use super::{IndexKind, Ordered, Served, TermRange, after, strictest};
 use crate::condition::{Condition, OrderPath, Path, PathStep, Predicate, Type};
 use crate::document::Document;
 use crate::entries::Entries;
-use crate::policy::{Coverage, Policy, Walk};
+use crate::policy::{Coverage, Policy, PolicyDescent};
 use astrarium_keys::index_entry::{Family, is_shortened, push_term, push_text_start, push_text_term, tag};
 use astrarium_value::Value;
 use astrarium_value::json::{Kind, Node};
@@ -134,7 +134,7 @@ struct Walker<'w, 'o> {
 }
 
 impl Walker<'_, '_> {
-    fn node(&mut self, node: Node<'_>, walk: Walk) {
+    fn node(&mut self, node: Node<'_>, walk: PolicyDescent) {
         match node.kind() {
             Kind::Array => {
                 self.container(tag::ARRAY, walk);
@@ -170,13 +170,13 @@ impl Walker<'_, '_> {
         }
     }
 
-    fn members(&mut self, object: Node<'_>, walk: Walk) {
+    fn members(&mut self, object: Node<'_>, walk: PolicyDescent) {
         for (name, member) in object.members() {
             self.member(&name, member, walk);
         }
     }
 
-    fn member(&mut self, name: &str, member: Node<'_>, walk: Walk) {
+    fn member(&mut self, name: &str, member: Node<'_>, walk: PolicyDescent) {
         let inner = self.index.policy.property(walk, name);
         if Policy::is_over(inner) {
             return;
@@ -188,7 +188,7 @@ impl Walker<'_, '_> {
     }
 
     /// The same for a value that is not part of the text.
-    fn value(&mut self, value: &Value, walk: Walk) {
+    fn value(&mut self, value: &Value, walk: PolicyDescent) {
         match value {
             Value::Undefined => {}
             Value::Array(items) => {
@@ -216,7 +216,7 @@ impl Walker<'_, '_> {
         }
     }
 
-    fn container(&mut self, tag: u8, walk: Walk) {
+    fn container(&mut self, tag: u8, walk: PolicyDescent) {
         if self.index.policy.at(walk) == Coverage::Everything {
             self.entry(|key| key.push(tag));
         }

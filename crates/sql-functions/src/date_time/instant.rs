@@ -101,7 +101,7 @@ impl fmt::Display for Instant {
 /// fraction, in all cases optionally with `Z`.
 pub(crate) fn parse(text: &str) -> Option<Instant> {
     let text = text.strip_suffix('Z').unwrap_or(text);
-    let mut reader = Reader { rest: text.as_bytes() };
+    let mut reader = InstantReader { rest: text.as_bytes() };
     let mut parts = [0; 7];
     parts[0] = reader.number(4)?;
     reader.byte(b"-")?;
@@ -125,11 +125,11 @@ pub(crate) fn parse(text: &str) -> Option<Instant> {
     Instant::from_parts(parts)
 }
 
-struct Reader<'a> {
+struct InstantReader<'a> {
     rest: &'a [u8],
 }
 
-impl Reader<'_> {
+impl InstantReader<'_> {
     fn number(&mut self, digits: usize) -> Option<i64> {
         let (own, rest) = self.rest.split_at_checked(digits)?;
         self.rest = rest;

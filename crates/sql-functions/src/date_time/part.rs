@@ -8,7 +8,7 @@ const NANOSECONDS_PER_TICK: i128 = 100;
 
 /// A part of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum TimePart {
     Year,
     Month,
     Day,
@@ -20,19 +20,19 @@ pub(super) enum Part {
     Nanosecond,
 }
 
-impl Part {
+impl TimePart {
     /// By one of its names, in lower case as documented.
-    pub(super) fn parse(name: &str) -> Option<Part> {
+    pub(super) fn parse(name: &str) -> Option<TimePart> {
         Some(match name {
-            "year" | "yyyy" | "yy" => Part::Year,
-            "month" | "mm" | "m" => Part::Month,
-            "day" | "dd" | "d" => Part::Day,
-            "hour" | "hh" => Part::Hour,
-            "minute" | "mi" | "n" => Part::Minute,
-            "second" | "ss" | "s" => Part::Second,
-            "millisecond" | "ms" => Part::Millisecond,
-            "microsecond" | "mcs" => Part::Microsecond,
-            "nanosecond" | "ns" => Part::Nanosecond,
+            "year" | "yyyy" | "yy" => TimePart::Year,
+            "month" | "mm" | "m" => TimePart::Month,
+            "day" | "dd" | "d" => TimePart::Day,
+            "hour" | "hh" => TimePart::Hour,
+            "minute" | "mi" | "n" => TimePart::Minute,
+            "second" | "ss" | "s" => TimePart::Second,
+            "millisecond" | "ms" => TimePart::Millisecond,
+            "microsecond" | "mcs" => TimePart::Microsecond,
+            "nanosecond" | "ns" => TimePart::Nanosecond,
             _ => return None,
         })
     }
@@ -40,15 +40,15 @@ impl Part {
     /// The value of this part; of the parts below a second, the whole fraction in that unit.
     pub(super) fn of(self, instant: Instant) -> i64 {
         match self {
-            Part::Year => instant.date().year,
-            Part::Month => instant.date().month,
-            Part::Day => instant.date().day,
-            Part::Hour => instant.hour(),
-            Part::Minute => instant.minute(),
-            Part::Second => instant.second(),
-            Part::Millisecond => instant.fraction() / TICKS_PER_MILLISECOND,
-            Part::Microsecond => instant.fraction() / 10,
-            Part::Nanosecond => instant.fraction() * 100,
+            TimePart::Year => instant.date().year,
+            TimePart::Month => instant.date().month,
+            TimePart::Day => instant.date().day,
+            TimePart::Hour => instant.hour(),
+            TimePart::Minute => instant.minute(),
+            TimePart::Second => instant.second(),
+            TimePart::Millisecond => instant.fraction() / TICKS_PER_MILLISECOND,
+            TimePart::Microsecond => instant.fraction() / 10,
+            TimePart::Nanosecond => instant.fraction() * 100,
         }
     }
 
@@ -59,7 +59,7 @@ impl Part {
             let ticks = each * i128::from(amount) / NANOSECONDS_PER_TICK;
             return Instant::from_ticks(i64::try_from(i128::from(instant.ticks()) + ticks).ok()?);
         }
-        let months = if self == Part::Year { amount.checked_mul(12)? } else { amount };
+        let months = if self == TimePart::Year { amount.checked_mul(12)? } else { amount };
         let date = instant.date().add_months(months)?;
         Some(Instant::on(date, instant.time()))
     }
@@ -68,7 +68,7 @@ impl Part {
     pub(super) fn boundary(self, instant: Instant) -> i128 {
         match self.nanoseconds() {
             Some(each) => nanoseconds_of(instant).div_euclid(each),
-            None if self == Part::Year => instant.date().year.into(),
+            None if self == TimePart::Year => instant.date().year.into(),
             None => instant.date().month_number().into(),
         }
     }
@@ -88,14 +88,14 @@ impl Part {
     /// The width of the part, when it has a fixed one.
     fn nanoseconds(self) -> Option<i128> {
         let ticks = match self {
-            Part::Year | Part::Month => return None,
-            Part::Day => TICKS_PER_DAY,
-            Part::Hour => TICKS_PER_HOUR,
-            Part::Minute => TICKS_PER_MINUTE,
-            Part::Second => TICKS_PER_SECOND,
-            Part::Millisecond => TICKS_PER_MILLISECOND,
-            Part::Microsecond => 10,
-            Part::Nanosecond => return Some(1),
+            TimePart::Year | TimePart::Month => return None,
+            TimePart::Day => TICKS_PER_DAY,
+            TimePart::Hour => TICKS_PER_HOUR,
+            TimePart::Minute => TICKS_PER_MINUTE,
+            TimePart::Second => TICKS_PER_SECOND,
+            TimePart::Millisecond => TICKS_PER_MILLISECOND,
+            TimePart::Microsecond => 10,
+            TimePart::Nanosecond => return Some(1),
         };
         Some(i128::from(ticks) * NANOSECONDS_PER_TICK)
     }

@@ -241,7 +241,7 @@ proptest! {
     #[test]
     fn adding_and_taking_away_cancel(ticks in -1_000_000_000_000_000_i64..1_000_000_000_000_000, amount in -100_000_i64..100_000) {
         let instant = Instant::from_ticks(ticks).unwrap();
-        for part in [Part::Day, Part::Hour, Part::Minute, Part::Second, Part::Millisecond, Part::Microsecond] {
+        for part in [TimePart::Day, TimePart::Hour, TimePart::Minute, TimePart::Second, TimePart::Millisecond, TimePart::Microsecond] {
             let there = part.add(instant, amount).unwrap();
             prop_assert_eq!(part.add(there, -amount), Some(instant));
             prop_assert_eq!(part.boundary(there) - part.boundary(instant), i128::from(amount));

@@ -9,7 +9,7 @@ const LENGTH_WEIGHT: f64 = 0.75;
 
 /// What is known about all texts together.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Statistics {
+pub struct CorpusStatistics {
     /// How many documents there are.
     pub document_count: f64,
     /// How many words all texts have together.
@@ -19,7 +19,7 @@ pub struct Statistics {
 /// The part of the score that one term gives.
 ///
 /// `hit_count` is the number of documents that have the term, `found` how often this one does, `length` its words.
-pub fn bm25(statistics: &Statistics, hit_count: f64, found: usize, length: usize) -> f64 {
+pub fn bm25(statistics: &CorpusStatistics, hit_count: f64, found: usize, length: usize) -> f64 {
     if found == 0 {
         return 0.0;
     }

@@ -75,7 +75,7 @@ impl SearchTerm {
 
 /// How often each term stands in the text, and how many words the text has, common ones left out.
 pub fn occurrences(text: &str, terms: &[SearchTerm], language: Language) -> (Vec<usize>, usize) {
-    let mut search = Search::new(terms);
+    let mut search = TermSearch::new(terms);
     let mut length = 0;
     for_each_word(text, language, |stem, place| {
         length += 1;
@@ -86,7 +86,7 @@ pub fn occurrences(text: &str, terms: &[SearchTerm], language: Language) -> (Vec
 
 /// What a word of a term is, among all words that are searched for.
 #[derive(Clone, Copy)]
-enum Wanted {
+enum TermWord {
     /// The stem of that number, from 1.
     Exact(u32),
     /// The fuzzy word of that bit.
@@ -103,9 +103,9 @@ struct Met {
 }
 
 /// The words of all terms, and where they were met; eight bytes for each word of the text.
-struct Search<'a> {
+struct TermSearch<'a> {
     /// The words of each term, with their places.
-    terms: Vec<Vec<(Wanted, usize)>>,
+    terms: Vec<Vec<(TermWord, usize)>>,
     /// The numbers of the stems.
     exact: HashMap<&'a str, u32>,
     /// The fuzzy words and the letters they may differ in, in the order of their bits.
@@ -113,10 +113,10 @@ struct Search<'a> {
     met: Vec<Met>,
 }
 
-impl<'a> Search<'a> {
+impl<'a> TermSearch<'a> {
     fn new(terms: &'a [SearchTerm]) -> Self {
         let mut search =
-            Search { terms: Vec::new(), exact: HashMap::new(), fuzzy: Vec::new(), met: Vec::new() };
+            TermSearch { terms: Vec::new(), exact: HashMap::new(), fuzzy: Vec::new(), met: Vec::new() };
         for term in terms {
             let words = term.words.iter().map(|(stem, place)| (search.wanted(stem, term.distance), *place));
             let words = words.collect();
@@ -125,13 +125,13 @@ impl<'a> Search<'a> {
         search
     }
 
-    fn wanted(&mut self, stem: &'a str, distance: usize) -> Wanted {
+    fn wanted(&mut self, stem: &'a str, distance: usize) -> TermWord {
         if distance == 0 {
             let next = self.exact.len() as u32 + 1;
-            Wanted::Exact(*self.exact.entry(stem).or_insert(next))
+            TermWord::Exact(*self.exact.entry(stem).or_insert(next))
         } else {
             self.fuzzy.push((stem, distance));
-            Wanted::Fuzzy(1 << (self.fuzzy.len() - 1))
+            TermWord::Fuzzy(1 << (self.fuzzy.len() - 1))
         }
     }
 
@@ -148,7 +148,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn count(&self, term: &[(Wanted, usize)]) -> usize {
+    fn count(&self, term: &[(TermWord, usize)]) -> usize {
         if term.is_empty() {
             return 0;
         }
@@ -157,10 +157,10 @@ impl<'a> Search<'a> {
         (0..self.met.len()).filter(|start| may_go_on(1) && stands_at(start)).count()
     }
 
-    fn is_met(&self, wanted: Wanted, place: usize) -> bool {
+    fn is_met(&self, wanted: TermWord, place: usize) -> bool {
         self.met.get(place).is_some_and(|met| match wanted {
-            Wanted::Exact(number) => met.exact == number,
-            Wanted::Fuzzy(bit) => met.fuzzy & bit != 0,
+            TermWord::Exact(number) => met.exact == number,
+            TermWord::Fuzzy(bit) => met.fuzzy & bit != 0,
         })
     }
 }

@@ -139,17 +139,17 @@ fn rare_terms_in_short_texts_come_first() {
     let scores: Vec<f64> = texts.iter().map(|text| score_of(text)).collect();
     assert!(scores.windows(2).all(|pair| pair[0] > pair[1]), "{scores:?}");
     assert!(scores[4].abs() < f64::EPSILON);
-    let rare = bm25(&Statistics { document_count: 100.0, word_count: 1000.0 }, 1.0, 1, 10);
-    let common = bm25(&Statistics { document_count: 100.0, word_count: 1000.0 }, 90.0, 1, 10);
+    let rare = bm25(&CorpusStatistics { document_count: 100.0, word_count: 1000.0 }, 1.0, 1, 10);
+    let common = bm25(&CorpusStatistics { document_count: 100.0, word_count: 1000.0 }, 90.0, 1, 10);
     assert!(rare > common && common > 0.0);
-    let odd = bm25(&Statistics { document_count: -5.0, word_count: f64::NAN }, f64::INFINITY, 1, 0);
+    let odd = bm25(&CorpusStatistics { document_count: -5.0, word_count: f64::NAN }, f64::INFINITY, 1, 0);
     assert!(odd.is_finite());
 }
 
 /// Worked out by hand from the formula with 1.2 and 0.75: four documents of four words on average.
 #[test]
 fn scores_are_those_of_the_formula() {
-    let statistics = Statistics { document_count: 4.0, word_count: 16.0 };
+    let statistics = CorpusStatistics { document_count: 4.0, word_count: 16.0 };
     for (hit_count, found, length, expected) in [
         // ln 2 times 2.2 / 1.75, 4.4 / 3.2, 2.2 / 2.65.
         (2.0, 1, 2, 0.871_385),

@@ -13,7 +13,7 @@ mod segment;
 use crate::limits::may_go_on;
 use astrarium_value::Value;
 
-use segment::{Element, Segment, Set};
+use segment::{CharacterSet, Element, LikeSegment};
 
 /// The most segments of a pattern, and the most characters and ranges in those segments that are not plain text.
 const PARTS_MAX: usize = 4096;
@@ -22,11 +22,11 @@ const PARTS_MAX: usize = 4096;
 #[derive(Debug)]
 pub struct LikePattern {
     /// Without `%`: the one segment that is the whole pattern. Otherwise what stands before the first `%`.
-    first: Segment,
+    first: LikeSegment,
     /// What stands between two `%`, empty segments left out.
-    middle: Vec<Segment>,
+    middle: Vec<LikeSegment>,
     /// What stands after the last `%`; none when the pattern has no `%`.
-    last: Option<Segment>,
+    last: Option<LikeSegment>,
     prefix: String,
 }
 
@@ -37,9 +37,9 @@ impl LikePattern {
         let mut characters = Characters { rest: pattern, escape, unclosed: false };
         while let Some(token) = characters.next_token() {
             match token {
-                Token::Run if segments.len() > PARTS_MAX => return None,
-                Token::Run => segments.push(Vec::new()),
-                Token::One(element) => segments.last_mut()?.push(element),
+                LikeToken::Run if segments.len() > PARTS_MAX => return None,
+                LikeToken::Run => segments.push(Vec::new()),
+                LikeToken::One(element) => segments.last_mut()?.push(element),
             }
         }
         let mixed = segments.iter().filter(|elements| !segment::is_plain(elements));
@@ -49,9 +49,9 @@ impl LikePattern {
             return None;
         }
         let prefix = segments[0].iter().map_while(Element::as_literal).collect();
-        let mut segments = segments.into_iter().map(Segment::new);
+        let mut segments = segments.into_iter().map(LikeSegment::new);
         let first = segments.next()?;
-        let mut middle: Vec<Segment> = segments.collect();
+        let mut middle: Vec<LikeSegment> = segments.collect();
         let last = middle.pop();
         middle.retain(|segment| !segment.is_empty());
         Some(LikePattern { first, middle, last, prefix })
@@ -85,7 +85,9 @@ impl LikePattern {
 
     /// Whether the pattern is a text followed by `%`, so that the prefix alone decides.
     pub fn is_prefix_only(&self) -> bool {
-        self.middle.is_empty() && self.first.is_plain() && self.last.as_ref().is_some_and(Segment::is_empty)
+        self.middle.is_empty()
+            && self.first.is_plain()
+            && self.last.as_ref().is_some_and(LikeSegment::is_empty)
     }
 }
 
@@ -104,7 +106,7 @@ pub fn like(text: &Value, pattern: &Value, escape: Option<&Value>) -> Value {
     }
 }
 
-enum Token {
+enum LikeToken {
     Run,
     One(Element),
 }
@@ -118,17 +120,17 @@ struct Characters<'a> {
 }
 
 impl Characters<'_> {
-    fn next_token(&mut self) -> Option<Token> {
+    fn next_token(&mut self) -> Option<LikeToken> {
         let (character, escaped) = self.next_character()?;
         Some(match character {
-            _ if escaped => Token::One(Element::Literal(character)),
-            '%' => Token::Run,
-            '_' => Token::One(Element::Any),
+            _ if escaped => LikeToken::One(Element::Literal(character)),
+            '%' => LikeToken::Run,
+            '_' => LikeToken::One(Element::Any),
             '[' => match self.read_set() {
-                Some(set) => Token::One(Element::Set(set)),
-                None => Token::One(Element::Literal('[')),
+                Some(set) => LikeToken::One(Element::CharacterSet(set)),
+                None => LikeToken::One(Element::Literal('[')),
             },
-            _ => Token::One(Element::Literal(character)),
+            _ => LikeToken::One(Element::Literal(character)),
         })
     }
 
@@ -147,7 +149,7 @@ impl Characters<'_> {
     }
 
     /// The set whose `[` was just read; none, with nothing read, when it is not closed.
-    fn read_set(&mut self) -> Option<Set> {
+    fn read_set(&mut self) -> Option<CharacterSet> {
         if self.unclosed {
             return None;
         }
@@ -157,7 +159,7 @@ impl Characters<'_> {
         let mut members = Vec::new();
         while let Some(member) = self.next_character() {
             if member == (']', false) {
-                return Some(Set::new(negated, &members));
+                return Some(CharacterSet::new(negated, &members));
             }
             members.push(member);
         }

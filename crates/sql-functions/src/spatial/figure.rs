@@ -1,6 +1,6 @@
 //! A shape on a surface: vertices and edges with what makes comparing them quick.
 
-use super::shape::{Fault, Polygon, Position, Shape};
+use super::shape::{Polygon, Position, Shape, ShapeFault};
 use crate::limits::may_go_on;
 
 /// A surface on which shapes lie: what the algorithms of `relate` need to know about it.
@@ -92,7 +92,7 @@ pub(super) struct Figure<G: Geometry> {
 
 impl<G: Geometry> Figure<G> {
     /// Fails when rings of a polygon cross.
-    pub(super) fn new(shape: &Shape) -> Result<Self, Fault> {
+    pub(super) fn new(shape: &Shape) -> Result<Self, ShapeFault> {
         let mut figure = Figure { points: Vec::new(), lines: Vec::new(), regions: Vec::new() };
         match shape {
             Shape::Point(position) => figure.points.push(G::vertex(*position)),
@@ -124,7 +124,7 @@ impl<G: Geometry> Figure<G> {
     }
 }
 
-fn region<G: Geometry>(polygon: &Polygon) -> Result<Region<G::Vertex>, Fault> {
+fn region<G: Geometry>(polygon: &Polygon) -> Result<Region<G::Vertex>, ShapeFault> {
     let mut region = Region { rings: Vec::new(), edges: Vec::new(), is_inverted: false };
     for (place, ring) in polygon.rings.iter().enumerate() {
         let mut ring: Vec<G::Vertex> = ring.iter().copied().map(G::vertex).collect();
@@ -139,7 +139,7 @@ fn region<G: Geometry>(polygon: &Polygon) -> Result<Region<G::Vertex>, Fault> {
         region.rings.push(ring);
         let (known, new) = region.edges.split_at(before);
         if crosses_any::<G>(new, known) {
-            return Err(Fault::CrossingRing(place + 1));
+            return Err(ShapeFault::CrossingRing(place + 1));
         }
     }
     Ok(region)

@@ -10,7 +10,7 @@ fn steps(count: usize) -> usize {
 
 /// Where a point lies with regard to a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Location {
+enum RingSide {
     Inside,
     Boundary,
     Outside,
@@ -125,16 +125,16 @@ fn is_on_any<G: Geometry>(point: G::Vertex, edges: &[Edge<G::Vertex>]) -> bool {
 }
 
 fn is_in_any<G: Geometry>(point: G::Vertex, regions: &[Region<G::Vertex>]) -> bool {
-    regions.iter().any(|region| locate::<G>(region, point) != Location::Outside)
+    regions.iter().any(|region| locate::<G>(region, point) != RingSide::Outside)
 }
 
-fn locate<G: Geometry>(region: &Region<G::Vertex>, point: G::Vertex) -> Location {
+fn locate<G: Geometry>(region: &Region<G::Vertex>, point: G::Vertex) -> RingSide {
     if is_on_any::<G>(point, &region.edges) {
-        return Location::Boundary;
+        return RingSide::Boundary;
     }
     let mut rings = region.rings.iter().map(|ring| G::encloses(ring, point));
     let is_in_outer = rings.next().unwrap_or(false) != region.is_inverted;
-    if is_in_outer && !rings.any(|is_in_hole| is_in_hole) { Location::Inside } else { Location::Outside }
+    if is_in_outer && !rings.any(|is_in_hole| is_in_hole) { RingSide::Inside } else { RingSide::Outside }
 }
 
 /// Whether the edge lies on edges of a line; ends and middle tell, as edges are straight.
@@ -147,9 +147,9 @@ fn covers_edges<G: Geometry>(region: &Region<G::Vertex>, edges: &[Edge<G::Vertex
     edges.iter().all(|edge| {
         may_go_on(steps(region.edges.len()))
             && !region.edges.iter().any(|other| edge.may_meet::<G>(other) && G::crosses(edge, other))
-            && locate::<G>(region, edge.a) != Location::Outside
-            && locate::<G>(region, edge.b) != Location::Outside
-            && locate::<G>(region, edge.middle()) != Location::Outside
+            && locate::<G>(region, edge.a) != RingSide::Outside
+            && locate::<G>(region, edge.b) != RingSide::Outside
+            && locate::<G>(region, edge.middle()) != RingSide::Outside
     })
 }
 
@@ -160,6 +160,6 @@ fn covers_region<G: Geometry>(outer: &Region<G::Vertex>, inner: &Region<G::Verte
             !may_go_on(steps(inner.edges.len()))
                 || [edge.a, edge.middle()]
                     .into_iter()
-                    .any(|point| locate::<G>(inner, point) == Location::Inside)
+                    .any(|point| locate::<G>(inner, point) == RingSide::Inside)
         })
 }

@@ -42,7 +42,7 @@ pub enum Shape {
 
 /// Why a value is no valid shape; its text is what clients get to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum ShapeFault {
     /// It is no object with a known `type` and an array of `coordinates`.
     NotGeoJson,
     /// A position is no array of at least two finite numbers.
@@ -65,40 +65,42 @@ pub enum Fault {
     TooManyPoints,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ShapeFault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::NotGeoJson => write!(
+            ShapeFault::NotGeoJson => write!(
                 formatter,
                 "The input is not a GeoJSON object of type Point, LineString, Polygon or MultiPolygon."
             ),
-            Fault::Coordinates => {
+            ShapeFault::Coordinates => {
                 write!(formatter, "Each position must be an array of at least two numbers.")
             }
-            Fault::Latitude => write!(formatter, "Latitude values must be between -90 and 90 degrees."),
-            Fault::Longitude => write!(formatter, "Longitude values must be between -180 and 180 degrees."),
-            Fault::ShortLine => write!(
+            ShapeFault::Latitude => write!(formatter, "Latitude values must be between -90 and 90 degrees."),
+            ShapeFault::Longitude => {
+                write!(formatter, "Longitude values must be between -180 and 180 degrees.")
+            }
+            ShapeFault::ShortLine => write!(
                 formatter,
                 "The LineString input is not valid because it does not have at least two positions."
             ),
-            Fault::Empty => {
+            ShapeFault::Empty => {
                 write!(formatter, "The Polygon input is not valid because it does not have a ring.")
             }
-            Fault::ShortRing(number) => write!(
+            ShapeFault::ShortRing(number) => write!(
                 formatter,
                 "The Polygon input is not valid because the ring number {number} does not have enough points. Each ring of a \
                  polygon must have at least four positions, the last of them the same as the first."
             ),
-            Fault::OpenRing(number) => write!(
+            ShapeFault::OpenRing(number) => write!(
                 formatter,
                 "The Polygon input is not valid because the start and end points of the ring number {number} are not the \
                  same. Each ring of a polygon must have the same start and end points."
             ),
-            Fault::CrossingRing(number) => write!(
+            ShapeFault::CrossingRing(number) => write!(
                 formatter,
                 "The Polygon input is not valid because the ring number {number} crosses itself or another ring."
             ),
-            Fault::TooManyPoints => write!(
+            ShapeFault::TooManyPoints => write!(
                 formatter,
                 "The input has too many points. A polygon can have {POLYGON_POINTS_MAX} points at most."
             ),
@@ -108,10 +110,10 @@ impl fmt::Display for Fault {
 
 impl Shape {
     /// Reads GeoJSON; whether rings cross is found out when the shape is put on its surface.
-    pub fn parse(value: &Value, mode: SpatialMode) -> Result<Shape, Fault> {
-        let Value::Object(object) = value else { return Err(Fault::NotGeoJson) };
-        let kind = object.get("type").and_then(as_text).ok_or(Fault::NotGeoJson)?;
-        let coordinates = object.get("coordinates").ok_or(Fault::NotGeoJson)?;
+    pub fn parse(value: &Value, mode: SpatialMode) -> Result<Shape, ShapeFault> {
+        let Value::Object(object) = value else { return Err(ShapeFault::NotGeoJson) };
+        let kind = object.get("type").and_then(as_text).ok_or(ShapeFault::NotGeoJson)?;
+        let coordinates = object.get("coordinates").ok_or(ShapeFault::NotGeoJson)?;
         let shape = match kind {
             "Point" => Shape::Point(position(coordinates, mode)?),
             "LineString" => Shape::LineString(line(coordinates, mode)?),
@@ -122,12 +124,12 @@ impl Shape {
                     .map(|coordinates| polygon(coordinates, mode))
                     .collect::<Result<_, _>>()?,
             ),
-            _ => return Err(Fault::NotGeoJson),
+            _ => return Err(ShapeFault::NotGeoJson),
         };
         match shape.polygons() {
-            [] if kind == "MultiPolygon" => Err(Fault::Empty),
+            [] if kind == "MultiPolygon" => Err(ShapeFault::Empty),
             polygons if polygons.iter().map(Polygon::point_count).sum::<usize>() > POINTS_MAX => {
-                Err(Fault::TooManyPoints)
+                Err(ShapeFault::TooManyPoints)
             }
             _ => Ok(shape),
         }
@@ -148,61 +150,63 @@ impl Polygon {
     }
 }
 
-fn elements(value: &Value) -> Result<&[Value], Fault> {
+fn elements(value: &Value) -> Result<&[Value], ShapeFault> {
     match value {
         Value::Array(values) => Ok(values),
-        _ => Err(Fault::NotGeoJson),
+        _ => Err(ShapeFault::NotGeoJson),
     }
 }
 
 /// Further elements than two are heights, which do not matter here.
-fn position(value: &Value, mode: SpatialMode) -> Result<Position, Fault> {
-    let Value::Array(values) = value else { return Err(Fault::Coordinates) };
-    let [Value::Number(x), Value::Number(y), ..] = values.as_slice() else { return Err(Fault::Coordinates) };
+fn position(value: &Value, mode: SpatialMode) -> Result<Position, ShapeFault> {
+    let Value::Array(values) = value else { return Err(ShapeFault::Coordinates) };
+    let [Value::Number(x), Value::Number(y), ..] = values.as_slice() else {
+        return Err(ShapeFault::Coordinates);
+    };
     if !x.is_finite() || !y.is_finite() {
-        return Err(Fault::Coordinates);
+        return Err(ShapeFault::Coordinates);
     }
     if mode == SpatialMode::Geography {
         if y.abs() > 90.0 {
-            return Err(Fault::Latitude);
+            return Err(ShapeFault::Latitude);
         }
         if x.abs() > 180.0 {
-            return Err(Fault::Longitude);
+            return Err(ShapeFault::Longitude);
         }
     }
     Ok(Position { x: *x, y: *y })
 }
 
-fn positions(value: &Value, mode: SpatialMode) -> Result<Vec<Position>, Fault> {
+fn positions(value: &Value, mode: SpatialMode) -> Result<Vec<Position>, ShapeFault> {
     let values = elements(value)?;
     if values.len() > POINTS_MAX {
-        return Err(Fault::TooManyPoints);
+        return Err(ShapeFault::TooManyPoints);
     }
     values.iter().map(|value| position(value, mode)).collect()
 }
 
-fn line(value: &Value, mode: SpatialMode) -> Result<Vec<Position>, Fault> {
+fn line(value: &Value, mode: SpatialMode) -> Result<Vec<Position>, ShapeFault> {
     let line = positions(value, mode)?;
-    if line.len() < 2 { Err(Fault::ShortLine) } else { Ok(line) }
+    if line.len() < 2 { Err(ShapeFault::ShortLine) } else { Ok(line) }
 }
 
-fn polygon(value: &Value, mode: SpatialMode) -> Result<Polygon, Fault> {
+fn polygon(value: &Value, mode: SpatialMode) -> Result<Polygon, ShapeFault> {
     let mut rings = Vec::new();
     for (place, ring) in elements(value)?.iter().enumerate() {
         let mut ring = positions(ring, mode)?;
         if ring.first() != ring.last() {
-            return Err(Fault::OpenRing(place + 1));
+            return Err(ShapeFault::OpenRing(place + 1));
         }
         if ring.len() < 4 {
-            return Err(Fault::ShortRing(place + 1));
+            return Err(ShapeFault::ShortRing(place + 1));
         }
         ring.pop();
         rings.push(ring);
     }
     let polygon = Polygon { rings };
     match polygon.point_count() {
-        0 => Err(Fault::Empty),
-        count if count > POLYGON_POINTS_MAX => Err(Fault::TooManyPoints),
+        0 => Err(ShapeFault::Empty),
+        count if count > POLYGON_POINTS_MAX => Err(ShapeFault::TooManyPoints),
         _ => Ok(polygon),
     }
 }

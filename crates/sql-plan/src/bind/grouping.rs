@@ -7,7 +7,7 @@ use crate::expression::Expr;
 use crate::plan::Aggregate;
 use astrarium_sql_functions::aggregates::AggregateFunction;
 use astrarium_sql_syntax::ast::{self, ExpressionKind, OrderBy, Projection, Query};
-use astrarium_sql_syntax::visit::Part;
+use astrarium_sql_syntax::visit::TreePart;
 use astrarium_sql_syntax::{Span, print_expression};
 use std::collections::BTreeMap;
 
@@ -108,7 +108,7 @@ fn find(expression: &ast::Expression, wanted: &dyn Fn(&ast::Expression) -> bool)
     }
     let mut found = None;
     expression.parts(&mut |part| {
-        if let (None, Part::Expression(child)) = (found, part) {
+        if let (None, TreePart::Expression(child)) = (found, part) {
             found = find(child, wanted);
         }
     });

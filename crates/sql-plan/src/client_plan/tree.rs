@@ -5,7 +5,7 @@ use astrarium_sql_syntax::ast::{
     Collection, Count, Expression, ExpressionKind, FromClause, LogicalOperator, Name, ObjectMember,
     Projection, Query, Select, SelectItem, Source, SourceKind,
 };
-use astrarium_sql_syntax::visit::Part;
+use astrarium_sql_syntax::visit::TreePart;
 use astrarium_sql_syntax::{Number, Span};
 use astrarium_value::Value;
 
@@ -107,7 +107,7 @@ pub(super) fn as_aggregate(expression: &Expression) -> Option<(AggregateFunction
 pub(super) fn has_aggregate(expression: &Expression) -> bool {
     let mut found = as_aggregate(expression).is_some();
     expression.parts(&mut |part| {
-        if let Part::Expression(part) = part {
+        if let TreePart::Expression(part) = part {
             found = found || has_aggregate(part);
         }
     });

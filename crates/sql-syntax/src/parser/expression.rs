@@ -66,7 +66,7 @@ impl Pending {
 }
 
 /// What the parser wants after an operator position.
-enum Step {
+enum OperatorStep {
     Operand,
     Operator(Built),
     Done(Built),
@@ -79,9 +79,9 @@ impl Parser<'_> {
         let mut operand = self.operand()?;
         loop {
             match self.operator(base, operand)? {
-                Step::Operand => operand = self.operand()?,
-                Step::Operator(built) => operand = built,
-                Step::Done(built) => return Ok(built),
+                OperatorStep::Operand => operand = self.operand()?,
+                OperatorStep::Operator(built) => operand = built,
+                OperatorStep::Done(built) => return Ok(built),
             }
         }
     }
@@ -108,16 +108,16 @@ impl Parser<'_> {
         }
     }
 
-    fn wait(&mut self, pending: Pending) -> Parsed<Step> {
+    fn wait(&mut self, pending: Pending) -> Parsed<OperatorStep> {
         if self.pending.len() >= PENDING_MAX {
             return Err(self.too_deep(self.previous));
         }
         self.pending.push(pending);
-        Ok(Step::Operand)
+        Ok(OperatorStep::Operand)
     }
 
     /// Decides what the token after `operand` does with it.
-    fn operator(&mut self, base: usize, operand: Built) -> Parsed<Step> {
+    fn operator(&mut self, base: usize, operand: Built) -> Parsed<OperatorStep> {
         match self.current.kind {
             TokenKind::Symbol(Symbol::CloseParenthesis) => self.close_group(base, operand),
             TokenKind::Symbol(Symbol::Question) => {
@@ -155,7 +155,7 @@ impl Parser<'_> {
     }
 
     /// `)`: ends a group of this expression, or the expression itself when the parenthesis is not its own.
-    fn close_group(&mut self, base: usize, operand: Built) -> Parsed<Step> {
+    fn close_group(&mut self, base: usize, operand: Built) -> Parsed<OperatorStep> {
         let mut operand = self.reduce(base, operand, level::CONDITIONAL)?;
         if self.pending.len() > base
             && let Some(Pending::Group { open }) = self.pending.last()
@@ -163,16 +163,16 @@ impl Parser<'_> {
             operand.expression.span = open.to(self.current.span);
             self.pending.pop();
             self.advance();
-            return self.postfix(operand).map(Step::Operator);
+            return self.postfix(operand).map(OperatorStep::Operator);
         }
         self.finish(base, operand)
     }
 
     /// `:`: ends the middle of a conditional.
-    fn otherwise(&mut self, base: usize, operand: Built) -> Parsed<Step> {
+    fn otherwise(&mut self, base: usize, operand: Built) -> Parsed<OperatorStep> {
         let then = self.reduce(base, operand, level::CONDITIONAL)?;
         if self.pending.len() == base {
-            return Ok(Step::Done(then));
+            return Ok(OperatorStep::Done(then));
         }
         match self.pending.pop() {
             Some(Pending::Condition { condition }) => {
@@ -184,7 +184,7 @@ impl Parser<'_> {
     }
 
     /// `AND`: of BETWEEN if one waits for it, else the logical operator.
-    fn and(&mut self, base: usize, operand: Built) -> Parsed<Step> {
+    fn and(&mut self, base: usize, operand: Built) -> Parsed<OperatorStep> {
         let operand = self.reduce(base, operand, level::AND)?;
         self.advance();
         if self.pending.len() > base {
@@ -200,7 +200,7 @@ impl Parser<'_> {
     }
 
     /// `[NOT] IN`, `[NOT] LIKE`, `[NOT] BETWEEN`.
-    fn membership(&mut self, base: usize, operand: Built) -> Parsed<Step> {
+    fn membership(&mut self, base: usize, operand: Built) -> Parsed<OperatorStep> {
         let value = self.reduce_strictly(base, operand, level::MEMBERSHIP)?;
         let negated = self.accept(Keyword::Not);
         if self.accept(Keyword::Like) {
@@ -215,11 +215,11 @@ impl Parser<'_> {
         let span = value.expression.span.to(self.previous);
         let height = height.max(value.height);
         let kind = ExpressionKind::In { value: value.expression, list, negated };
-        self.build(kind, span, height).map(Step::Operator)
+        self.build(kind, span, height).map(OperatorStep::Operator)
     }
 
     /// `ESCAPE 'c'` after the pattern of a LIKE.
-    fn escape(&mut self, base: usize, operand: Built) -> Parsed<Step> {
+    fn escape(&mut self, base: usize, operand: Built) -> Parsed<OperatorStep> {
         let pattern = self.reduce(base, operand, level::MEMBERSHIP + 1)?;
         if self.pending.len() == base || !matches!(self.pending.last(), Some(Pending::Like { .. })) {
             return self.finish(base, pattern);
@@ -234,16 +234,16 @@ impl Parser<'_> {
             return Err(self.unexpected("a string of one character"));
         };
         let end = self.advance();
-        self.like(value, pattern, Some(escape), negated, end).map(Step::Operator)
+        self.like(value, pattern, Some(escape), negated, end).map(OperatorStep::Operator)
     }
 
     /// A token that continues no expression: everything that waits must be complete.
-    fn finish(&mut self, base: usize, operand: Built) -> Parsed<Step> {
+    fn finish(&mut self, base: usize, operand: Built) -> Parsed<OperatorStep> {
         let built = self.reduce(base, operand, level::CONDITIONAL)?;
         if self.pending.len() > base {
             Err(self.unclosed(self.pending.last()))
         } else {
-            Ok(Step::Done(built))
+            Ok(OperatorStep::Done(built))
         }
     }
 

@@ -8,7 +8,7 @@ use crate::ast::{Expression, ExpressionKind, ObjectMember, SubqueryForm};
 use crate::literal::read_string;
 use crate::number::Number;
 use crate::span::Span;
-use crate::token::{Fault, Keyword, Symbol, TokenKind};
+use crate::token::{Keyword, Symbol, TokenFault, TokenKind};
 
 /// Expressions in a row, and the height of the highest.
 type BuiltList = (Vec<Expression>, u32);
@@ -45,7 +45,7 @@ impl Parser<'_> {
         let piece = self.piece();
         let kind = match self.current.kind {
             TokenKind::Number => {
-                let number = Number::read(piece).ok_or_else(|| self.invalid(Fault::BadNumber))?;
+                let number = Number::read(piece).ok_or_else(|| self.invalid(TokenFault::BadNumber))?;
                 ExpressionKind::Number(number)
             }
             TokenKind::String { .. } => ExpressionKind::String(self.string_value()?),
@@ -65,7 +65,7 @@ impl Parser<'_> {
         let TokenKind::String { escaped } = self.current.kind else {
             return Err(self.unexpected("a string"));
         };
-        read_string(self.piece(), escaped).ok_or_else(|| self.invalid(Fault::BadEscape))
+        read_string(self.piece(), escaped).ok_or_else(|| self.invalid(TokenFault::BadEscape))
     }
 
     fn keyword_primary(&mut self, keyword: Keyword) -> Parsed<Built> {

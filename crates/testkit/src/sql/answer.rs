@@ -13,7 +13,7 @@ use astrarium_database::{Error, Kind, QueryFault};
 use std::cmp::Ordering;
 
 /// What came of a query.
-pub type Answer = Result<Vec<Json>, Error>;
+pub type QueryAnswer = Result<Vec<Json>, Error>;
 
 /// Whether a value is as expected.
 pub fn same(expected: &Json, actual: &Json, tolerance: f64) -> bool {
@@ -108,7 +108,7 @@ pub fn refusal_lines(refusal: &Refusal) -> Vec<String> {
 }
 
 /// An answer in short, for reports.
-pub fn shown(answer: &Answer) -> String {
+pub fn shown(answer: &QueryAnswer) -> String {
     let lines: Vec<String> = match answer {
         Ok(rows) => rows.iter().map(Json::to_string).collect(),
         Err(Error::Query(faults)) => faults

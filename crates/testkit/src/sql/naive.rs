@@ -15,7 +15,7 @@ pub mod functions;
 use astrarium_sql_syntax::ast::{
     Collection, Count, Direction, Expression, ExpressionKind, OrderBy, Projection, Query, Source, SourceKind,
 };
-use astrarium_sql_syntax::visit::Part;
+use astrarium_sql_syntax::visit::TreePart;
 use data::{Data, equal, total_order};
 use std::cmp::Ordering;
 
@@ -285,7 +285,7 @@ fn contains_aggregate(expression: &Expression) -> bool {
     }
     let mut found = false;
     expression.parts(&mut |part| {
-        if let Part::Expression(inner) = part {
+        if let TreePart::Expression(inner) = part {
             found |= contains_aggregate(inner);
         }
     });

@@ -7,7 +7,7 @@
 //!
 //! Not here: the form of files (`case_file`), what counts as equal (`answer`).
 
-use super::answer::{Answer, refusal, refusal_lines, refusal_matches, rows_match, same, shown};
+use super::answer::{QueryAnswer, refusal, refusal_lines, refusal_matches, rows_match, same, shown};
 use super::case_file::{self, Block, Case, Refusal, Rows, ValueEntry, Values};
 use super::stage::{ONE_PAGE, Set, Stage, Way, read_query};
 use crate::json::Json;
@@ -129,7 +129,7 @@ impl Run {
     fn refused(&mut self, case: &Case<Refusal>) -> Result<(), String> {
         let query = read_query(&case.query, &case.setting.parameters);
         let ways = self.stage.ways(&self.set, &case.setting)?;
-        let answers: Vec<(&str, Answer)> = match query {
+        let answers: Vec<(&str, QueryAnswer)> = match query {
             Err(error) => vec![("parse", Err(error))],
             Ok(query) => ways.iter().map(|way: &Way| (way.name, self.stage.ask(&query, way))).collect(),
         };
@@ -194,7 +194,7 @@ impl Run {
         Ok(())
     }
 
-    fn wrong_value(&mut self, entry: &ValueEntry, answer: &Answer) {
+    fn wrong_value(&mut self, entry: &ValueEntry, answer: &QueryAnswer) {
         let expected = entry.expected.as_ref().map_or("undefined".to_owned(), Json::to_string);
         let got = match answer {
             Ok(rows) => rows.first().map_or("undefined".to_owned(), Json::to_string),

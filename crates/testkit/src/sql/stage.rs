@@ -1,6 +1,6 @@
 //! Containers on an engine, and queries over them, page by page.
 //!
-//! In: the definition and documents of a case file, queries. Out: all rows of a query in one [`Answer`].
+//! In: the definition and documents of a case file, queries. Out: all rows of a query in one [`QueryAnswer`].
 //! Each container is made twice: as defined, and with all documents in one logical partition, so that the same query can
 //! be asked with and without a partition key.
 //! Invariants
@@ -11,7 +11,7 @@
 
 mod changes;
 
-use super::answer::Answer;
+use super::answer::QueryAnswer;
 use super::case_file::Setting;
 use crate::json::Json;
 use crate::server::{EngineKind, START_SECONDS, open_engine, runtime};
@@ -171,7 +171,7 @@ impl Stage {
     }
 
     /// Asks a query to its end.
-    pub fn ask(&self, query: &Query, way: &Way) -> Answer {
+    pub fn ask(&self, query: &Query, way: &Way) -> QueryAnswer {
         let mut limits =
             Limits { row_count_max: way.page_size, index_use: way.index_use, ..Limits::default() };
         if way.spread_work {
@@ -181,7 +181,7 @@ impl Stage {
     }
 
     /// Asks a query to its end, each page within limits.
-    pub fn ask_within(&self, query: &Query, way: &Way, limits: Limits) -> Answer {
+    pub fn ask_within(&self, query: &Query, way: &Way, limits: Limits) -> QueryAnswer {
         let mut rows = Vec::new();
         let mut resume: Option<Resume> = None;
         for _ in 0..PAGE_COUNT_MAX {

@@ -5,7 +5,7 @@ use crate::policies::Definition;
 use crate::words::{Words, member};
 use astrarium_database::{Container, IndexUse, Kind, Limits, QueryScope, Resume};
 use astrarium_testkit::json::Json;
-use astrarium_testkit::sql::answer::{Answer, shown};
+use astrarium_testkit::sql::answer::{QueryAnswer, shown};
 use astrarium_testkit::sql::stage::{ONE_PAGE, Stage, Way, read_query};
 use proptest::test_runner::TestCaseError;
 use std::sync::Arc;
@@ -223,7 +223,7 @@ impl<'s> World<'s> {
         }
     }
 
-    fn ask(&self, query: &astrarium_database::Query, way: &Way, manner: &Manner) -> Answer {
+    fn ask(&self, query: &astrarium_database::Query, way: &Way, manner: &Manner) -> QueryAnswer {
         let mut rows = Vec::new();
         let mut resume: Option<Resume> = None;
         for index_use in manner.uses.iter().cycle().take(PAGE_COUNT_MAX) {
@@ -250,7 +250,7 @@ impl<'s> World<'s> {
 }
 
 /// Whether two answers are the same rows in the same order, or the same refusal.
-fn agree(expected: &Answer, answer: &Answer) -> bool {
+fn agree(expected: &QueryAnswer, answer: &QueryAnswer) -> bool {
     match (expected, answer) {
         (Ok(expected), Ok(rows)) => expected == rows,
         (Err(expected), Err(error)) => expected.to_string() == error.to_string(),

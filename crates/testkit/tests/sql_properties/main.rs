@@ -15,7 +15,7 @@ use astrarium_sql_plan::{Catalog, Parameters, PlanError, QueryPlan};
 use astrarium_sql_syntax::ast;
 use astrarium_testkit::EngineKind;
 use astrarium_testkit::json::Json;
-use astrarium_testkit::sql::answer::{Answer, indented, same, shown};
+use astrarium_testkit::sql::answer::{QueryAnswer, indented, same, shown};
 use astrarium_testkit::sql::case_file::Setting;
 use astrarium_testkit::sql::naive::data::Data;
 use astrarium_testkit::sql::naive::rows;
@@ -92,7 +92,7 @@ thread_local! {
 fn ask_all(
     documents: &[String],
     texts: &[String],
-    check: impl Fn(&str, &str, Answer) -> Result<(), TestCaseError>,
+    check: impl Fn(&str, &str, QueryAnswer) -> Result<(), TestCaseError>,
 ) -> Result<(), TestCaseError> {
     STAGE.with_borrow_mut(|stage| {
         let definition = Json::parse(generator::CONTAINER).expect("JSON of ours");

@@ -8,16 +8,16 @@
 
 use std::cmp::Ordering;
 
-use super::{DEPTH_MAX, Entry, JsonError, JsonFault, Kind, escape};
+use super::{DEPTH_MAX, JsonError, JsonFault, Kind, TapeEntry, escape};
 
 /// Up to this many members, comparing all pairs of hashes is faster than sorting.
 const PAIRWISE_MAX: usize = 32;
 
-pub(super) fn read(source: &str) -> Result<Vec<Entry>, JsonError> {
+pub(super) fn read(source: &str) -> Result<Vec<TapeEntry>, JsonError> {
     if u32::try_from(source.len()).is_err() {
         return Err(JsonError { fault: JsonFault::Length, offset: u32::MAX as usize });
     }
-    let mut reader = Reader {
+    let mut reader = TapeReader {
         source,
         bytes: source.as_bytes(),
         at: 0,
@@ -34,11 +34,11 @@ pub(super) fn read(source: &str) -> Result<Vec<Entry>, JsonError> {
     }
 }
 
-struct Reader<'a> {
+struct TapeReader<'a> {
     source: &'a str,
     bytes: &'a [u8],
     at: usize,
-    entries: Vec<Entry>,
+    entries: Vec<TapeEntry>,
     /// The names of all objects still open, the innermost last.
     names: Vec<Name>,
     /// Counts what keeps a container from being copied as it stands: runs of space and shadowed members.
@@ -51,7 +51,7 @@ struct Name {
     entry: u32,
 }
 
-impl Reader<'_> {
+impl TapeReader<'_> {
     fn fault(&self, fault: JsonFault) -> JsonError {
         JsonError { fault, offset: self.at }
     }
@@ -84,7 +84,7 @@ impl Reader<'_> {
     /// Appends an entry that reaches from `start` to here and is followed by what comes next.
     fn push(&mut self, kind: Kind, start: usize) {
         let next = self.entries.len() as u32 + 1;
-        self.entries.push(Entry {
+        self.entries.push(TapeEntry {
             start: start as u32,
             end: self.at as u32,
             next,

@@ -1,6 +1,6 @@
 //! The operations of a patch, read from their JSON form, and which properties they may not touch.
 //!
-//! In: a list `[{"op":"set","path":"/a","value":1},...]`. Out: [`Operation`]s that own minimal texts of their values.
+//! In: a list `[{"op":"set","path":"/a","value":1},...]`. Out: [`PatchOperation`]s that own minimal texts of their values.
 //! Members that an operation has no use for are ignored: some clients send `"value":null` with every `remove`.
 //! Not here: what the operations do to a document (`patch`), the rest of a request's body (`wire::patch`).
 
@@ -10,7 +10,7 @@ use crate::json::{Kind, Node, Text};
 
 /// One change of a document. Values are minimal JSON texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub enum PatchOperation {
     /// Creates or overwrites a member; inserts into an array.
     Add {
         /// Where.
@@ -53,16 +53,16 @@ pub enum Operation {
     },
 }
 
-impl Operation {
+impl PatchOperation {
     /// The places that the operation changes: its path and, for a move, where the value comes from.
     pub fn targets(&self) -> impl Iterator<Item = &Pointer> {
         let (path, from) = match self {
-            Operation::Add { path, .. }
-            | Operation::Set { path, .. }
-            | Operation::Replace { path, .. }
-            | Operation::Remove { path }
-            | Operation::Increment { path, .. } => (path, None),
-            Operation::Move { from, path } => (path, Some(from)),
+            PatchOperation::Add { path, .. }
+            | PatchOperation::Set { path, .. }
+            | PatchOperation::Replace { path, .. }
+            | PatchOperation::Remove { path }
+            | PatchOperation::Increment { path, .. } => (path, None),
+            PatchOperation::Move { from, path } => (path, Some(from)),
         };
         from.into_iter().chain([path])
     }
@@ -70,11 +70,11 @@ impl Operation {
     /// Bytes of the value that the operation brings.
     pub(super) fn value_length(&self) -> usize {
         match self {
-            Operation::Add { value, .. }
-            | Operation::Set { value, .. }
-            | Operation::Replace { value, .. } => value.len(),
-            Operation::Increment { by, .. } => by.len(),
-            Operation::Remove { .. } | Operation::Move { .. } => 0,
+            PatchOperation::Add { value, .. }
+            | PatchOperation::Set { value, .. }
+            | PatchOperation::Replace { value, .. } => value.len(),
+            PatchOperation::Increment { by, .. } => by.len(),
+            PatchOperation::Remove { .. } | PatchOperation::Move { .. } => 0,
         }
     }
 
@@ -85,19 +85,19 @@ impl Operation {
         let op = text(node, "op")?;
         let path = pointer(node, "path")?;
         Ok(match &*op {
-            "add" => Operation::Add { path, value: value(node)? },
-            "set" => Operation::Set { path, value: value(node)? },
-            "replace" => Operation::Replace { path, value: value(node)? },
-            "remove" => Operation::Remove { path },
-            "incr" | "increment" => Operation::Increment { path, by: number(node)? },
-            "move" => Operation::Move { from: pointer(node, "from")?, path },
+            "add" => PatchOperation::Add { path, value: value(node)? },
+            "set" => PatchOperation::Set { path, value: value(node)? },
+            "replace" => PatchOperation::Replace { path, value: value(node)? },
+            "remove" => PatchOperation::Remove { path },
+            "incr" | "increment" => PatchOperation::Increment { path, by: number(node)? },
+            "move" => PatchOperation::Move { from: pointer(node, "from")?, path },
             unknown => return Err(format!("has an unknown 'op': '{}'", excerpt(unknown))),
         })
     }
 }
 
 /// Reads the list of operations of a patch: one to [`OPERATIONS_MAX`].
-pub fn parse_operations(list: Node<'_>) -> Result<Vec<Operation>, PatchError> {
+pub fn parse_operations(list: Node<'_>) -> Result<Vec<PatchOperation>, PatchError> {
     if list.kind() != Kind::Array {
         return Err(PatchError::Syntax("'operations' must be an array.".to_owned()));
     }
@@ -107,7 +107,7 @@ pub fn parse_operations(list: Node<'_>) -> Result<Vec<Operation>, PatchError> {
         if index > OPERATIONS_MAX {
             return Err(PatchError::TooMany);
         }
-        let operation = Operation::parse(node)
+        let operation = PatchOperation::parse(node)
             .map_err(|fault| PatchError::Syntax(format!("Operation({index}) {fault}.")))?;
         operations.push(operation);
     }
@@ -122,11 +122,11 @@ pub fn parse_operations(list: Node<'_>) -> Result<Vec<Operation>, PatchError> {
 /// A value that contains one of them may still be replaced as a whole; whether the document is then still the same one
 /// shows when the outcome is read.
 pub fn check_targets(
-    operations: &[Operation],
+    operations: &[PatchOperation],
     system_properties: &[&str],
     partition_key: &[PropertyPath],
 ) -> Result<(), PatchError> {
-    for target in operations.iter().flat_map(Operation::targets) {
+    for target in operations.iter().flat_map(PatchOperation::targets) {
         let top = target.segments().next().unwrap_or_default();
         if top == "id" || system_properties.contains(&top) {
             return Err(PatchError::SystemProperty(top.to_owned()));

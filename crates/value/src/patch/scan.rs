@@ -16,7 +16,7 @@ pub(super) struct Item {
 }
 
 /// What looking for an item gives.
-pub(super) enum Search {
+pub(super) enum MemberSearch {
     /// The item.
     Found(Item),
     /// There is none.
@@ -29,16 +29,16 @@ pub(super) enum Search {
 }
 
 /// Looks for a member of the object that begins at `open`.
-pub(super) fn member(text: &[u8], open: usize, name: &str) -> Option<Search> {
+pub(super) fn member(text: &[u8], open: usize, name: &str) -> Option<MemberSearch> {
     search(text, open, |text, _, item| seek::is_name(&text[item.start..item.value.start - 1], name))
 }
 
 /// Looks for an element of the array that begins at `open`; without an index, for its end.
-pub(super) fn element(text: &[u8], open: usize, index: Option<usize>) -> Option<Search> {
+pub(super) fn element(text: &[u8], open: usize, index: Option<usize>) -> Option<MemberSearch> {
     search(text, open, |_, count, _| index == Some(count))
 }
 
-fn search(text: &[u8], open: usize, is_wanted: impl Fn(&[u8], usize, &Item) -> bool) -> Option<Search> {
+fn search(text: &[u8], open: usize, is_wanted: impl Fn(&[u8], usize, &Item) -> bool) -> Option<MemberSearch> {
     let (is_object, closing) = match text.get(open)? {
         b'{' => (true, b'}'),
         b'[' => (false, b']'),
@@ -46,7 +46,7 @@ fn search(text: &[u8], open: usize, is_wanted: impl Fn(&[u8], usize, &Item) -> b
     };
     let (mut start, mut count) = (open + 1, 0);
     if *text.get(start)? == closing {
-        return Some(Search::Absent { close: start, count });
+        return Some(MemberSearch::Absent { close: start, count });
     }
     loop {
         let mut value = start;
@@ -58,12 +58,12 @@ fn search(text: &[u8], open: usize, is_wanted: impl Fn(&[u8], usize, &Item) -> b
         let end = value + length;
         let item = Item { start, value: value..end };
         if is_wanted(text, count, &item) {
-            return Some(Search::Found(item));
+            return Some(MemberSearch::Found(item));
         }
         count += 1;
         match text.get(end)? {
             b',' => start = end + 1,
-            byte if *byte == closing => return Some(Search::Absent { close: end, count }),
+            byte if *byte == closing => return Some(MemberSearch::Absent { close: end, count }),
             _ => return None,
         }
     }

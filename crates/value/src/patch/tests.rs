@@ -7,7 +7,7 @@ use crate::json::Text;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-fn operations(list: &str) -> Result<Vec<Operation>, PatchError> {
+fn operations(list: &str) -> Result<Vec<PatchOperation>, PatchError> {
     parse_operations(Text::parse(list.as_bytes()).unwrap_or_else(|error| panic!("{list}: {error}")).root())
 }
 
@@ -53,7 +53,7 @@ fn add() {
     check(r#"{"a":[[],{}]}"#, r#"[{"op":"add","path":"/a/1/b","value":0}]"#, r#"{"a":[[],{"b":0}]}"#);
     let beyond = |name: &str| {
         format!(
-            "Add Operation can only create a child object of an existing node(array or object) and cannot create path \
+            "Add PatchOperation can only create a child object of an existing node(array or object) and cannot create path \
              recursively, no path found beyond: '{name}'."
         )
     };
@@ -83,7 +83,7 @@ fn set_and_replace() {
         r#"{"a":[1,{}],"b":{}}"#,
     );
     check(r#"{"a":{"b":[]}}"#, r#"[{"op":"replace","path":"/a","value":"x"}]"#, r#"{"a":"x"}"#);
-    let given = "Given Operation can only create a child object of an existing node(array or object) and cannot create \
+    let given = "Given PatchOperation can only create a child object of an existing node(array or object) and cannot create \
                  path recursively, no path found beyond: 'b'.";
     refused(r#"{"a":{}}"#, r#"[{"op":"set","path":"/a/b/c","value":1}]"#, 1, given);
     refused(r#"{"a":{}}"#, r#"[{"op":"replace","path":"/a/b/c","value":1}]"#, 1, given);
@@ -180,7 +180,7 @@ fn moves() {
         document,
         r#"[{"op":"move","from":"/c","path":"/x/y"}]"#,
         1,
-        "Given Operation can only create a child object of an existing node(array or object) and cannot create path \
+        "Given PatchOperation can only create a child object of an existing node(array or object) and cannot create path \
          recursively, no path found beyond: 'x'.",
     );
 }

@@ -148,28 +148,30 @@ fn check_query(property: &ComputedProperty, index: usize, names: &BTreeSet<&str>
 }
 
 /// The first word that a computed property may not use.
-fn forbidden_word<'a>(tokens: &[Token<'a>]) -> Option<&'a str> {
+fn forbidden_word<'a>(tokens: &[ComputedToken<'a>]) -> Option<&'a str> {
     (1..tokens.len())
         .find_map(|at| {
             let word = keyword(tokens, at)?;
-            let is_call = tokens.get(at + 1) == Some(&Token::Symbol('('));
+            let is_call = tokens.get(at + 1) == Some(&ComputedToken::Symbol('('));
             let is_user_function =
-                word.eq_ignore_ascii_case("udf") && tokens.get(at + 1) == Some(&Token::Symbol('.'));
+                word.eq_ignore_ascii_case("udf") && tokens.get(at + 1) == Some(&ComputedToken::Symbol('.'));
             let is_spatial = word.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("ST_"));
             let is_in = |list: &[&str]| list.iter().any(|entry| entry.eq_ignore_ascii_case(word));
             (is_in(&CLAUSES) || is_user_function || (is_call && (is_spatial || is_in(&FUNCTIONS))))
                 .then_some(word)
         })
-        .or_else(|| tokens.contains(&Token::Symbol('@')).then_some("parameters"))
+        .or_else(|| tokens.contains(&ComputedToken::Symbol('@')).then_some("parameters"))
 }
 
 /// The alias of the document, if the query ends with `FROM alias`, `FROM root alias` or `FROM root AS alias`.
-fn alias<'a>(tokens: &[Token<'a>]) -> Option<&'a str> {
+fn alias<'a>(tokens: &[ComputedToken<'a>]) -> Option<&'a str> {
     let from = (3..tokens.len())
         .find(|at| keyword(tokens, *at).is_some_and(|word| word.eq_ignore_ascii_case("FROM")))?;
     match &tokens[from + 1..] {
-        [Token::Word(alias)] | [Token::Word(_), Token::Word(alias)] => Some(alias),
-        [Token::Word(_), Token::Word(between), Token::Word(alias)] if between.eq_ignore_ascii_case("AS") => {
+        [ComputedToken::Word(alias)] | [ComputedToken::Word(_), ComputedToken::Word(alias)] => Some(alias),
+        [ComputedToken::Word(_), ComputedToken::Word(between), ComputedToken::Word(alias)]
+            if between.eq_ignore_ascii_case("AS") =>
+        {
             Some(alias)
         }
         _ => None,
@@ -177,35 +179,35 @@ fn alias<'a>(tokens: &[Token<'a>]) -> Option<&'a str> {
 }
 
 /// The names of the top-level properties that the query takes from the document.
-fn references<'t, 'a>(tokens: &'t [Token<'a>], alias: &'a str) -> impl Iterator<Item = &'a str> + 't {
+fn references<'t, 'a>(tokens: &'t [ComputedToken<'a>], alias: &'a str) -> impl Iterator<Item = &'a str> + 't {
     (0..tokens.len()).filter(move |at| keyword(tokens, *at) == Some(alias)).filter_map(|at| {
         match tokens[at + 1..] {
-            [Token::Symbol('.'), Token::Word(name), ..] => Some(name),
-            [Token::Symbol('['), Token::Text(name), ..] => Some(name),
+            [ComputedToken::Symbol('.'), ComputedToken::Word(name), ..] => Some(name),
+            [ComputedToken::Symbol('['), ComputedToken::Text(name), ..] => Some(name),
             _ => None,
         }
     })
 }
 
 /// The word at a place where it can be a keyword, a function or an alias: not the name of a property.
-fn keyword<'a>(tokens: &[Token<'a>], at: usize) -> Option<&'a str> {
-    let Some(Token::Word(word)) = tokens.get(at) else {
+fn keyword<'a>(tokens: &[ComputedToken<'a>], at: usize) -> Option<&'a str> {
+    let Some(ComputedToken::Word(word)) = tokens.get(at) else {
         return None;
     };
     let before = at.checked_sub(1).and_then(|before| tokens.get(before));
-    let is_member = before == Some(&Token::Symbol('.'));
-    let is_key =
-        matches!(before, Some(Token::Symbol('{' | ','))) && tokens.get(at + 1) == Some(&Token::Symbol(':'));
+    let is_member = before == Some(&ComputedToken::Symbol('.'));
+    let is_key = matches!(before, Some(ComputedToken::Symbol('{' | ',')))
+        && tokens.get(at + 1) == Some(&ComputedToken::Symbol(':'));
     (!is_member && !is_key).then_some(word)
 }
 
-fn is_word(token: Option<&Token<'_>>, expected: &str) -> bool {
-    matches!(token, Some(Token::Word(word)) if word.eq_ignore_ascii_case(expected))
+fn is_word(token: Option<&ComputedToken<'_>>, expected: &str) -> bool {
+    matches!(token, Some(ComputedToken::Word(word)) if word.eq_ignore_ascii_case(expected))
 }
 
 /// The pieces of a query that matter here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Token<'a> {
+enum ComputedToken<'a> {
     /// A keyword or an identifier.
     Word(&'a str),
     /// What stands between two quotes, with its escapes.
@@ -216,7 +218,7 @@ enum Token<'a> {
     Symbol(char),
 }
 
-fn tokens(query: &str) -> Result<Vec<Token<'_>>, &'static str> {
+fn tokens(query: &str) -> Result<Vec<ComputedToken<'_>>, &'static str> {
     let mut tokens = Vec::new();
     let mut rest = query.trim_start();
     while let Some(first) = rest.chars().next() {
@@ -226,18 +228,18 @@ fn tokens(query: &str) -> Result<Vec<Token<'_>>, &'static str> {
             rest.find("*/").ok_or("A comment is not closed.")? + 2
         } else if first == '"' || first == '\'' {
             let length = quoted_length(rest, first).ok_or("A string is not closed.")?;
-            tokens.push(Token::Text(&rest[1..length - 1]));
+            tokens.push(ComputedToken::Text(&rest[1..length - 1]));
             length
         } else if first.is_alphabetic() || first == '_' {
             let is_end = |character: char| !character.is_alphanumeric() && character != '_';
             let length = rest.find(is_end).unwrap_or(rest.len());
-            tokens.push(Token::Word(&rest[..length]));
+            tokens.push(ComputedToken::Word(&rest[..length]));
             length
         } else if first.is_ascii_digit() {
-            tokens.push(Token::Number);
+            tokens.push(ComputedToken::Number);
             number_length(rest)
         } else {
-            tokens.push(Token::Symbol(first));
+            tokens.push(ComputedToken::Symbol(first));
             first.len_utf8()
         };
         rest = rest[length..].trim_start();

@@ -18,7 +18,7 @@ pub(super) enum Element {
     /// Any character.
     Any,
     /// A character of the set.
-    Set(Set),
+    CharacterSet(CharacterSet),
 }
 
 impl Element {
@@ -33,23 +33,23 @@ impl Element {
         match self {
             Element::Literal(literal) => *literal == character,
             Element::Any => true,
-            Element::Set(set) => set.accepts(character),
+            Element::CharacterSet(set) => set.accepts(character),
         }
     }
 }
 
 /// Characters given one by one or as ranges, or all others.
 #[derive(Debug)]
-pub(super) struct Set {
+pub(super) struct CharacterSet {
     negated: bool,
     /// Both ends belong to a range.
     ranges: Vec<(char, char)>,
 }
 
-impl Set {
+impl CharacterSet {
     /// From what stood between the brackets, each character with whether it was escaped: `-` between two characters
     /// makes a range, at the ends it stands for itself.
-    pub(super) fn new(negated: bool, members: &[(char, bool)]) -> Set {
+    pub(super) fn new(negated: bool, members: &[(char, bool)]) -> CharacterSet {
         let mut ranges = Vec::new();
         let mut rest = members;
         loop {
@@ -62,7 +62,7 @@ impl Set {
                     ranges.push((*single, *single));
                     rest
                 }
-                [] => return Set { negated, ranges },
+                [] => return CharacterSet { negated, ranges },
             };
         }
     }
@@ -81,7 +81,7 @@ pub(super) fn is_plain(elements: &[Element]) -> bool {
 /// How many characters and ranges the elements name.
 pub(super) fn part_count(elements: &[Element]) -> usize {
     let parts = |element: &Element| match element {
-        Element::Set(set) => set.ranges.len() + 1,
+        Element::CharacterSet(set) => set.ranges.len() + 1,
         _ => 1,
     };
     elements.iter().map(parts).sum()
@@ -89,37 +89,37 @@ pub(super) fn part_count(elements: &[Element]) -> usize {
 
 /// A segment, ready to be matched.
 #[derive(Debug)]
-pub(super) enum Segment {
+pub(super) enum LikeSegment {
     Plain(Box<Finder<'static>>),
     Mixed(Mixed),
 }
 
-impl Segment {
-    pub(super) fn new(elements: Vec<Element>) -> Segment {
+impl LikeSegment {
+    pub(super) fn new(elements: Vec<Element>) -> LikeSegment {
         if is_plain(&elements) {
             let text: String = elements.iter().filter_map(Element::as_literal).collect();
-            Segment::Plain(Box::new(Finder::new(&text).into_owned()))
+            LikeSegment::Plain(Box::new(Finder::new(&text).into_owned()))
         } else {
-            Segment::Mixed(Mixed::new(elements))
+            LikeSegment::Mixed(Mixed::new(elements))
         }
     }
 
     pub(super) fn is_plain(&self) -> bool {
-        matches!(self, Segment::Plain(_))
+        matches!(self, LikeSegment::Plain(_))
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        matches!(self, Segment::Plain(finder) if finder.needle().is_empty())
+        matches!(self, LikeSegment::Plain(finder) if finder.needle().is_empty())
     }
 
     /// Where the match ends that begins at the text's start.
     pub(super) fn match_start(&self, text: &str) -> Option<usize> {
         match self {
-            Segment::Plain(finder) => {
+            LikeSegment::Plain(finder) => {
                 let needle = finder.needle();
                 text.as_bytes().starts_with(needle).then_some(needle.len())
             }
-            Segment::Mixed(mixed) => {
+            LikeSegment::Mixed(mixed) => {
                 let mut characters = text.chars();
                 let accepted = mixed
                     .elements
@@ -133,11 +133,11 @@ impl Segment {
     /// Where the match begins that ends at the text's end.
     pub(super) fn match_end(&self, text: &str) -> Option<usize> {
         match self {
-            Segment::Plain(finder) => {
+            LikeSegment::Plain(finder) => {
                 let needle = finder.needle();
                 text.as_bytes().ends_with(needle).then(|| text.len() - needle.len())
             }
-            Segment::Mixed(mixed) => {
+            LikeSegment::Mixed(mixed) => {
                 let mut characters = text.chars();
                 let accepted = mixed.elements.iter().rev().all(|element| {
                     characters.next_back().is_some_and(|character| element.accepts(character))
@@ -150,8 +150,8 @@ impl Segment {
     /// Where the leftmost match ends.
     pub(super) fn find(&self, text: &str) -> Option<usize> {
         match self {
-            Segment::Plain(finder) => Some(finder.find(text.as_bytes())? + finder.needle().len()),
-            Segment::Mixed(mixed) => mixed.find(text),
+            LikeSegment::Plain(finder) => Some(finder.find(text.as_bytes())? + finder.needle().len()),
+            LikeSegment::Mixed(mixed) => mixed.find(text),
         }
     }
 }
@@ -175,7 +175,7 @@ impl Mixed {
         for element in &elements {
             let single = element.as_literal().map(|character| (character, character));
             let ranges = match element {
-                Element::Set(set) => set.ranges.as_slice(),
+                Element::CharacterSet(set) => set.ranges.as_slice(),
                 _ => single.as_slice(),
             };
             for (low, high) in ranges {
