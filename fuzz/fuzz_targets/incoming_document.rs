@@ -14,7 +14,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(incoming) = Incoming::parse(&definition, bytes) else { return };
     let mut minimal = Vec::new();
     let text = Text::parse(bytes).expect("what is stored is JSON");
-    text.write_minimal(&astrarium_store::incoming::SYSTEM_PROPERTIES, &mut minimal);
+    text.write_minimal(&astrarium_value::system_properties::ALL, &mut minimal);
     assert_eq!(incoming.text_length(), minimal.len());
     let again = Incoming::parse(&definition, &minimal).expect("what is stored may be stored");
     assert_eq!((&again.id, &again.partition, again.ttl), (&incoming.id, &incoming.partition, incoming.ttl));

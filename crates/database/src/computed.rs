@@ -15,11 +15,8 @@ use astrarium_sql_plan::plan::{Projection, SourceKind};
 use astrarium_sql_plan::{Catalog, Parameters, QueryPlan, plan};
 use astrarium_store::indexed_system_property;
 use astrarium_value::json::seek;
-use astrarium_value::{Object, Value};
+use astrarium_value::{Object, Value, system_properties};
 use std::sync::Arc;
-
-/// What a document carries beside its text.
-const SYSTEM_PROPERTIES: [&str; 5] = ["_rid", "_self", "_etag", "_attachments", "_ts"];
 
 /// What gives the computed properties of a container's documents; none if it has none.
 pub(crate) fn evaluator(container: Rid, definition: &ContainerDefinition) -> Option<Compute> {
@@ -84,7 +81,7 @@ impl DocumentRow<'_> {
     fn whole(&self) -> Value {
         let Value::Object(own) = seek::value(self.document.text) else { return Value::Undefined };
         let mut members: Vec<_> = own.iter().map(|(name, value)| (name.into(), value.clone())).collect();
-        for name in SYSTEM_PROPERTIES {
+        for name in system_properties::SHOWN {
             members.extend(self.system_property(name).map(|value| (name.into(), value)));
         }
         Value::Object(Object::from_members(members))

@@ -11,10 +11,11 @@ use crate::{
 };
 use astrarium_catalog::container::Container;
 use astrarium_keys::body::Body;
-use astrarium_store::incoming::SYSTEM_PROPERTIES;
+
 use astrarium_store::{Incoming, Location, Transaction, push_document};
 use astrarium_value::json::seek;
 use astrarium_value::patch::{self, PatchOperation};
+use astrarium_value::system_properties;
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -99,7 +100,7 @@ impl Account {
         options: WriteOptions<'_>,
     ) -> Result<Staged, Failure> {
         let definition = &container.definition;
-        patch::check_targets(&patch.operations, &SYSTEM_PROPERTIES, &definition.partition_key.paths)
+        patch::check_targets(&patch.operations, &system_properties::ALL, &definition.partition_key.paths)
             .map_err(Error::from)?;
         let old = transaction.read(key).await?.ok_or(Error::NotFound)?.clone();
         options.conditions.check_write(old.header.etag, old.header.timestamp)?;

@@ -8,7 +8,7 @@ use astrarium_keys::index_state::NO_GENERATION;
 use astrarium_keys::unique::unique_key;
 use astrarium_kv::{KeyList, SetChanges};
 use astrarium_value::json::{Node, Text};
-use astrarium_value::{PropertyPath, Value};
+use astrarium_value::{PropertyPath, Value, system_properties};
 use bytes::Bytes;
 use std::fmt;
 use std::sync::Arc;
@@ -110,8 +110,8 @@ impl Indexes {
         }
         let Ok(text) = Text::parse(document.text) else { return KeyList::new() };
         let mut added: Vec<(Arc<str>, Value)> = vec![
-            (Arc::from("_ts"), Value::Number(document.timestamp as f64)),
-            (Arc::from("_etag"), Value::from(document.etag)),
+            (Arc::from(system_properties::TIMESTAMP), Value::Number(document.timestamp as f64)),
+            (Arc::from(system_properties::ETAG), Value::from(document.etag)),
         ];
         let mut is_excluded = set.leaves_out(document.directive);
         if let Some(Compute(compute)) = set.compute() {

@@ -7,14 +7,12 @@ use crate::condition::{Path, PathStep};
 use astrarium_catalog::definition::container::{
     ContainerDefinition, IndexPath, IndexStep, IndexTarget, IndexingMode,
 };
+use astrarium_value::system_properties;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Properties that the database gives and no index has.
-const NOT_INDEXED: [&str; 4] = ["_rid", "_self", "_attachments", "_lsn"];
-
 /// Properties that are indexed whatever a policy with an index says.
-const ALWAYS_INDEXED: [&str; 2] = ["id", "_ts"];
+const ALWAYS_INDEXED: [&str; 2] = ["id", system_properties::TIMESTAMP];
 
 /// The included and excluded paths of a container.
 #[derive(Debug)]
@@ -144,7 +142,8 @@ impl Policy {
     /// What is indexed at a place.
     pub(crate) fn covers(&self, path: &Path) -> Coverage {
         if let Some(PathStep::Name(name)) = path.0.first()
-            && (NOT_INDEXED.contains(&&**name) || (path.0.len() > 1 && self.is_computed(name)))
+            && (system_properties::NOT_INDEXED.contains(&&**name)
+                || (path.0.len() > 1 && self.is_computed(name)))
         {
             // Below the name of a computed property a query may mean a stored one, which has no entries.
             return Coverage::Nothing;
@@ -163,7 +162,7 @@ pub(crate) fn is_stored(definition: &ContainerDefinition, path: &Path) -> bool {
     match path.0.first() {
         Some(PathStep::Name(name)) => {
             let is_computed = definition.computed_properties.iter().any(|property| *property.name == **name);
-            !is_computed && !NOT_INDEXED.contains(&&**name)
+            !is_computed && !system_properties::NOT_INDEXED.contains(&&**name)
         }
         _ => false,
     }

@@ -8,7 +8,7 @@ use astrarium_sql_plan::evaluate::step_into;
 use astrarium_sql_plan::expression::{Slot, Step};
 use astrarium_store::{push_document, system_property};
 use astrarium_value::json::seek;
-use astrarium_value::{Object, Value};
+use astrarium_value::{Object, Value, system_properties};
 use bytes::Bytes;
 use std::cell::RefCell;
 
@@ -122,7 +122,7 @@ fn whole(container: Rid, body: &Body) -> Value {
     let _ = charge((body.text().len() / BYTES_PER_STEP) as u64);
     let Value::Object(own) = seek::value(body.text()) else { return Value::Undefined };
     let mut members: Vec<_> = own.iter().map(|(name, value)| (name.into(), value.clone())).collect();
-    for name in ["_rid", "_self", "_etag", "_attachments", "_ts"] {
+    for name in system_properties::SHOWN {
         members.extend(system_property(container, body, name).map(|value| (name.into(), value)));
     }
     Value::Object(Object::from_members(members))

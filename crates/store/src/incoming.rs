@@ -11,12 +11,10 @@ use astrarium_catalog::definition::id::check_document_id;
 use astrarium_keys::body::HEADER_LENGTH;
 use astrarium_partition::PartitionKey;
 use astrarium_value::json::{self, Kind, Node};
+use astrarium_value::system_properties;
 
 /// Largest stored text.
 pub const DOCUMENT_BYTES_MAX: usize = 2 << 20;
-
-/// Properties that belong to the database: what a client sends for them is dropped.
-pub const SYSTEM_PROPERTIES: [&str; 6] = ["_rid", "_self", "_etag", "_attachments", "_ts", "_lsn"];
 
 /// A document that may be stored.
 #[derive(Debug, Clone)]
@@ -55,7 +53,7 @@ impl Incoming {
         let partition = definition.partition_key.extract(root);
         let mut stored = Vec::with_capacity(HEADER_LENGTH + bytes.len());
         stored.resize(HEADER_LENGTH, 0);
-        text.write_minimal(&SYSTEM_PROPERTIES, &mut stored);
+        text.write_minimal(&system_properties::ALL, &mut stored);
         if stored.len() - HEADER_LENGTH > DOCUMENT_BYTES_MAX {
             return Err(Refusal::TooLarge);
         }

@@ -4,7 +4,7 @@ use astrarium_index::Stored;
 use astrarium_keys::Rid;
 use astrarium_keys::body::Body;
 use astrarium_keys::rid::ChildType;
-use astrarium_value::Value;
+use astrarium_value::{Value, system_properties};
 
 /// Appends a document: its text with the system properties before the last brace. No parsing, no printing.
 pub fn push_document(container: Rid, body: &Body, out: &mut Vec<u8>) {
@@ -60,15 +60,15 @@ fn system_value(
 ) -> Option<Value> {
     let text = |bytes: Vec<u8>| Value::String(String::from_utf8_lossy(&bytes).into());
     Some(match name {
-        "_rid" => Value::String(document_rid(container, number).to_string().into()),
-        "_self" => {
+        system_properties::RID => Value::String(document_rid(container, number).to_string().into()),
+        system_properties::SELF_LINK => {
             let mut link = Vec::new();
             push_self_link(container, number, &mut link);
             text(link)
         }
-        "_etag" => Value::String(etag().into()),
-        "_attachments" => Value::String("attachments/".into()),
-        "_ts" => Value::Number(timestamp as f64),
+        system_properties::ETAG => Value::String(etag().into()),
+        system_properties::ATTACHMENTS => Value::String("attachments/".into()),
+        system_properties::TIMESTAMP => Value::Number(timestamp as f64),
         _ => return None,
     })
 }

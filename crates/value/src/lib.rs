@@ -4,7 +4,8 @@
 //! - `order`: the total order of values, equality and hashing, defined once;
 //! - `json`: JSON text, read in place (`json::Text`) and written;
 //! - `path`: paths that name one property (`/address/zip`);
-//! - `patch`: small changes of a document's text.
+//! - `patch`: small changes of a document's text;
+//! - `system_properties`: what the database adds to documents, listed once.
 //!
 //! Everything here is pure and bounded by its input. Not here: key bytes (`keys::ordered`), patterns of indexing
 //! policies (`catalog`).
@@ -14,6 +15,7 @@ mod model;
 mod order;
 pub mod patch;
 pub mod path;
+pub mod system_properties;
 
 pub use model::{Object, Value};
 pub use order::{compare_numbers, compare_text};

@@ -8,11 +8,9 @@
 use super::computed::Computed;
 use crate::expression::{Expr, Slot, Step};
 use astrarium_index::{Path, PathStep};
+use astrarium_value::system_properties;
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// Properties that a document has and no index knows.
-const WITHOUT_INDEX: [&str; 3] = ["_rid", "_self", "_attachments"];
 
 /// One value of a row: a slot, and the steps into it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -92,7 +90,7 @@ impl Place {
 
     /// Whether the place is known to no index.
     pub(super) fn is_hidden(&self) -> bool {
-        matches!(self.path.0.first(), Some(PathStep::Name(name)) if WITHOUT_INDEX.contains(&&**name))
+        matches!(self.path.0.first(), Some(PathStep::Name(name)) if system_properties::NOT_INDEXED.contains(&&**name))
     }
 
     /// The path, if it stands for exactly one value of each document.

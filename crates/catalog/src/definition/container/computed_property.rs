@@ -6,6 +6,7 @@
 
 use crate::definition::members::Members;
 use crate::definition::{Invalid, excerpt};
+use astrarium_value::system_properties;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -16,8 +17,6 @@ use super::spatial_index::SpatialIndex;
 const COMPUTED_PROPERTIES_MAX: usize = 20;
 /// Longest text of a query, in bytes.
 const QUERY_BYTES_MAX: usize = 512 << 10;
-/// Names that the server fills in itself.
-const SYSTEM_NAMES: [&str; 6] = ["id", "_rid", "_self", "_etag", "_attachments", "_ts"];
 /// Words that begin what a computed property cannot have.
 const CLAUSES: [&str; 9] =
     ["SELECT", "DISTINCT", "TOP", "JOIN", "WHERE", "GROUP", "ORDER", "OFFSET", "LIMIT"];
@@ -93,7 +92,7 @@ fn read(value: &Value) -> Result<ComputedProperty, Invalid> {
 }
 
 fn check_name(name: &str, index: usize, spatial: &[SpatialIndex]) -> Result<(), Invalid> {
-    if SYSTEM_NAMES.contains(&name) {
+    if name == "id" || system_properties::SHOWN.contains(&name) {
         return Err(Invalid::new(format!(
             "The system property name '{name}' cannot be used as a computed property name."
         )));

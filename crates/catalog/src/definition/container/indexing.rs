@@ -12,6 +12,7 @@
 use crate::definition::members::{self, Members};
 use crate::definition::{Invalid, Named, excerpt};
 use astrarium_value::PropertyPath;
+use astrarium_value::system_properties::ETAG;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
@@ -23,8 +24,6 @@ use super::vector::{self, VectorIndex};
 
 /// Most included, and most excluded, paths that a policy may list.
 const PATHS_MAX: usize = 1_500;
-/// The system property that is left out of the index unless it is asked for.
-const ETAG: &str = "_etag";
 
 /// Which paths of documents are indexed, and how.
 #[derive(Debug, Clone, PartialEq)]
