@@ -13,10 +13,11 @@ use crate::error;
 use crate::group::Group;
 use crate::last::Last;
 use crate::queue::Submission;
-use crate::set::GroupBlock;
+use crate::set;
 use crate::store::{History, Store};
 use crate::{Core, FjallEngine};
 use astrarium_kv::Error;
+use astrarium_packed::GroupBlock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -88,7 +89,7 @@ impl Committer {
     pub(crate) fn run(mut self) {
         let mut submissions = Vec::new();
         while self.core.queue.take(&mut submissions) {
-            let room = self.core.set.wait_for_room(|| self.core.parts());
+            let room = self.core.set.wait_for_room(|| self.core.set_view()).map_err(set::told);
             let begun = Instant::now();
             for submission in submissions.drain(..) {
                 self.consider(submission, &room);

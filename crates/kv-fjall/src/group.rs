@@ -11,12 +11,13 @@
 
 use crate::error::reading;
 use crate::queue::Answer;
-use crate::set::{GroupBlock, Origin};
+use crate::set;
 use crate::store::{GroupWriter, History, Store};
 use astrarium_kv::contract::{advance, holds, raise_fences, stamp_put};
 use astrarium_kv::{
     CommitVersion, Error, Expectation, Mutation, SetChanges, ShardId, ShardState, Space, WriteBatch,
 };
+use astrarium_packed::{GroupBlock, Origin};
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 use hashbrown::hash_map::Entry;
@@ -105,8 +106,8 @@ impl Group {
         history: &History,
         block_bytes: usize,
     ) -> Result<Option<GroupBlock>, Error> {
-        let origin = Origin { identity: history.identity, group, before: history.last_set_change() };
-        let block = GroupBlock::of(origin, &self.set, block_bytes);
+        let origin = Origin { owner: history.identity.0, group, before: history.last_set_change() };
+        let block = GroupBlock::of(origin, set::changes(&self.set), block_bytes).map_err(set::told);
         self.set.clear();
         block
     }

@@ -2,7 +2,7 @@
 //!
 //! In: batches and reads of the contract. Out: answers; commits answer when they are on stable storage.
 //! One thread commits (`committer`), for fjall has no group commit of its own; readers share a view of the last group
-//! (`snapshot`). The set has a form of its own (`set`), merged by one more thread. Around fjall stand what it lacks: a folder with a format and a lock (`folder`), a second witness of
+//! (`snapshot`). The set is in the `packed` crate (`set`), merged by one more thread. Around fjall stand what it lacks: a folder with a format and a lock (`folder`), a second witness of
 //! what was acknowledged (`mark`), a judgement of a damaged journal (`journal`, `recovery`), and a refusal of writes
 //! before the disk is full (`free_space`).
 //! Invariants
@@ -13,7 +13,6 @@
 //!
 //! Not here: what keys and values mean, retries, backups.
 
-mod clock;
 mod committer;
 mod error;
 mod files;
@@ -32,22 +31,24 @@ mod queue;
 mod recovery;
 mod scrub;
 mod set;
+mod set_files;
 mod shadow;
 mod snapshot;
 mod store;
 mod tree_files;
 mod values;
 
+pub use astrarium_packed::{SetOptions, SetStats};
 pub use committer::CommitTimes;
 pub use error::OpenError;
 pub use open::AcceptedLoss;
-pub use set::{SetOptions, SetStats};
 pub use shadow::Shadow;
 
 use arc_swap::ArcSwap;
 use astrarium_kv::{
     CommitVersion, Engine, Error, Reply, ShardId, ShardState, Snapshot, Stats, WriteBatch, contract,
 };
+use astrarium_packed::{Control, GroupBlock, Merger, SetView};
 use committer::TimeCounters;
 use folder::{Folder, PresenceCheck};
 use foldhash::fast::RandomState;
@@ -58,7 +59,6 @@ use health::{CLOSED, Health};
 use mark::Mark;
 use parking_lot::{Mutex, RwLock};
 use queue::{Queue, Submission};
-use set::{GroupBlock, Merger, Parts};
 use snapshot::FjallSnapshot;
 use std::io;
 use std::path::Path;
@@ -120,7 +120,7 @@ pub(crate) struct Core {
     pub(crate) current: ArcSwap<FjallSnapshot>,
     /// Held while `current` is replaced: the committer and the merger do.
     publishing: Mutex<()>,
-    pub(crate) set: set::Control,
+    pub(crate) set: Control,
     /// States of shards as of `current` or a little older; filled when first asked for.
     pub(crate) shards: RwLock<HashMap<ShardId, ShardState, RandomState>>,
     pub(crate) mark: Arc<Mark>,
@@ -143,38 +143,24 @@ struct Life {
 
 impl Core {
     /// The set as readers see it.
-    pub(crate) fn parts(&self) -> Arc<Parts> {
+    pub(crate) fn set_view(&self) -> Arc<SetView> {
         self.current.load().set()
     }
 
     /// Shows readers the group that was committed last, with what it changed of the set.
     pub(crate) fn publish(&self, store: &Arc<Store>, group: u64, block: Option<GroupBlock>) {
         let publishing = self.publishing.lock();
-        let parts = self.parts();
-        let (parts, has_grown) = match block {
-            Some(block) => (Arc::new(block.onto(&parts)), true),
-            None => (parts, false),
+        let set = self.set_view();
+        let (set, has_grown) = match block {
+            Some(block) => (Arc::new(block.onto(&set)), true),
+            None => (set, false),
         };
-        let view = FjallSnapshot::open(Arc::clone(store), group, Arc::clone(&parts));
+        let view = FjallSnapshot::open(Arc::clone(store), group, Arc::clone(&set));
         self.current.store(Arc::new(view));
         drop(publishing);
         if has_grown {
-            self.set.grown(&parts);
+            self.set.grown(&set);
         }
-    }
-
-    /// Gives the set other parts with the same keys.
-    pub(crate) fn replace_parts(&self, replace: impl FnOnce(&mut Parts)) {
-        self.replace_view(|_, parts| replace(parts));
-    }
-
-    /// Gives the set other parts, while nothing is published after the group that is told.
-    pub(crate) fn replace_view(&self, replace: impl FnOnce(u64, &mut Parts)) {
-        let _publishing = self.publishing.lock();
-        let current = self.current.load();
-        let mut parts = Parts::clone(&current.set());
-        replace(current.group(), &mut parts);
-        self.current.store(Arc::new(current.with_set(parts)));
     }
 
     /// A shard's state. Readers race with the committer here: what is read from a view is never put over what the
@@ -234,20 +220,20 @@ impl Engine for FjallEngine {
         }
         core.check_presence();
         let failure = core.health.failure().map(str::to_owned);
-        failure.or_else(|| core.free_space.refusal()).or_else(|| core.set.refusal(&core.parts()))
+        failure.or_else(|| core.free_space.refusal()).or_else(|| core.set.refusal(&core.set_view()))
     }
 
     fn set_loss(&self) -> Option<String> {
         let core = self.core.load();
         let current = core.current.load();
-        if current.store().is_ok_and(|store| store.set_alarm.is_raised()) {
+        if current.store().is_ok_and(|store| store.set_damage.is_raised()) {
             core.set.ask_to_set_aside();
         }
         current.set().loss.as_deref().map(str::to_owned)
     }
 
     fn accept_set_loss(&self) -> Result<(), Error> {
-        self.core.load().set.accept_loss()
+        self.core.load().set.accept_loss().map_err(set::told)
     }
 
     fn damages(&self) -> Vec<astrarium_kv::Damage> {
@@ -308,13 +294,13 @@ impl Engine for FjallEngine {
 impl FjallEngine {
     /// What the set is made of at present.
     pub fn set_stats(&self) -> SetStats {
-        self.core.load().parts().stats()
+        self.core.load().set_view().stats()
     }
 
     /// Waits until the set has nothing left to merge. For tests and measurements; nobody else needs to.
     pub fn wait_until_merged(&self) -> Result<(), Error> {
         let core = self.core.load_full();
-        core.set.wait_until_settled(|| core.parts())
+        core.set.wait_until_settled(|| core.set_view()).map_err(set::told)
     }
 
     /// Reads everything that is stored. fjall checks a checksum for each block it loads, so damaged tables show as
@@ -322,7 +308,7 @@ impl FjallEngine {
     pub fn check_files(&self) -> Result<CheckedFiles, Error> {
         let current = self.core.load().current.load_full();
         let stored = current.store()?.read_everything().map_err(|error| error::reading(&error))?;
-        let packed = current.set().check()?;
+        let packed = current.set().check().map_err(set::told)?;
         Ok(CheckedFiles { entry_count: stored.0 + packed.0, byte_count: stored.1 + packed.1 })
     }
 }

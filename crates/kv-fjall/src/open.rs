@@ -6,7 +6,7 @@
 //! of itself, open the set, start the threads. Nothing is changed before a loss is reported, except that a torn end is cut (and
 //! kept beside), and that what is the same in every folder is written again.
 //!
-//! Not here: how each step is done (`folder`, `files`, `mark`, `inspection`, `recovery`, `store`, `set`).
+//! Not here: how each step is done (`folder`, `files`, `mark`, `inspection`, `recovery`, `store`, `packed`).
 
 use crate::committer::{Committer, TimeCounters};
 use crate::error::{self, Doing, OpenError, opening};
@@ -22,13 +22,14 @@ use crate::last::{self, Last};
 use crate::mark::{self, Mark};
 use crate::queue::Queue;
 use crate::recovery::{self, Journals, Verdict};
-use crate::set::{self, Recovered};
+use crate::set_files::{self, SetFiles};
 use crate::snapshot::FjallSnapshot;
 use crate::store::{History, SPACE_NAMES, Store};
 use crate::tree_files::{BadFile, drop_tables};
 use crate::{Core, FjallEngine, Life, Options};
 use arc_swap::ArcSwap;
 use astrarium_kv::{Error, ShardId, ShardState, Space};
+use astrarium_packed::{self as packed, Control, Recovered};
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::io;
@@ -131,13 +132,14 @@ pub(crate) fn open_taken(folder: Folder, options: Options) -> Result<(Arc<Core>,
     let opened = open_store(&folder, &options, witnesses)?;
     let lost = |acknowledged, found| lost_writes(&folder, None, acknowledged, found);
     let last_change = opened.is_followed.then(|| opened.history.last_set_change());
-    let source = set::Source {
-        identity: opened.history.identity,
+    let source = packed::Source {
+        owner: opened.history.identity.0,
         last_group: opened.last_group,
         last_change,
-        store: &opened.store,
+        journal: &opened.store,
     };
-    let set = set::recover(folder.set(), &options.set, set_cache_bytes(&options), &source)
+    let files = Arc::new(SetFiles::new(folder.set()));
+    let set = packed::recover(files, &options.set, set_cache_bytes(&options), &source)
         .map_err(|error| damaged_set(&folder, error))?;
     // A run can only hold what the journal held before.
     if set.merged_group() > opened.last_group {
@@ -212,7 +214,8 @@ fn accept_loss(folder: &Folder) -> Result<AcceptedLoss, OpenError> {
     let opened = open_after_loss(folder, witnesses)?;
     loss.found = loss.found.min(opened.last_group);
     // A list of runs that cannot be read is for the next opening to report.
-    loss.acknowledged = loss.acknowledged.max(set::merged_group(&folder.set()).unwrap_or(0));
+    loss.acknowledged =
+        loss.acknowledged.max(packed::merged_group(&SetFiles::new(folder.set())).unwrap_or(0));
     settle(folder, opened, loss.acknowledged)?;
     Ok(loss)
 }
@@ -267,7 +270,7 @@ fn settle(folder: &Folder, opened: Opened, acknowledged: u64) -> Result<(), Open
     store.close().doing("empty the journals in", &engine)?;
     let set = folder.set();
     if set.try_exists().doing("look for", &set)? {
-        set::move_aside(&set).doing("set aside", &set)?;
+        set_files::move_aside(&set).doing("set aside", &set)?;
     }
     files.tables.clear();
     FilesKeeper::new(folder.files(), engine, files).update().doing("write", &folder.files())?;
@@ -550,10 +553,10 @@ fn plain(error: &Error) -> String {
     }
 }
 
-fn damaged_set(folder: &Folder, error: Error) -> OpenError {
+fn damaged_set(folder: &Folder, error: packed::Error) -> OpenError {
     let folder = folder.path().to_path_buf();
     match error {
-        Error::Corruption { what } => OpenError::Damaged { folder, what },
+        packed::Error::Damaged { what } => OpenError::Damaged { folder, what },
         other => OpenError::Io { doing: "open the index in", path: folder, source: io::Error::other(other) },
     }
 }
@@ -578,9 +581,9 @@ fn start(
     let core = Arc::new(Core {
         queue: Queue::default(),
         health: Health::default(),
-        current: ArcSwap::from_pointee(FjallSnapshot::open(Arc::clone(&store), last_group, set.parts())),
+        current: ArcSwap::from_pointee(FjallSnapshot::open(Arc::clone(&store), last_group, set.view())),
         publishing: Mutex::default(),
-        set: set::Control::new(options.set, &set.parts(), set.merged_group()),
+        set: Control::new(options.set, &set.view(), set.merged_group()),
         shards: RwLock::default(),
         mark: Arc::clone(&mark),
         times: TimeCounters::default(),
@@ -592,7 +595,7 @@ fn start(
         is_closed: false.into(),
     });
     let committer = Committer::new(Arc::clone(&core), store, last_group, history, last);
-    let merger = set.into_merger(Arc::clone(&core));
+    let merger = set.into_merger(Arc::<Core>::clone(&core));
     let path = folder.path().to_path_buf();
     let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
         std::thread::Builder::new().name(name.to_owned()).spawn(work).doing("start a thread for", &path)

@@ -1,86 +1,113 @@
-//! The set: keys without values, packed.
+//! The set of the contract on the `packed` crate: what this engine gives it, and its answers in the words of the contract.
 //!
-//! One key of fjall for each key of the set would cost more than everything else a commit does, so keys are packed:
-//! - a commit group writes all its changes as one sorted, prefix-compressed value with its batch (`group_block`);
-//! - that value, as it stands, becomes a part in memory, and parts in memory are merged as they grow many (`policy`);
-//! - when they hold enough, they are written into a run, a file of blocks with an index (`run_file`), and the groups'
-//!   values are not needed any more; runs are merged as they grow many.
+//! `packed` keeps keys in blobs, which are files here (`set_files`), and takes the blocks of the newest commit groups from a
+//! journal, which is a keyspace of fjall here: a group's block is in its batch, so it is as durable as the rest of the group.
+//! In: reads of the contract, views to publish. Out: batches of keys; errors of the contract.
 //!
-//! A reader sees a list of parts, the newest first (`parts`), and merges them as it goes (`cursor`, `merge`).
-//! In: the changes of groups, in order. Out: keys in order, counts, estimates.
-//! Invariants
-//! - What was acknowledged is in a run that the list of runs names (`manifest`), or in fjall; never only in memory.
-//! - Readers and the committer never wait for a merge, except that the committer waits while memory is full.
-//! - A list, once given out, stays valid: parts do not change, and files go when nobody holds them any more.
-//!
-//! Not here: when groups are written (`committer`), what keys mean.
+//! Not here: how keys are packed (`packed`), when groups are written (`committer`).
 
-mod alarm;
-mod aside;
-mod block;
-mod builder;
-mod cache;
-mod control;
-mod cursor;
-mod families;
-mod filter;
-mod group_block;
-mod index;
-mod manifest;
-mod merge;
-mod merger;
-mod named;
-mod part;
-mod parts;
-mod policy;
-mod recovery;
-mod run_file;
-mod start;
-mod varint;
+use crate::Core;
+use crate::store::Store;
+use astrarium_kv as kv;
+use astrarium_packed::{Control, Error, FAMILY_BYTES, Journal, KeyChange, Publisher, SetView};
+use bytes::Bytes;
+use std::ops::ControlFlow;
+use std::sync::Arc;
 
-pub(crate) use alarm::Alarm;
-pub(crate) use aside::move_folder as move_aside;
-pub(crate) use control::Control;
-pub(crate) use group_block::{GroupBlock, Origin};
-pub(crate) use merger::Merger;
-pub(crate) use parts::Parts;
-pub use parts::SetStats;
-pub(crate) use recovery::{Recovered, Source, merged_group, recover};
+const _: () = assert!(FAMILY_BYTES == kv::FAMILY_BYTES, "both crates mean the same families");
 
-use crate::health;
-use astrarium_kv::Error;
-use std::io;
-
-/// How the set is packed. The defaults are for everyone; tests take small ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SetOptions {
-    /// Changes kept in memory, in bytes as packed, before they are written into a run. While a run is being written, up
-    /// to three times as much may gather before commits wait.
-    pub memory_bytes: u64,
-    /// How many parts in memory of about one size are merged into one.
-    pub memory_fan: usize,
-    /// How many runs of about one size are merged into one.
-    pub run_fan: usize,
-    /// Bytes of a block: what is read from a file at once. At most 24 KiB.
-    pub block_bytes: usize,
-}
-
-impl Default for SetOptions {
-    fn default() -> SetOptions {
-        SetOptions { memory_bytes: 8 << 20, memory_fan: 8, run_fan: 4, block_bytes: 8 << 10 }
+/// An error of the packed set in the words of the contract.
+pub(crate) fn told(error: Error) -> kv::Error {
+    match error {
+        Error::Damaged { what } => kv::Error::Corruption { what },
+        Error::Lost { what } => kv::Error::SetLost { what },
+        Error::Unavailable { reason } => kv::Error::Unavailable { reason },
     }
 }
 
-fn damaged(what: &str) -> Error {
-    Error::Corruption { what: what.to_owned() }
+/// An error of the contract in the words of the packed set.
+fn untold(error: kv::Error) -> Error {
+    match error {
+        kv::Error::Corruption { what } => Error::Damaged { what },
+        other => Error::Unavailable { reason: other.to_string() },
+    }
 }
 
-/// A file that cannot be read: damage, unless the system may well give it later.
-fn unreadable(doing: &str, error: &io::Error) -> Error {
-    let is_passing = error.kind() == io::ErrorKind::PermissionDenied || health::is_passing(error);
-    if is_passing { failed(doing, error) } else { damaged(&format!("{doing} failed: {error}")) }
+/// What batches change of the set, in their order.
+pub(crate) fn changes(batches: &[kv::SetChanges]) -> impl Iterator<Item = KeyChange<'_>> + Clone {
+    (0..).zip(batches).flat_map(|(batch, changes)| {
+        let removed = changes.removed.iter().map(move |key| KeyChange { batch, key, is_removed: true });
+        removed.chain(changes.added.iter().map(move |key| KeyChange { batch, key, is_removed: false }))
+    })
 }
 
-fn failed(doing: &str, error: &io::Error) -> Error {
-    Error::Unavailable { reason: format!("{doing} failed: {error}") }
+/// Keys of a range, up to a limit.
+pub(crate) fn scan(
+    view: &SetView,
+    range: &kv::KeyRange,
+    direction: kv::Direction,
+    limit: kv::ScanLimit,
+) -> Result<kv::KeyBatch, Error> {
+    let mut batch = kv::KeyBatch::default();
+    let visit = |key: &[u8]| {
+        let count = batch.keys.len();
+        let is_full = count >= limit.entry_count_max || batch.keys.byte_count() >= limit.byte_count_max;
+        if count > 0 && is_full {
+            batch.more = true;
+            return ControlFlow::Break(());
+        }
+        batch.keys.push(key);
+        ControlFlow::Continue(())
+    };
+    match direction {
+        kv::Direction::Forward => view.scan_forward(&range.start, &range.end, visit)?,
+        kv::Direction::Backward => view.scan_backward(&range.start, &range.end, visit)?,
+    }
+    Ok(batch)
+}
+
+impl Journal for Store {
+    fn blocks_after(&self, group: u64) -> Result<Vec<(u64, Bytes)>, Error> {
+        self.set_blocks(group).map_err(untold)
+    }
+
+    fn release(&self, up_to: u64) -> Result<(), Error> {
+        self.drop_set_blocks(up_to).map_err(|error| untold(crate::error::reading(&error)))
+    }
+}
+
+impl Publisher for Core {
+    fn view(&self) -> Arc<SetView> {
+        self.set_view()
+    }
+
+    fn update(&self, change: &mut dyn FnMut(u64, &mut SetView)) {
+        let _publishing = self.publishing.lock();
+        let current = self.current.load();
+        let mut view = SetView::clone(&current.set());
+        change(current.group(), &mut view);
+        self.current.store(Arc::new(current.with_set(view)));
+    }
+
+    fn journal(&self) -> Result<Arc<dyn Journal>, Error> {
+        let current = self.current.load();
+        let store = current.store().map_err(untold)?;
+        Ok(Arc::<Store>::clone(store))
+    }
+
+    fn control(&self) -> &Control {
+        &self.set
+    }
+
+    fn take_damage(&self) -> Option<String> {
+        self.current.load().store().ok()?.set_damage.take()
+    }
+
+    fn has_room(&self, byte_count: u64) -> bool {
+        self.free_space.has_room(byte_count)
+    }
+
+    fn fail(&self, reason: String) {
+        self.health.fail(reason, true);
+    }
 }

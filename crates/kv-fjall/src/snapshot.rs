@@ -7,13 +7,14 @@
 
 use crate::error::reading;
 use crate::health;
-use crate::set::Parts;
+use crate::set;
 use crate::store::{RESERVED_KEY, Store};
 use astrarium_kv::contract::{KEY_BYTES_MAX, ScanCollector};
 use astrarium_kv::{
     Direction, Error, FAMILY_BYTES, KeyBatch, KeyRange, Reply, ScanBatch, ScanLimit, ShardId, ShardState,
     Snapshot, Space,
 };
+use astrarium_packed::SetView;
 use bytes::Bytes;
 use fjall::{Guard, Readable};
 use std::sync::Arc;
@@ -28,18 +29,18 @@ struct View {
     /// The last group that it shows.
     group: u64,
     store: Arc<Store>,
-    set: Arc<Parts>,
+    set: Arc<SetView>,
 }
 
 impl FjallSnapshot {
     /// The store as it is now, after a group, with the set that belongs to it.
-    pub(crate) fn open(store: Arc<Store>, group: u64, set: Arc<Parts>) -> FjallSnapshot {
+    pub(crate) fn open(store: Arc<Store>, group: u64, set: Arc<SetView>) -> FjallSnapshot {
         let snapshot = Arc::new(store.database.snapshot());
         FjallSnapshot { view: Some(View { snapshot, group, store, set }) }
     }
 
-    /// The same view with the same keys of the set in other parts.
-    pub(crate) fn with_set(&self, set: Parts) -> FjallSnapshot {
+    /// The same view with the same keys of the set in other segments.
+    pub(crate) fn with_set(&self, set: SetView) -> FjallSnapshot {
         let view = |view: &View| View {
             snapshot: Arc::clone(&view.snapshot),
             group: view.group,
@@ -64,7 +65,7 @@ impl FjallSnapshot {
     }
 
     /// The set; an empty one once the engine is closed.
-    pub(crate) fn set(&self) -> Arc<Parts> {
+    pub(crate) fn set(&self) -> Arc<SetView> {
         self.view.as_ref().map(|view| Arc::clone(&view.set)).unwrap_or_default()
     }
 
@@ -80,10 +81,10 @@ impl FjallSnapshot {
 
 impl View {
     /// An answer of the set; damage is told to the merger, which sets the damaged files aside.
-    fn of_set<T>(&self, answer: Result<T, Error>) -> Result<T, Error> {
-        answer.map_err(|error| match error {
+    fn of_set<T>(&self, answer: Result<T, astrarium_packed::Error>) -> Result<T, Error> {
+        answer.map_err(|error| match set::told(error) {
             Error::Corruption { what } => {
-                self.store.set_alarm.raise(&what);
+                self.store.set_damage.raise(&what);
                 Error::SetLost { what }
             }
             other => other,
@@ -157,15 +158,15 @@ impl Snapshot for FjallSnapshot {
         direction: Direction,
         limit: ScanLimit,
     ) -> Reply<Result<KeyBatch, Error>> {
-        Reply::ready(self.view().and_then(|view| view.of_set(view.set.scan(range, direction, limit))))
+        Reply::ready(self.view().and_then(|view| view.of_set(set::scan(&view.set, range, direction, limit))))
     }
 
     fn count_keys(&self, family: &[u8; FAMILY_BYTES]) -> Reply<Result<u64, Error>> {
-        Reply::ready(self.view().and_then(|view| view.set.count(family)))
+        Reply::ready(self.view().and_then(|view| view.of_set(view.set.count(family))))
     }
 
     fn estimate_keys(&self, range: &KeyRange) -> Reply<Result<u64, Error>> {
-        Reply::ready(self.view().and_then(|view| view.of_set(view.set.estimate(range))))
+        Reply::ready(self.view().and_then(|view| view.of_set(view.set.estimate(&range.start, &range.end))))
     }
 }
 

@@ -16,10 +16,10 @@ use crate::files::KEYSPACES_FOLDER;
 use crate::identity::Identity;
 use crate::journal::{self, FOLLOWED_COUNT, GROUP_KEY, GroupRecord, Lineage};
 use crate::scrub::Scrub;
-use crate::set::Alarm;
 use crate::values::ValueCache;
 use crate::{Options, open};
 use astrarium_kv::{Error, ShardId, ShardState, Space, TALLY_COUNT};
+use astrarium_packed::DamageSignal;
 use fjall::config::{BlockSizePolicy, CompressionPolicy, HashRatioPolicy, RestartIntervalPolicy};
 use fjall::{
     AbstractTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode,
@@ -75,8 +75,8 @@ pub(crate) struct Store {
     state: Keyspace,
     /// Single values that views have read.
     pub(crate) values: ValueCache,
-    /// Where readers tell that the set's files are damaged.
-    pub(crate) set_alarm: Alarm,
+    /// Where readers tell that the set's blobs are damaged.
+    pub(crate) set_damage: DamageSignal,
     /// Where damage of tables is looked for and told.
     pub(crate) scrub: Scrub,
 }
@@ -117,7 +117,7 @@ impl Store {
             is_anchor_due: false.into(),
             state,
             values: ValueCache::new(open::value_cache_bytes(options)),
-            set_alarm: Alarm::default(),
+            set_damage: DamageSignal::default(),
             scrub: Scrub::default(),
         })
     }

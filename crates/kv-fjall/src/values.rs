@@ -9,8 +9,8 @@
 //!   committer lets go of it before it shows the group to anybody. An older view passes it by.
 //! - A view that is older than the last change in a share adds nothing to it, since the change may be of that very key.
 
-use crate::clock::Clock;
 use astrarium_kv::Space;
+use astrarium_packed::clock::Clock;
 use bytes::{Bytes, BytesMut};
 use foldhash::fast::RandomState;
 use parking_lot::Mutex;

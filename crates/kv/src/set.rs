@@ -86,7 +86,7 @@ impl KeyList {
     }
 
     /// All keys.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &[u8]> + ExactSizeIterator {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &[u8]> + ExactSizeIterator + Clone {
         (0..self.len()).map(|position| self.get(position))
     }
 

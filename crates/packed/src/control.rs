@@ -1,21 +1,20 @@
 //! Where the committer, the merger and the engine's end meet.
 //!
-//! In: news of new parts, of merges, of trouble. Out: somebody wakes.
+//! In: news of new segments, of merges, of trouble. Out: somebody wakes.
 //! Invariants
 //! - The merger is woken only when it sleeps and there is work; nothing wakes for long while nothing is committed.
 //! - The committer waits only while memory is full and merging goes on. When merging is in trouble (a full disk), commits
 //!   are refused instead, until it succeeds again.
 
-use super::parts::Parts;
-use super::{SetOptions, policy};
-use crate::health;
-use astrarium_kv::Error;
+use crate::Error;
+use crate::view::SetView;
+use crate::{SetOptions, policy};
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Parts in memory may hold so many times what makes a run before commits wait.
+/// Segments in memory may hold so many times what makes a run before commits wait.
 const MEMORY_TIMES_MAX: u64 = 3;
 
 /// How long nobody has committed before the merger uses the time.
@@ -24,8 +23,9 @@ const IDLE_INTERVAL: Duration = Duration::from_millis(50);
 /// How long the merger sleeps before it tries again what failed.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-pub(crate) struct Control {
-    pub(super) options: SetOptions,
+/// The state of merging, shared by all.
+pub struct Control {
+    pub(crate) options: SetOptions,
     state: Mutex<State>,
     /// The merger sleeps here.
     work: Condvar,
@@ -39,7 +39,7 @@ pub(crate) struct Control {
 struct State {
     rest: Rest,
     is_stopped: bool,
-    /// Bytes of all parts that groups have added.
+    /// Bytes of all segments that groups have added.
     grown_bytes: u64,
     /// Why the last merge failed.
     trouble: Option<String>,
@@ -49,8 +49,8 @@ struct State {
 
 /// What the merger can be asked to do besides merging.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Request {
-    /// Somebody met damage: set the files aside.
+pub(crate) enum Request {
+    /// Somebody met damage: set the blobs aside.
     SetAside,
     /// Nobody relies on the lost keys any more.
     AcceptLoss,
@@ -69,7 +69,7 @@ enum Rest {
 
 /// What the merger wakes for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wake {
+pub(crate) enum Wake {
     /// There may be work.
     Work,
     /// Somebody asks for something else.
@@ -84,9 +84,9 @@ pub(super) enum Wake {
 }
 
 impl Control {
-    /// Of a set with these parts, in whose runs are the changes of groups up to this one.
-    pub(crate) fn new(options: SetOptions, parts: &Parts, merged_group: u64) -> Control {
-        let state = State { grown_bytes: parts.memory_bytes(), ..State::default() };
+    /// Of a set with these segments, in whose runs are the changes of groups up to this one.
+    pub fn new(options: SetOptions, segments: &SetView, merged_group: u64) -> Control {
+        let state = State { grown_bytes: segments.memory_bytes(), ..State::default() };
         Control {
             options,
             state: Mutex::new(state),
@@ -97,20 +97,20 @@ impl Control {
     }
 
     /// Bytes of a block.
-    pub(crate) fn block_bytes(&self) -> usize {
+    pub fn block_bytes(&self) -> usize {
         self.options.block_bytes
     }
 
-    /// The last group whose changes are in runs: fjall need not keep its block, nor those before.
-    pub(crate) fn merged_group(&self) -> u64 {
+    /// The last group whose changes are in runs: the journal need not keep its block, nor those before.
+    pub fn merged_group(&self) -> u64 {
         self.merged_group.load(Ordering::Acquire)
     }
 
-    /// Tells that these are the parts now, after a group was published.
-    pub(crate) fn grown(&self, parts: &Parts) {
+    /// Tells that these are the segments now, after a group was published.
+    pub fn grown(&self, segments: &SetView) {
         let mut state = self.state.lock();
-        state.grown_bytes += parts.memory.first().map_or(0, |newest| newest.byte_count());
-        let is_due = || policy::choose(parts, &self.options, policy::Scope::All).is_some();
+        state.grown_bytes += segments.memory.first().map_or(0, |newest| newest.byte_count());
+        let is_due = || policy::choose(segments, &self.options, policy::Scope::All).is_some();
         match state.rest {
             Rest::Working => {}
             Rest::Waiting if !is_due() => {}
@@ -125,25 +125,25 @@ impl Control {
     }
 
     /// Tells that a merge is done, and up to which group changes are in runs.
-    pub(super) fn merged(&self, merged_group: u64) {
+    pub(crate) fn merged(&self, merged_group: u64) {
         self.merged_group.store(merged_group, Ordering::Release);
         self.state.lock().trouble = None;
         self.merged.notify_all();
     }
 
     /// Waits while memory is full. An error when merging is in trouble; it may go on later.
-    pub(crate) fn wait_for_room(&self, parts: impl Fn() -> Arc<Parts>) -> Result<(), Error> {
+    pub fn wait_for_room(&self, segments: impl Fn() -> Arc<SetView>) -> Result<(), Error> {
         let memory_bytes_max = self.options.memory_bytes * MEMORY_TIMES_MAX;
-        if parts().memory_bytes() < memory_bytes_max {
+        if segments().memory_bytes() < memory_bytes_max {
             return Ok(());
         }
         let mut state = self.state.lock();
-        while parts().memory_bytes() >= memory_bytes_max {
+        while segments().memory_bytes() >= memory_bytes_max {
             if let Some(trouble) = &state.trouble {
                 return Err(Error::Unavailable { reason: trouble.clone() });
             }
             if state.is_stopped {
-                return Err(health::closed());
+                return Err(crate::closed());
             }
             self.merged.wait(&mut state);
         }
@@ -151,22 +151,22 @@ impl Control {
     }
 
     /// Why commits are refused now, if they are.
-    pub(crate) fn refusal(&self, parts: &Parts) -> Option<String> {
-        let is_full = parts.memory_bytes() >= self.options.memory_bytes * MEMORY_TIMES_MAX;
+    pub fn refusal(&self, segments: &SetView) -> Option<String> {
+        let is_full = segments.memory_bytes() >= self.options.memory_bytes * MEMORY_TIMES_MAX;
         self.state.lock().trouble.clone().filter(|_| is_full)
     }
 
     /// Waits until the merger has nothing to do, or is in trouble.
-    pub(crate) fn wait_until_settled(&self, parts: impl Fn() -> Arc<Parts>) -> Result<(), Error> {
+    pub fn wait_until_settled(&self, segments: impl Fn() -> Arc<SetView>) -> Result<(), Error> {
         let mut state = self.state.lock();
         loop {
             if let Some(trouble) = &state.trouble {
                 return Err(Error::Unavailable { reason: trouble.clone() });
             }
             if state.is_stopped {
-                return Err(health::closed());
+                return Err(crate::closed());
             }
-            let is_due = policy::choose(&parts(), &self.options, policy::Scope::All).is_some();
+            let is_due = policy::choose(&segments(), &self.options, policy::Scope::All).is_some();
             if state.rest == Rest::Settled && !is_due {
                 return Ok(());
             }
@@ -176,7 +176,7 @@ impl Control {
 
     /// The merger sleeps until there is work, as `is_due` tells, or it is stopped; or, if there is something to do when
     /// nobody commits, until nobody has committed for a while.
-    pub(super) fn sleep(&self, is_due: impl Fn() -> bool, has_idle_work: impl Fn(u64) -> bool) -> Wake {
+    pub(crate) fn sleep(&self, is_due: impl Fn() -> bool, has_idle_work: impl Fn(u64) -> bool) -> Wake {
         let mut state = self.state.lock();
         let wake = loop {
             if state.is_stopped {
@@ -206,18 +206,18 @@ impl Control {
         wake
     }
 
-    /// Has the merger set the damaged files aside, soon.
-    pub(crate) fn ask_to_set_aside(&self) {
+    /// Has the merger set the damaged blobs aside, soon.
+    pub fn ask_to_set_aside(&self) {
         self.state.lock().request.get_or_insert(Request::SetAside);
         self.work.notify_one();
     }
 
     /// Has the merger forget the loss, and waits for it.
-    pub(crate) fn accept_loss(&self) -> Result<(), Error> {
+    pub fn accept_loss(&self) -> Result<(), Error> {
         let mut state = self.state.lock();
         loop {
             if state.is_stopped {
-                return Err(health::closed());
+                return Err(crate::closed());
             }
             if let Some(trouble) = &state.trouble {
                 return Err(Error::Unavailable { reason: trouble.clone() });
@@ -236,13 +236,13 @@ impl Control {
     }
 
     /// The merger has done what it was asked to.
-    pub(super) fn answered(&self) {
+    pub(crate) fn answered(&self) {
         self.state.lock().request = None;
         self.merged.notify_all();
     }
 
     /// The merger is in trouble and sleeps for a while.
-    pub(super) fn sleep_in_trouble(&self, trouble: String) -> Wake {
+    pub(crate) fn sleep_in_trouble(&self, trouble: String) -> Wake {
         let mut state = self.state.lock();
         state.trouble = Some(trouble);
         self.merged.notify_all();
@@ -252,12 +252,12 @@ impl Control {
         if state.is_stopped { Wake::Stop } else { Wake::Work }
     }
 
-    pub(super) fn is_stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         self.state.lock().is_stopped
     }
 
     /// Ends merging, and all waiting.
-    pub(crate) fn stop(&self) {
+    pub fn stop(&self) {
         self.state.lock().is_stopped = true;
         self.work.notify_all();
         self.merged.notify_all();

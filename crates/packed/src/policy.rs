@@ -1,24 +1,24 @@
 //! Decides what to merge next. Pure: sizes in, a choice out.
 //!
-//! Parts are sorted by size into classes, each a factor (the *fan*) above the next smaller; when as many neighbours as
+//! Segments are sorted by size into classes, each a factor (the *fan*) above the next smaller; when as many neighbours as
 //! the fan are of one class or smaller, they are merged. So a key is merged once for each class, and a reader has less than
-//! the fan of parts to look at in each.
-//! In: the parts of a set. Out: [`Work`], the most urgent first: parts in memory are many and cheap to merge, and the
+//! the fan of segments to look at in each.
+//! In: the segments of a set. Out: [`Work`], the most urgent first: segments in memory are many and cheap to merge, and the
 //! committer waits when memory is full; runs can wait.
 //! Invariant: what is chosen are neighbours in the list, so that newer stays newer.
 
-use super::SetOptions;
-use super::part::Part;
-use super::parts::Parts;
+use crate::SetOptions;
+use crate::segment::Segment;
+use crate::view::SetView;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// Something to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Work {
-    /// Merges these parts in memory into one.
+pub(crate) enum Work {
+    /// Merges these segments in memory into one.
     MergeMemory(Range<usize>),
-    /// Writes all parts in memory into a run.
+    /// Writes all segments in memory into a run.
     WriteRun,
     /// Merges these runs into one.
     MergeRuns(Range<usize>),
@@ -26,48 +26,48 @@ pub(super) enum Work {
 
 /// What is not being worked on already, so that more urgent work can be done in the midst of a long one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Scope {
+pub(crate) enum Scope {
     /// Anything.
     All,
     /// Runs are being merged.
     NotRuns,
-    /// The oldest parts in memory are being written into a run: so many of them.
+    /// The oldest segments in memory are being written into a run: so many of them.
     OnlyMemoryBefore {
-        /// How many parts are being written.
+        /// How many segments are being written.
         written: usize,
     },
 }
 
-/// Parts in memory below this size are of one class.
+/// Segments in memory below this size are of one class.
 const MEMORY_CLASS_BYTES: u64 = 4 << 10;
 
 /// Runs with removals for this share of the entries below them are merged with all of those.
 const REMOVED_SHARE: u64 = 3;
 
 /// The most urgent work, if there is any.
-pub(super) fn choose(parts: &Parts, options: &SetOptions, scope: Scope) -> Option<Work> {
+pub(crate) fn choose(segments: &SetView, options: &SetOptions, scope: Scope) -> Option<Work> {
     let written = if let Scope::OnlyMemoryBefore { written } = scope { written } else { 0 };
-    if scope <= Scope::NotRuns && parts.memory_bytes() >= options.memory_bytes {
+    if scope <= Scope::NotRuns && segments.memory_bytes() >= options.memory_bytes {
         return Some(Work::WriteRun);
     }
-    let free = &parts.memory[..parts.memory.len().saturating_sub(written)];
+    let free = &segments.memory[..segments.memory.len().saturating_sub(written)];
     if let Some(range) = neighbours(&sizes(free), MEMORY_CLASS_BYTES, options.memory_fan) {
         return Some(Work::MergeMemory(range));
     }
     if scope != Scope::All {
         return None;
     }
-    let sizes = sizes(&parts.runs);
+    let sizes = sizes(&segments.runs);
     let tiered = neighbours(&sizes, options.memory_bytes / 2, options.run_fan);
-    tiered.or_else(|| too_many_removals(&parts.runs)).map(Work::MergeRuns)
+    tiered.or_else(|| too_many_removals(&segments.runs)).map(Work::MergeRuns)
 }
 
-/// What to merge when there is nothing else to do, so that readers have fewer parts to look at: the newest parts of one
+/// What to merge when there is nothing else to do, so that readers have fewer segments to look at: the newest segments of one
 /// kind, as far as their bytes are within a credit. The credit is some times what has come since the last time, so that a
 /// slow trickle of changes does not rewrite everything again and again.
-pub(super) fn choose_idle(parts: &Parts, memory_credit: u64, run_credit: u64) -> Option<Work> {
-    let memory = affordable(&sizes(&parts.memory), memory_credit).map(Work::MergeMemory);
-    memory.or_else(|| affordable(&sizes(&parts.runs), run_credit).map(Work::MergeRuns))
+pub(crate) fn choose_idle(segments: &SetView, memory_credit: u64, run_credit: u64) -> Option<Work> {
+    let memory = affordable(&sizes(&segments.memory), memory_credit).map(Work::MergeMemory);
+    memory.or_else(|| affordable(&sizes(&segments.runs), run_credit).map(Work::MergeRuns))
 }
 
 fn affordable(sizes: &[u64], credit: u64) -> Option<Range<usize>> {
@@ -80,8 +80,8 @@ fn affordable(sizes: &[u64], credit: u64) -> Option<Range<usize>> {
     (count > 1).then_some(0..count)
 }
 
-fn sizes(parts: &[Arc<Part>]) -> Vec<u64> {
-    parts.iter().map(|part| part.byte_count()).collect()
+fn sizes(segments: &[Arc<Segment>]) -> Vec<u64> {
+    segments.iter().map(|segment| segment.byte_count()).collect()
 }
 
 /// The first neighbours that are as many as the fan, and none of them of a higher class than the first.
@@ -102,11 +102,11 @@ fn neighbours(sizes: &[u64], smallest: u64, fan: usize) -> Option<Range<usize>> 
     None
 }
 
-/// All runs, when those above the oldest remove a good part of what it holds: the room is worth having back, and
+/// All runs, when those above the oldest remove a good segment of what it holds: the room is worth having back, and
 /// readers should not have to pass over what is gone.
-fn too_many_removals(runs: &[Arc<Part>]) -> Option<Range<usize>> {
+fn too_many_removals(runs: &[Arc<Segment>]) -> Option<Range<usize>> {
     let (oldest, newer) = runs.split_last()?;
-    let removed: u64 = newer.iter().map(|part| part.index.removed_count()).sum();
+    let removed: u64 = newer.iter().map(|segment| segment.index.removed_count()).sum();
     (removed > 0 && removed * REMOVED_SHARE >= oldest.index.entry_count()).then_some(0..runs.len())
 }
 
@@ -139,9 +139,9 @@ mod tests {
         assert_eq!(affordable(&[1], 9), None);
     }
 
-    /// However parts come, there are never many left.
+    /// However segments come, there are never many left.
     #[test]
-    fn few_parts_are_left() {
+    fn few_segments_are_left() {
         let mut sizes: Vec<u64> = Vec::new();
         let mut random = 1u64;
         let mut most = 0;

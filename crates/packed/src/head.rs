@@ -1,15 +1,15 @@
-//! The beginning of a key as numbers: comparing two of them is a few instructions, where comparing keys is a call.
+//! The prefix of a key as numbers: comparing two of them is a few instructions, where comparing keys is a call.
 //!
 //! In: a key. Out: its first bytes, as many as there are in two families. Keys are in the order of their starts, and those
 //! with equal starts in the order of their bytes.
 
-use astrarium_kv::FAMILY_BYTES;
+use crate::FAMILY_BYTES;
 
 /// The first bytes of a key, the highest first, padded with zeros.
-pub(super) type Start = [u128; 2];
+pub(crate) type KeyHead = [u128; 2];
 
 #[inline]
-pub(super) fn start_of(key: &[u8]) -> Start {
+pub(crate) fn head_of(key: &[u8]) -> KeyHead {
     if let [first, second, ..] = key.as_chunks::<FAMILY_BYTES>().0 {
         return [u128::from_be_bytes(*first), u128::from_be_bytes(*second)];
     }
@@ -28,7 +28,7 @@ mod tests {
     proptest! {
         #[test]
         fn starts_order_as_keys_do(left in vec(0..2u8, 0..40), right in vec(0..2u8, 0..40)) {
-            let order = start_of(&left).cmp(&start_of(&right));
+            let order = head_of(&left).cmp(&head_of(&right));
             prop_assert_eq!(order.then_with(|| left.cmp(&right)), left.cmp(&right));
         }
     }

@@ -1,16 +1,16 @@
-//! Turns sorted keys into the blocks of a part and what is known of them.
+//! Turns sorted keys into the blocks of a segment and what is known of them.
 //!
 //! In: keys, rising strictly, each there or removed. Out: blocks into a [`Sink`], then a [`Summary`].
 //! Memory is bounded by a block, the index and the filter.
 
-use super::block::{BLOCK_BYTES_MAX, BlockBuilder};
-use super::families::{Families, family_of};
-use super::filter::{Filter, FilterBuilder};
-use super::index::{Content, Index};
-use astrarium_kv::Error;
+use crate::Error;
+use crate::block::{BLOCK_BYTES_MAX, BlockBuilder};
+use crate::bloom::{BloomBuilder, BloomFilter};
+use crate::families::{Families, family_of};
+use crate::index::{Content, Index};
 
 /// Takes finished blocks, one after the other.
-pub(super) trait Sink {
+pub(crate) trait Sink {
     /// Takes a block and tells how many bytes it occupies there.
     fn take(&mut self, block: &[u8]) -> Result<u64, Error>;
 }
@@ -22,32 +22,32 @@ impl Sink for Vec<u8> {
     }
 }
 
-/// What is known of the blocks of a part.
-pub(super) struct Summary {
-    pub(super) index: Index,
-    pub(super) families: Families,
-    pub(super) filter: Filter,
+/// What is known of the blocks of a segment.
+pub(crate) struct Summary {
+    pub(crate) index: Index,
+    pub(crate) families: Families,
+    pub(crate) filter: BloomFilter,
 }
 
-/// A part on its way.
-pub(super) struct PartBuilder<S> {
-    pub(super) sink: S,
+/// A segment on its way.
+pub(crate) struct SegmentBuilder<S> {
+    pub(crate) sink: S,
     block_bytes: usize,
     block: BlockBuilder,
     /// Removals in the block.
     removed_count: u64,
     index: Index,
     families: Families,
-    filter: Option<FilterBuilder>,
+    filter: Option<BloomBuilder>,
     first: Vec<u8>,
     /// The last key of the block before.
     before: Vec<u8>,
 }
 
-impl<S: Sink> PartBuilder<S> {
+impl<S: Sink> SegmentBuilder<S> {
     /// Blocks of about this size, the first of which will lie at `start`.
-    pub(super) fn new(sink: S, start: u64, block_bytes: usize) -> PartBuilder<S> {
-        PartBuilder {
+    pub(crate) fn new(sink: S, start: u64, block_bytes: usize) -> SegmentBuilder<S> {
+        SegmentBuilder {
             sink,
             block_bytes: block_bytes.min(BLOCK_BYTES_MAX),
             block: BlockBuilder::default(),
@@ -61,14 +61,14 @@ impl<S: Sink> PartBuilder<S> {
     }
 
     /// The same with a filter.
-    pub(super) fn filtered(mut self) -> PartBuilder<S> {
-        self.filter = Some(FilterBuilder::default());
+    pub(crate) fn filtered(mut self) -> SegmentBuilder<S> {
+        self.filter = Some(BloomBuilder::default());
         self
     }
 
     /// Appends a key, which must be above the last one.
     #[inline]
-    pub(super) fn push(&mut self, key: &[u8], is_removed: bool) -> Result<(), Error> {
+    pub(crate) fn push(&mut self, key: &[u8], is_removed: bool) -> Result<(), Error> {
         debug_assert!(self.block.last() < key, "keys rise");
         if self.block.byte_count() >= self.block_bytes {
             self.end_block()?;
@@ -98,12 +98,12 @@ impl<S: Sink> PartBuilder<S> {
     }
 
     /// The sink with all blocks, and what is known of them. The families are as counted from the keys.
-    pub(super) fn finish(mut self) -> Result<(S, Summary), Error> {
+    pub(crate) fn finish(mut self) -> Result<(S, Summary), Error> {
         if self.block.entry_count() > 0 {
             self.end_block()?;
         }
         self.index.finish(&self.before);
-        let filter = self.filter.map(FilterBuilder::finish).unwrap_or_default();
+        let filter = self.filter.map(BloomBuilder::finish).unwrap_or_default();
         Ok((self.sink, Summary { index: self.index, families: self.families, filter }))
     }
 }

@@ -1,46 +1,45 @@
 //! How many keys each family gained: what lets a family be counted without walking it.
 //!
 //! In: sorted keys as they come and go. Out: for each family the additions less the removals.
-//! Invariant: the sums of several parts of the set add up, whatever was merged in between, because merging adds them and
+//! Invariant: the sums of several segments of the set add up, whatever was merged in between, because merging adds them and
 //! does not count again; only where a merge reaches the bottom of the set, what is left is counted (`merge`).
 
-use super::{damaged, varint};
-use astrarium_kv::{Error, FAMILY_BYTES};
+use crate::{Error, FAMILY_BYTES, damaged, varint};
 
-pub(super) type FamilyKey = [u8; FAMILY_BYTES];
+pub(crate) type FamilyKey = [u8; FAMILY_BYTES];
 
 /// Sums by family, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Families {
+pub(crate) struct Families {
     sums: Vec<(FamilyKey, i64)>,
 }
 
 /// The family of a key.
-pub(super) fn family_of(key: &[u8]) -> Result<&FamilyKey, Error> {
+pub(crate) fn family_of(key: &[u8]) -> Result<&FamilyKey, Error> {
     key.first_chunk().ok_or_else(|| damaged("a key of the set is shorter than its family"))
 }
 
 impl Families {
     /// Adds to the sum of a family, which must not be below the last one.
     #[inline]
-    pub(super) fn add(&mut self, family: &FamilyKey, change: i64) {
+    pub(crate) fn add(&mut self, family: &FamilyKey, change: i64) {
         match self.sums.last_mut() {
             Some((last, sum)) if last == family => *sum += change,
             _ => self.sums.push((*family, change)),
         }
     }
 
-    pub(super) fn get(&self, family: &FamilyKey) -> i64 {
+    pub(crate) fn get(&self, family: &FamilyKey) -> i64 {
         self.sums.binary_search_by(|(key, _)| key.cmp(family)).map_or(0, |index| self.sums[index].1)
     }
 
     /// All sums together.
-    pub(super) fn sum(&self) -> i64 {
+    pub(crate) fn sum(&self) -> i64 {
         self.sums.iter().map(|(_, sum)| sum).sum()
     }
 
     /// The sums of several, added; families that come to nothing are left out.
-    pub(super) fn total<'a>(all: impl Iterator<Item = &'a Families>) -> Families {
+    pub(crate) fn total<'a>(all: impl Iterator<Item = &'a Families>) -> Families {
         let mut sums: Vec<_> = all.flat_map(|families| families.sums.iter().copied()).collect();
         sums.sort_unstable_by_key(|(family, _)| *family);
         let mut total = Families::default();
@@ -52,12 +51,12 @@ impl Families {
     }
 
     /// What has to be added to `counted` to come to this; usually nothing.
-    pub(super) fn less(&self, counted: &Families) -> Families {
+    pub(crate) fn less(&self, counted: &Families) -> Families {
         let negated = Families { sums: counted.sums.iter().map(|(family, sum)| (*family, -sum)).collect() };
         Families::total([self, &negated].into_iter())
     }
 
-    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         varint::put(out, self.sums.len() as u64);
         for (family, sum) in &self.sums {
             out.extend_from_slice(family);
@@ -66,7 +65,7 @@ impl Families {
     }
 
     /// Nothing when the bytes are not what [`Families::encode`] writes.
-    pub(super) fn decode(bytes: &[u8], at: &mut usize) -> Option<Families> {
+    pub(crate) fn decode(bytes: &[u8], at: &mut usize) -> Option<Families> {
         let count = varint::get(bytes, at)?;
         let mut families = Families::default();
         for _ in 0..count {
@@ -78,7 +77,7 @@ impl Families {
     }
 
     /// Bytes in memory.
-    pub(super) fn byte_count(&self) -> usize {
+    pub(crate) fn byte_count(&self) -> usize {
         self.sums.len() * size_of::<(FamilyKey, i64)>()
     }
 }

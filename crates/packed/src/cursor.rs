@@ -1,17 +1,17 @@
-//! Walks the keys of one part, upwards or downwards.
+//! Cursors over the keys of one segment, upwards or downwards.
 //!
-//! In: a part and where to begin. Out: one entry after the other, removals included.
-//! Upwards a key is made from the one before it. Downwards the keys between two restarts are decoded together and given
+//! In: a segment and where to begin. Out: one entry after the other, removals included.
+//! ForwardCursor a key is made from the one before it. BackwardCursor the keys between two restarts are decoded together and given
 //! out from the last one, so going back costs about what going forward does.
-//! Invariant: while [`Walk::is_valid`], there is a key.
+//! Invariant: while [`EntryCursor::is_valid`], there is a key.
 
-use super::block::{BlockCursor, Segment};
-use super::part::{Part, Reading};
-use astrarium_kv::Error;
+use crate::Error;
+use crate::block::{BlockCursor, Interval};
+use crate::segment::{Reading, Segment};
 use std::cmp::Ordering;
 
-/// A walk over the entries of a part.
-pub(super) trait Walk {
+/// A cursor over the entries of a segment.
+pub(crate) trait EntryCursor {
     /// Whether it stands at an entry.
     fn is_valid(&self) -> bool;
     /// The key it stands at.
@@ -24,9 +24,9 @@ pub(super) trait Walk {
     fn direct(order: Ordering) -> Ordering;
 }
 
-/// Upwards.
-pub(super) struct Upwards<'a> {
-    part: &'a Part,
+/// ForwardCursor.
+pub(crate) struct ForwardCursor<'a> {
+    segment: &'a Segment,
     reading: Reading,
     /// The block that is being read.
     block_number: usize,
@@ -34,33 +34,37 @@ pub(super) struct Upwards<'a> {
     is_valid: bool,
 }
 
-impl<'a> Upwards<'a> {
+impl<'a> ForwardCursor<'a> {
     /// At the first entry that is not below the target.
-    pub(super) fn seek(part: &'a Part, target: &[u8], reading: Reading) -> Result<Upwards<'a>, Error> {
-        let mut walk = Upwards {
-            part,
+    pub(crate) fn seek(
+        segment: &'a Segment,
+        target: &[u8],
+        reading: Reading,
+    ) -> Result<ForwardCursor<'a>, Error> {
+        let mut cursor = ForwardCursor {
+            segment,
             reading,
-            block_number: part.index.find(target),
+            block_number: segment.index.find(target),
             block: BlockCursor::new(),
-            is_valid: part.index.block_count() > 0,
+            is_valid: segment.index.block_count() > 0,
         };
-        if walk.is_valid {
-            walk.load()?;
-            if !walk.block.seek(target)? {
-                walk.next_block()?;
+        if cursor.is_valid {
+            cursor.load()?;
+            if !cursor.block.seek(target)? {
+                cursor.next_block()?;
             }
         }
-        Ok(walk)
+        Ok(cursor)
     }
 
     fn load(&mut self) -> Result<(), Error> {
-        let (bytes, place) = self.part.block(self.block_number, self.reading)?;
+        let (bytes, place) = self.segment.block(self.block_number, self.reading)?;
         self.block.load(bytes, place)
     }
 
     fn next_block(&mut self) -> Result<(), Error> {
         self.block_number += 1;
-        self.is_valid = self.block_number < self.part.index.block_count();
+        self.is_valid = self.block_number < self.segment.index.block_count();
         if self.is_valid {
             self.load()?;
             self.is_valid = self.block.advance()?;
@@ -69,7 +73,7 @@ impl<'a> Upwards<'a> {
     }
 }
 
-impl Walk for Upwards<'_> {
+impl EntryCursor for ForwardCursor<'_> {
     fn is_valid(&self) -> bool {
         self.is_valid
     }
@@ -93,59 +97,59 @@ impl Walk for Upwards<'_> {
     }
 }
 
-/// Downwards.
-pub(super) struct Downwards<'a> {
-    part: &'a Part,
+/// BackwardCursor.
+pub(crate) struct BackwardCursor<'a> {
+    segment: &'a Segment,
     block_number: usize,
     block: BlockCursor,
     restart: usize,
-    segment: Segment,
+    interval: Interval,
     is_valid: bool,
 }
 
-impl<'a> Downwards<'a> {
+impl<'a> BackwardCursor<'a> {
     /// At the last entry below the target.
-    pub(super) fn seek(part: &'a Part, target: &[u8]) -> Result<Downwards<'a>, Error> {
-        let found = part.index.find_below(target);
-        let mut walk = Downwards {
-            part,
+    pub(crate) fn seek(segment: &'a Segment, target: &[u8]) -> Result<BackwardCursor<'a>, Error> {
+        let found = segment.index.find_below(target);
+        let mut cursor = BackwardCursor {
+            segment,
             block_number: found.unwrap_or(0),
             block: BlockCursor::new(),
             restart: 0,
-            segment: Segment::default(),
+            interval: Interval::default(),
             is_valid: found.is_some(),
         };
-        if !walk.is_valid {
-            return Ok(walk);
+        if !cursor.is_valid {
+            return Ok(cursor);
         }
-        walk.load()?;
-        let Some(restart) = walk.block.last_restart(target, Ordering::is_lt)? else {
-            walk.previous_block()?;
-            return Ok(walk);
+        cursor.load()?;
+        let Some(restart) = cursor.block.last_restart(target, Ordering::is_lt)? else {
+            cursor.previous_block()?;
+            return Ok(cursor);
         };
-        walk.read_segment(restart)?;
-        while walk.segment.last().is_some_and(|(key, _)| key >= target) {
-            walk.segment.pop();
+        cursor.read_interval(restart)?;
+        while cursor.interval.last().is_some_and(|(key, _)| key >= target) {
+            cursor.interval.pop();
         }
-        walk.settle()?;
-        Ok(walk)
+        cursor.settle()?;
+        Ok(cursor)
     }
 
     fn load(&mut self) -> Result<(), Error> {
-        let (bytes, place) = self.part.block(self.block_number, Reading::Cached)?;
+        let (bytes, place) = self.segment.block(self.block_number, Reading::Cached)?;
         self.block.load(bytes, place)
     }
 
-    fn read_segment(&mut self, restart: usize) -> Result<(), Error> {
+    fn read_interval(&mut self, restart: usize) -> Result<(), Error> {
         self.restart = restart;
-        self.block.read_segment(restart, &mut self.segment)
+        self.block.read_interval(restart, &mut self.interval)
     }
 
-    /// Finds a segment with an entry, from the present one backwards.
+    /// Finds a interval with an entry, from the present one backwards.
     fn settle(&mut self) -> Result<(), Error> {
-        while self.is_valid && self.segment.last().is_none() {
+        while self.is_valid && self.interval.last().is_none() {
             match self.restart.checked_sub(1) {
-                Some(restart) => self.read_segment(restart)?,
+                Some(restart) => self.read_interval(restart)?,
                 None => self.previous_block()?,
             }
         }
@@ -160,27 +164,27 @@ impl<'a> Downwards<'a> {
         self.block_number = block_number;
         self.load()?;
         match self.block.restart_count().checked_sub(1) {
-            Some(restart) => self.read_segment(restart),
+            Some(restart) => self.read_interval(restart),
             None => Ok(()),
         }
     }
 }
 
-impl Walk for Downwards<'_> {
+impl EntryCursor for BackwardCursor<'_> {
     fn is_valid(&self) -> bool {
         self.is_valid
     }
 
     fn key(&self) -> &[u8] {
-        self.segment.last().map_or(&[], |(key, _)| key)
+        self.interval.last().map_or(&[], |(key, _)| key)
     }
 
     fn is_removed(&self) -> bool {
-        self.segment.last().is_some_and(|(_, is_removed)| is_removed)
+        self.interval.last().is_some_and(|(_, is_removed)| is_removed)
     }
 
     fn advance(&mut self) -> Result<(), Error> {
-        self.segment.pop();
+        self.interval.pop();
         self.settle()
     }
 

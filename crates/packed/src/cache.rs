@@ -1,8 +1,8 @@
-//! Blocks of run files that were read lately, within a bound of memory.
+//! Blocks of runs that were read lately, within a bound of memory.
 //!
-//! In: a file's number and a block's place in it. Out: its bytes, if they are still here.
+//! In: a run's number and a block's place in it. Out: its bytes, if they are still here.
 //! The cache is cut into shares by hash, so that readers rarely wait for each other.
-//! Invariant: the bytes of all blocks here stay below the bound given at the beginning.
+//! Invariant: the bytes of all blocks here stay below the bound given at the prefix.
 
 use crate::clock::Clock;
 use bytes::Bytes;
@@ -18,14 +18,14 @@ const BLOCK_OVERHEAD: usize = 96;
 
 type Key = (u64, u32);
 
-pub(super) struct BlockCache {
+pub(crate) struct BlockCache {
     shares: [Mutex<Clock<(Key, Bytes)>>; SHARE_COUNT],
     share_bytes_max: usize,
     hasher: RandomState,
 }
 
 impl BlockCache {
-    pub(super) fn new(bytes_max: u64) -> BlockCache {
+    pub(crate) fn new(bytes_max: u64) -> BlockCache {
         BlockCache {
             shares: Default::default(),
             share_bytes_max: usize::try_from(bytes_max).unwrap_or(usize::MAX) / SHARE_COUNT,
@@ -33,13 +33,13 @@ impl BlockCache {
         }
     }
 
-    pub(super) fn get(&self, run: u64, block: usize) -> Option<Bytes> {
+    pub(crate) fn get(&self, run: u64, block: usize) -> Option<Bytes> {
         let key = (run, block as u32);
         let (share, hash) = self.share(key);
         share.lock().get(hash, |(other, _)| *other == key).map(|(_, bytes)| bytes.clone())
     }
 
-    pub(super) fn insert(&self, run: u64, block: usize, bytes: Bytes) {
+    pub(crate) fn insert(&self, run: u64, block: usize, bytes: Bytes) {
         let key = (run, block as u32);
         let (share, hash) = self.share(key);
         let mut share = share.lock();
@@ -78,7 +78,7 @@ mod tests {
             }
         }
         assert!((400..1_000).contains(&found), "{found}");
-        assert!(cache.get(2, 9_999).is_none(), "another file");
+        assert!(cache.get(2, 9_999).is_none(), "another run");
         cache.insert(3, 0, Bytes::from(vec![0; 1 << 20]));
         assert!(cache.get(3, 0).is_none(), "too large to be kept");
     }

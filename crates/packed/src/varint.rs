@@ -3,7 +3,7 @@
 //! In and out: bytes. A number that does not end, or does not fit 64 bits, is no number: reading never panics.
 
 /// Appends a number.
-pub(super) fn put(out: &mut Vec<u8>, mut number: u64) {
+pub(crate) fn put(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
         number >>= 7;
@@ -13,7 +13,7 @@ pub(super) fn put(out: &mut Vec<u8>, mut number: u64) {
 
 /// Reads the number at `at` and moves `at` behind it.
 #[inline]
-pub(super) fn get(bytes: &[u8], at: &mut usize) -> Option<u64> {
+pub(crate) fn get(bytes: &[u8], at: &mut usize) -> Option<u64> {
     let first = *bytes.get(*at)?;
     *at += 1;
     if first < 0x80 { Some(u64::from(first)) } else { get_rest(bytes, at, u64::from(first & 0x7F)) }
@@ -36,24 +36,24 @@ fn get_rest(bytes: &[u8], at: &mut usize, mut number: u64) -> Option<u64> {
 }
 
 /// Appends a number that may be below zero; those near zero are the shortest.
-pub(super) fn put_signed(out: &mut Vec<u8>, number: i64) {
+pub(crate) fn put_signed(out: &mut Vec<u8>, number: i64) {
     put(out, ((number << 1) ^ (number >> 63)).cast_unsigned());
 }
 
 /// Reads what [`put_signed`] wrote.
-pub(super) fn get_signed(bytes: &[u8], at: &mut usize) -> Option<i64> {
+pub(crate) fn get_signed(bytes: &[u8], at: &mut usize) -> Option<i64> {
     let folded = get(bytes, at)?;
     Some((folded >> 1).cast_signed() ^ -(folded & 1).cast_signed())
 }
 
 /// Appends bytes behind their length.
-pub(super) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
 /// Reads what [`put_bytes`] wrote.
-pub(super) fn get_bytes<'a>(bytes: &'a [u8], at: &mut usize) -> Option<&'a [u8]> {
+pub(crate) fn get_bytes<'a>(bytes: &'a [u8], at: &mut usize) -> Option<&'a [u8]> {
     let length = usize::try_from(get(bytes, at)?).ok()?;
     let found = bytes.get(*at..at.checked_add(length)?)?;
     *at += length;

@@ -1,30 +1,30 @@
-//! What a commit group does to the set, as one value in fjall's batch: the first form keys have on disk.
+//! What a commit group does to the set, as one value for its journal: the first form keys have on disk.
 //!
 //! ```text
 //! value   format 02, group of the value before u64, block count, (block bytes, entries, removals){count}, corrections,
 //!         block*, CRC-32 u32
 //! ```
-//! The CRC-32 begins with the folder's identity, so that a value of another folder is not whole. Format 01 has neither the
-//! group nor the identity.
-//! (numbers as in `varint`, corrections as in `families`.) The value is a part of the set as it stands: the blocks are
+//! The CRC-32 begins with the folder's owner, so that a value of another folder is not whole. Format 01 has neither the
+//! group nor the owner.
+//! (numbers as in `varint`, corrections as in `families`.) The value is a segment of the set as it stands: the blocks are
 //! read where they lie. Family sums are counted from the entries when the value is read back; the corrections are what
 //! has to be added, because a key was named by several batches of the group.
-//! In: the changes of all batches of a group, in their order. Out: the value, and the part that shares its bytes.
+//! In: the changes of all batches of a group, in their order. Out: the value, and the segment that shares its bytes.
 //! Invariants
 //! - A key named by several batches has the last one's word.
 //! - It has no filter: groups are small, soon merged, and the committer has better things to do.
 //! - The value goes into the group's batch, so the group's checksum in the journal covers it.
 
-use super::block::BlockCursor;
-use super::builder::{PartBuilder, Summary};
-use super::families::{Families, family_of};
-use super::filter::Filter;
-use super::index::{Content, Index};
-use super::part::Part;
-use super::parts::Parts;
-use super::{damaged, named, varint};
-use crate::identity::Identity;
-use astrarium_kv::{Error, SetChanges};
+use crate::block::BlockCursor;
+use crate::bloom::BloomFilter;
+use crate::builder::{SegmentBuilder, Summary};
+use crate::families::{Families, family_of};
+use crate::index::{Content, Index};
+pub use crate::order::KeyChange;
+use crate::segment::Segment;
+use crate::view::SetView;
+use crate::{Error, OwnerId};
+use crate::{damaged, order, varint};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -33,35 +33,37 @@ const FORMAT_WITHOUT_ORIGIN: u8 = 1;
 const CHECKSUM_BYTES: usize = 4;
 
 /// A group's changes of the set.
-pub(crate) struct GroupBlock {
+pub struct GroupBlock {
     /// To be stored.
-    pub(crate) value: Bytes,
-    pub(super) part: Part,
+    pub value: Bytes,
+    pub(crate) segment: Segment,
 }
 
 /// Where a group's changes belong.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Origin {
-    pub(crate) identity: Identity,
-    pub(crate) group: u64,
+pub struct Origin {
+    /// Whose set it is.
+    pub owner: OwnerId,
+    /// The group.
+    pub group: u64,
     /// The last group before it that changed the set; 0 for none.
-    pub(crate) before: u64,
+    pub before: u64,
 }
 
 impl GroupBlock {
-    /// Of the changes of a group's batches, in the order of the batches; nothing if there are none.
-    pub(crate) fn of(
+    /// Of the changes of a group's batches; nothing if there are none.
+    pub fn of<'a>(
         origin: Origin,
-        batches: &[SetChanges],
+        changes: impl Iterator<Item = KeyChange<'a>> + Clone,
         block_bytes: usize,
     ) -> Result<Option<GroupBlock>, Error> {
-        let named = named::in_order(batches);
-        if named.is_empty() {
+        let ordered = order::in_order(changes);
+        if ordered.is_empty() {
             return Ok(None);
         }
         let mut families = Families::default();
-        let mut builder = PartBuilder::new(Vec::new(), 0, block_bytes);
-        let mut rest = named.iter().peekable();
+        let mut builder = SegmentBuilder::new(Vec::new(), 0, block_bytes);
+        let mut rest = ordered.iter().map(|ranked| ranked.change).peekable();
         while let Some(next) = rest.next() {
             families.add(family_of(next.key)?, if next.is_removed { -1 } else { 1 });
             if rest.peek().is_none_or(|later| later.key != next.key) {
@@ -70,7 +72,7 @@ impl GroupBlock {
         }
         let (blocks, summary) = builder.finish()?;
         let Summary { index, families: counted, filter } = summary;
-        let corrections = if index.entry_count() == named.len() as u64 {
+        let corrections = if index.entry_count() == ordered.len() as u64 {
             Families::default()
         } else {
             families.less(&counted)
@@ -80,17 +82,17 @@ impl GroupBlock {
         let image = value.slice(start..start + blocks.len());
         let summary = Summary { index, families, filter };
         let groups = (origin.group, origin.group);
-        Ok(Some(GroupBlock { part: Part::in_memory(image, summary, groups), value }))
+        Ok(Some(GroupBlock { segment: Segment::in_memory(image, summary, groups), value }))
     }
 
-    /// The parts of the set with this one over them.
-    pub(crate) fn onto(self, parts: &Parts) -> Parts {
-        parts.with(Arc::new(self.part))
+    /// The segments of the set with this one over them.
+    pub fn onto(self, segments: &SetView) -> SetView {
+        segments.with(Arc::new(self.segment))
     }
 
-    /// The part that a stored value is, and the group of the value before it if it tells.
-    pub(super) fn read(identity: Identity, group: u64, value: &Bytes) -> Result<(Part, Option<u64>), Error> {
-        decode(identity, group, value)
+    /// The segment that a stored value is, and the group of the value before it if it tells.
+    pub(crate) fn read(owner: OwnerId, group: u64, value: &Bytes) -> Result<(Segment, Option<u64>), Error> {
+        decode(owner, group, value)
             .ok_or_else(|| damaged(&format!("the index entries of commit group {group} are not whole")))?
     }
 }
@@ -105,22 +107,22 @@ fn encode(origin: Origin, blocks: &[u8], index: &Index, corrections: &Families) 
     }
     corrections.encode(&mut value);
     value.extend_from_slice(blocks);
-    value.extend_from_slice(&checksum_of(Some(origin.identity), &value).to_le_bytes());
+    value.extend_from_slice(&checksum_of(Some(origin.owner), &value).to_le_bytes());
     Bytes::from(value)
 }
 
-fn checksum_of(identity: Option<Identity>, body: &[u8]) -> u32 {
+fn checksum_of(owner: Option<OwnerId>, body: &[u8]) -> u32 {
     let mut checksum = crc32fast::Hasher::new();
-    checksum.update(identity.as_ref().map_or(&[], |identity| &identity.0));
+    checksum.update(owner.as_ref().map_or(&[], |owner| &owner[..]));
     checksum.update(body);
     checksum.finalize()
 }
 
 /// Nothing when the value is not whole.
-fn decode(identity: Identity, group: u64, value: &Bytes) -> Option<Result<(Part, Option<u64>), Error>> {
+fn decode(owner: OwnerId, group: u64, value: &Bytes) -> Option<Result<(Segment, Option<u64>), Error>> {
     let (body, checksum) = value.split_last_chunk::<CHECKSUM_BYTES>()?;
     let is_old = *body.first()? == FORMAT_WITHOUT_ORIGIN;
-    let expected = checksum_of((!is_old).then_some(identity), body);
+    let expected = checksum_of((!is_old).then_some(owner), body);
     if expected.to_le_bytes() != *checksum || !(is_old || body[0] == FORMAT) {
         return None;
     }
@@ -135,12 +137,12 @@ fn decode(identity: Identity, group: u64, value: &Bytes) -> Option<Result<(Part,
     let image = value.slice(at..body.len());
     Some(index_blocks(&image, &blocks).map(|(index, counted)| {
         let families = Families::total([&counted, &corrections].into_iter());
-        let summary = Summary { index, families, filter: Filter::default() };
-        (Part::in_memory(image, summary, (group, group)), before)
+        let summary = Summary { index, families, filter: BloomFilter::default() };
+        (Segment::in_memory(image, summary, (group, group)), before)
     }))
 }
 
-/// Walks all entries to learn what a builder knew.
+/// Cursors over all entries to learn what a builder knew.
 fn index_blocks(image: &Bytes, blocks: &[Content]) -> Result<(Index, Families), Error> {
     let mut index = Index::starting_at(0);
     let mut families = Families::default();
@@ -173,9 +175,9 @@ fn index_blocks(image: &Bytes, blocks: &[Content]) -> Result<(Index, Families), 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::set::cursor::{Upwards, Walk};
-    use crate::set::part::Reading;
-    use astrarium_kv::{FAMILY_BYTES, KeyList};
+    use crate::FAMILY_BYTES;
+    use crate::cursor::{EntryCursor, ForwardCursor};
+    use crate::segment::Reading;
     use proptest::collection::vec;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
@@ -184,20 +186,12 @@ mod tests {
         [&[family; FAMILY_BYTES][..], rest].concat()
     }
 
-    fn list(keys: &[(u8, Vec<u8>)]) -> KeyList {
-        let mut list = KeyList::new();
-        for (family, rest) in keys {
-            list.push(&key(*family, rest));
-        }
-        list.sorted()
-    }
-
-    fn entries(part: &Part) -> Vec<(Vec<u8>, bool)> {
-        let mut walk = Upwards::seek(part, &[], Reading::Once).unwrap();
+    fn entries(segment: &Segment) -> Vec<(Vec<u8>, bool)> {
+        let mut cursor = ForwardCursor::seek(segment, &[], Reading::Once).unwrap();
         let mut entries = Vec::new();
-        while walk.is_valid() {
-            entries.push((walk.key().to_vec(), walk.is_removed()));
-            walk.advance().unwrap();
+        while cursor.is_valid() {
+            entries.push((cursor.key().to_vec(), cursor.is_removed()));
+            cursor.advance().unwrap();
         }
         entries
     }
@@ -210,40 +204,37 @@ mod tests {
         ) {
             let mut expected = BTreeMap::new();
             let mut sums = BTreeMap::<u8, i64>::new();
-            let changes: Vec<_> = batches.iter().map(|batch| {
-                let mut words: BTreeMap<(u8, Vec<u8>), bool> = BTreeMap::new();
-                words.extend(batch.iter().map(|(is_removed, family, rest)| ((*family, rest.clone()), *is_removed)));
-                for ((family, rest), is_removed) in &words {
-                    expected.insert(key(*family, rest), *is_removed);
-                    *sums.entry(*family).or_default() += if *is_removed { -1 } else { 1 };
-                }
-                let of = |wanted: bool| {
-                    let words = words.iter().filter(|(_, is_removed)| **is_removed == wanted);
-                    list(&words.map(|(key, _)| key.clone()).collect::<Vec<_>>())
-                };
-                SetChanges { added: of(false), removed: of(true) }
+            let words: Vec<BTreeMap<Vec<u8>, bool>> = batches.iter().map(|batch| {
+                batch.iter().map(|(is_removed, family, rest)| (key(*family, rest), *is_removed)).collect()
             }).collect();
-            let origin = Origin { identity: Identity([3; 16]), group: 7, before: 5 };
-            let block = GroupBlock::of(origin, &changes, block_bytes).unwrap();
+            for (key, is_removed) in words.iter().flatten() {
+                expected.insert(key.clone(), *is_removed);
+                *sums.entry(key[0]).or_default() += if *is_removed { -1 } else { 1 };
+            }
+            let changes = (0..).zip(&words).flat_map(|(batch, words)| {
+                words.iter().map(move |(key, is_removed)| KeyChange { batch, key, is_removed: *is_removed })
+            });
+            let origin = Origin { owner: [3; 16], group: 7, before: 5 };
+            let block = GroupBlock::of(origin, changes, block_bytes).unwrap();
             let Some(block) = block else {
                 prop_assert!(expected.is_empty());
                 return Ok(());
             };
-            let (again, before) = GroupBlock::read(origin.identity, 7, &block.value).unwrap();
+            let (again, before) = GroupBlock::read(origin.owner, 7, &block.value).unwrap();
             prop_assert_eq!(before, Some(5));
-            prop_assert!(GroupBlock::read(Identity([4; 16]), 7, &block.value).is_err(), "of another folder");
-            for part in [&block.part, &again] {
-                prop_assert_eq!(entries(part), expected.clone().into_iter().collect::<Vec<_>>());
+            prop_assert!(GroupBlock::read([4; 16], 7, &block.value).is_err(), "of another folder");
+            for segment in [&block.segment, &again] {
+                prop_assert_eq!(entries(segment), expected.clone().into_iter().collect::<Vec<_>>());
                 for family in 0..3 {
                     let sum = sums.get(&family).copied().unwrap_or_default();
-                    prop_assert_eq!(part.families.get(&[family; FAMILY_BYTES]), sum);
+                    prop_assert_eq!(segment.families.get(&[family; FAMILY_BYTES]), sum);
                 }
             }
-            prop_assert_eq!(&block.part.index, &again.index);
+            prop_assert_eq!(&block.segment.index, &again.index);
             for place in 0..block.value.len() {
                 let mut damaged = block.value.to_vec();
                 damaged[place] ^= 0x10;
-                prop_assert!(GroupBlock::read(origin.identity, 7, &Bytes::from(damaged)).is_err());
+                prop_assert!(GroupBlock::read(origin.owner, 7, &Bytes::from(damaged)).is_err());
             }
         }
     }

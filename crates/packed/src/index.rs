@@ -1,17 +1,17 @@
-//! Where the blocks of a part are, by the keys they begin with: all that is kept in memory of a run on disk.
+//! Where the blocks of a segment are, by the keys they begin with: all that is kept in memory of a run on disk.
 //!
 //! In: blocks as they are built, or the bytes that [`Index::encode`] wrote. Out: which block a key belongs to.
 //! Invariants
 //! - A fence is above every key of the block before and not above any key of its own; it is cut as short as that allows.
-//! - Ordinals count the entries of all blocks before, so a place in a block is a place in the part.
+//! - Ordinals count the entries of all blocks before, so a place in a block is a place in the segment.
 
-use super::block::shared_bytes;
-use super::varint;
+use crate::block::shared_bytes;
+use crate::varint;
 use std::ops::Range;
 
-/// The blocks of a part.
+/// The blocks of a segment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Index {
+pub(crate) struct Index {
     fences: Vec<u8>,
     blocks: Vec<Place>,
     /// The last key of all.
@@ -38,21 +38,21 @@ struct Place {
 /// How much a block holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_field_names, reason = "each says what it counts")]
-pub(super) struct Content {
-    pub(super) byte_count: u64,
-    pub(super) entry_count: u64,
+pub(crate) struct Content {
+    pub(crate) byte_count: u64,
+    pub(crate) entry_count: u64,
     /// How many of the entries are removals.
-    pub(super) removed_count: u64,
+    pub(crate) removed_count: u64,
 }
 
 impl Index {
     /// An index whose first block begins here.
-    pub(super) fn starting_at(start: u64) -> Index {
+    pub(crate) fn starting_at(start: u64) -> Index {
         Index { end: start, ..Index::default() }
     }
 
     /// Adds a block: the key before it (empty if there is none), its first key, and what it holds.
-    pub(super) fn push(&mut self, before: &[u8], first: &[u8], content: Content) {
+    pub(crate) fn push(&mut self, before: &[u8], first: &[u8], content: Content) {
         let needed = if self.blocks.is_empty() { first.len() } else { shared_bytes(before, first) + 1 };
         self.push_fence(&first[..needed.min(first.len())], content);
     }
@@ -68,30 +68,30 @@ impl Index {
     }
 
     /// Names the last key, when all blocks are there.
-    pub(super) fn finish(&mut self, last: &[u8]) {
+    pub(crate) fn finish(&mut self, last: &[u8]) {
         self.last = last.to_vec();
     }
 
-    pub(super) fn block_count(&self) -> usize {
+    pub(crate) fn block_count(&self) -> usize {
         self.blocks.len()
     }
 
-    pub(super) fn entry_count(&self) -> u64 {
+    pub(crate) fn entry_count(&self) -> u64 {
         self.entry_count
     }
 
     /// How many of the entries are removals.
-    pub(super) fn removed_count(&self) -> u64 {
+    pub(crate) fn removed_count(&self) -> u64 {
         self.removed_count
     }
 
     /// Where a block lies.
-    pub(super) fn bytes_of(&self, block: usize) -> Range<u64> {
+    pub(crate) fn bytes_of(&self, block: usize) -> Range<u64> {
         self.blocks[block].start..self.blocks.get(block + 1).map_or(self.end, |next| next.start)
     }
 
     /// What a block holds.
-    pub(super) fn content_of(&self, block: usize) -> Content {
+    pub(crate) fn content_of(&self, block: usize) -> Content {
         let bytes = self.bytes_of(block);
         let next = self.blocks.get(block + 1);
         let (entries, removed) =
@@ -104,7 +104,7 @@ impl Index {
     }
 
     /// Entries before a block, and how many of them are removals.
-    pub(super) fn before(&self, block: usize) -> (u64, u64) {
+    pub(crate) fn before(&self, block: usize) -> (u64, u64) {
         (self.blocks[block].ordinal, self.blocks[block].removed)
     }
 
@@ -114,12 +114,12 @@ impl Index {
     }
 
     /// The last block that may hold keys not above the target; the first one if none does.
-    pub(super) fn find(&self, target: &[u8]) -> usize {
+    pub(crate) fn find(&self, target: &[u8]) -> usize {
         self.partition(|fence| fence <= target).saturating_sub(1)
     }
 
     /// The last block that may hold keys below the target.
-    pub(super) fn find_below(&self, target: &[u8]) -> Option<usize> {
+    pub(crate) fn find_below(&self, target: &[u8]) -> Option<usize> {
         self.partition(|fence| fence < target).checked_sub(1)
     }
 
@@ -132,12 +132,12 @@ impl Index {
         low
     }
 
-    /// Whether no key of the part can be in the range.
-    pub(super) fn misses(&self, start: &[u8], end: &[u8]) -> bool {
+    /// Whether no key of the segment can be in the range.
+    pub(crate) fn misses(&self, start: &[u8], end: &[u8]) -> bool {
         self.blocks.is_empty() || self.last[..] < *start || *self.fence(0) >= *end
     }
 
-    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         varint::put(out, self.blocks.len() as u64);
         for block in 0..self.blocks.len() {
             varint::put_bytes(out, self.fence(block));
@@ -147,7 +147,7 @@ impl Index {
     }
 
     /// Nothing when the bytes are not what [`Index::encode`] writes.
-    pub(super) fn decode(bytes: &[u8], at: &mut usize, start: u64) -> Option<Index> {
+    pub(crate) fn decode(bytes: &[u8], at: &mut usize, start: u64) -> Option<Index> {
         let mut index = Index::starting_at(start);
         for _ in 0..varint::get(bytes, at)? {
             let fence = varint::get_bytes(bytes, at)?;
@@ -161,25 +161,25 @@ impl Index {
     }
 
     /// Where the last block ends.
-    pub(super) fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.end
     }
 
     /// Bytes in memory.
-    pub(super) fn byte_count(&self) -> usize {
+    pub(crate) fn byte_count(&self) -> usize {
         self.fences.len() + self.blocks.len() * size_of::<Place>() + self.last.len()
     }
 }
 
 impl Content {
-    pub(super) fn encode(self, out: &mut Vec<u8>) {
+    pub(crate) fn encode(self, out: &mut Vec<u8>) {
         varint::put(out, self.byte_count);
         varint::put(out, self.entry_count);
         varint::put(out, self.removed_count);
     }
 
     /// Nothing when the bytes are not what [`Content::encode`] writes.
-    pub(super) fn decode(bytes: &[u8], at: &mut usize) -> Option<Content> {
+    pub(crate) fn decode(bytes: &[u8], at: &mut usize) -> Option<Content> {
         let mut next = || varint::get(bytes, at);
         let content = Content { byte_count: next()?, entry_count: next()?, removed_count: next()? };
         (content.removed_count <= content.entry_count).then_some(content)

@@ -18,15 +18,15 @@
 //!
 //! Not here: which keys go into which block (`builder`), many blocks (`cursor`).
 
-use super::start::start_of;
-use super::{damaged, varint};
-use astrarium_kv::Error;
+use crate::Error;
+use crate::head::head_of;
+use crate::{damaged, varint};
 use bytes::Bytes;
 use std::cmp::Ordering;
 use std::ops::Range;
 
 /// A block that has this many bytes of entries takes no more. With a key of 32 KiB on top, places still fit 16 bits.
-pub(super) const BLOCK_BYTES_MAX: usize = 24 << 10;
+pub(crate) const BLOCK_BYTES_MAX: usize = 24 << 10;
 
 /// What may lie between two restarts: keys cost more to pass over than steps do.
 const RESTART_WEIGHT: usize = 64;
@@ -42,7 +42,7 @@ const COUNT_BYTES: usize = 2;
 
 /// Puts a block together.
 #[derive(Default)]
-pub(super) struct BlockBuilder {
+pub(crate) struct BlockBuilder {
     bytes: Vec<u8>,
     restarts: Vec<(u16, u16)>,
     weight: usize,
@@ -53,7 +53,7 @@ pub(super) struct BlockBuilder {
 
 impl BlockBuilder {
     /// Appends a key, which must be above the last one.
-    pub(super) fn push(&mut self, key: &[u8], is_removed: bool) {
+    pub(crate) fn push(&mut self, key: &[u8], is_removed: bool) {
         let removed = if is_removed { REMOVED } else { 0 };
         if self.weight >= RESTART_WEIGHT || self.entry_count == 0 {
             self.push_restart(key, removed);
@@ -93,21 +93,21 @@ impl BlockBuilder {
     }
 
     /// Bytes of entries so far.
-    pub(super) fn byte_count(&self) -> usize {
+    pub(crate) fn byte_count(&self) -> usize {
         self.bytes.len()
     }
 
-    pub(super) fn entry_count(&self) -> usize {
+    pub(crate) fn entry_count(&self) -> usize {
         self.entry_count
     }
 
     /// The last key, empty before the first.
-    pub(super) fn last(&self) -> &[u8] {
+    pub(crate) fn last(&self) -> &[u8] {
         &self.last
     }
 
     /// The block's bytes, valid until [`BlockBuilder::clear`].
-    pub(super) fn finish(&mut self) -> &[u8] {
+    pub(crate) fn finish(&mut self) -> &[u8] {
         for (place, ordinal) in &self.restarts {
             self.bytes.extend_from_slice(&place.to_le_bytes());
             self.bytes.extend_from_slice(&ordinal.to_le_bytes());
@@ -117,7 +117,7 @@ impl BlockBuilder {
     }
 
     /// Begins another block; the last key stays known.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.restarts.clear();
         self.weight = 0;
@@ -125,8 +125,8 @@ impl BlockBuilder {
     }
 }
 
-/// How many bytes two keys have in common at their beginning.
-pub(super) fn shared_bytes(left: &[u8], right: &[u8]) -> usize {
+/// How many bytes two keys have in common at their prefix.
+pub(crate) fn shared_bytes(left: &[u8], right: &[u8]) -> usize {
     let (left_words, left_rest) = left.as_chunks::<8>();
     let (right_words, right_rest) = right.as_chunks::<8>();
     for (index, (left, right)) in left_words.iter().zip(right_words).enumerate() {
@@ -158,7 +158,7 @@ fn step(last: &[u8], key: &[u8], shared: usize) -> Option<u64> {
 const KEY_CAPACITY: usize = 96;
 
 /// Reads a block, from any restart on.
-pub(super) struct BlockCursor {
+pub(crate) struct BlockCursor {
     bytes: Bytes,
     /// Of the entries in `bytes`.
     entries: Range<usize>,
@@ -173,7 +173,7 @@ pub(super) struct BlockCursor {
 
 impl BlockCursor {
     /// Of no block yet.
-    pub(super) fn new() -> BlockCursor {
+    pub(crate) fn new() -> BlockCursor {
         BlockCursor {
             bytes: Bytes::new(),
             entries: 0..0,
@@ -185,8 +185,8 @@ impl BlockCursor {
         }
     }
 
-    /// Turns to the block that is this part of the bytes, before its first entry.
-    pub(super) fn load(&mut self, bytes: Bytes, block: Range<usize>) -> Result<(), Error> {
+    /// Turns to the block that is this segment of the bytes, before its first entry.
+    pub(crate) fn load(&mut self, bytes: Bytes, block: Range<usize>) -> Result<(), Error> {
         let malformed = || damaged("a block of the set ends early");
         let whole = bytes.get(block.clone()).ok_or_else(malformed)?;
         let count = whole.last_chunk::<COUNT_BYTES>().ok_or_else(malformed)?;
@@ -206,21 +206,21 @@ impl BlockCursor {
         Ok(())
     }
 
-    pub(super) fn key(&self) -> &[u8] {
+    pub(crate) fn key(&self) -> &[u8] {
         &self.key
     }
 
-    pub(super) fn is_removed(&self) -> bool {
+    pub(crate) fn is_removed(&self) -> bool {
         self.is_removed
     }
 
-    pub(super) fn restart_count(&self) -> usize {
+    pub(crate) fn restart_count(&self) -> usize {
         self.restart_count
     }
 
     /// Goes to the next entry, if there is one.
     #[inline]
-    pub(super) fn advance(&mut self) -> Result<bool, Error> {
+    pub(crate) fn advance(&mut self) -> Result<bool, Error> {
         if self.at >= self.entries.end {
             return Ok(false);
         }
@@ -256,12 +256,12 @@ impl BlockCursor {
     }
 
     /// Goes to the first key that is not below the target. False when the block has none.
-    pub(super) fn seek(&mut self, target: &[u8]) -> Result<bool, Error> {
+    pub(crate) fn seek(&mut self, target: &[u8]) -> Result<bool, Error> {
         let restart = self.last_restart(target, Ordering::is_le)?.unwrap_or(0);
         self.go_to_restart(restart)?;
-        let target_start = start_of(target);
+        let target_start = head_of(target);
         while self.advance()? {
-            let order = start_of(&self.key).cmp(&target_start);
+            let order = head_of(&self.key).cmp(&target_start);
             if order.then_with(|| self.key[..].cmp(target)).is_ge() {
                 return Ok(true);
             }
@@ -297,7 +297,7 @@ impl BlockCursor {
     }
 
     /// How many keys of the block are below the target.
-    pub(super) fn rank(&mut self, target: &[u8]) -> Result<usize, Error> {
+    pub(crate) fn rank(&mut self, target: &[u8]) -> Result<usize, Error> {
         let Some(restart) = self.last_restart(target, Ordering::is_lt)? else { return Ok(0) };
         let mut rank = self.go_to_restart(restart)?;
         while self.advance()? && self.key[..] < *target {
@@ -306,20 +306,20 @@ impl BlockCursor {
         Ok(rank)
     }
 
-    /// Reads the keys from a restart up to the next one into `segment`, replacing what it held.
-    pub(super) fn read_segment(&mut self, restart: usize, segment: &mut Segment) -> Result<(), Error> {
-        segment.clear();
+    /// Reads the keys from a restart up to the next one into `interval`, replacing what it held.
+    pub(crate) fn read_interval(&mut self, restart: usize, interval: &mut Interval) -> Result<(), Error> {
+        interval.clear();
         let end =
             if restart + 1 < self.restart_count { self.restart(restart + 1).0 } else { self.entries.end };
         self.go_to_restart(restart)?;
         while self.at < end && self.advance()? {
-            segment.push(&self.key, self.is_removed);
+            interval.push(&self.key, self.is_removed);
         }
         Ok(())
     }
 
     /// The last restart whose key compares to the target as wanted. The wanted ones must come first.
-    pub(super) fn last_restart(
+    pub(crate) fn last_restart(
         &self,
         target: &[u8],
         is_wanted: impl Fn(Ordering) -> bool,
@@ -373,13 +373,13 @@ impl BlockCursor {
 
 /// Some keys of a block, decoded, for walking them backwards.
 #[derive(Default)]
-pub(super) struct Segment {
+pub(crate) struct Interval {
     bytes: Vec<u8>,
     /// Where each key ends, and whether it is removed.
     ends: Vec<(u32, bool)>,
 }
 
-impl Segment {
+impl Interval {
     fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
@@ -390,13 +390,13 @@ impl Segment {
         self.ends.push((self.bytes.len() as u32, is_removed));
     }
 
-    pub(super) fn last(&self) -> Option<(&[u8], bool)> {
+    pub(crate) fn last(&self) -> Option<(&[u8], bool)> {
         let (end, is_removed) = *self.ends.last()?;
         let start = self.ends.len().checked_sub(2).map_or(0, |before| self.ends[before].0);
         Some((&self.bytes[start as usize..end as usize], is_removed))
     }
 
-    pub(super) fn pop(&mut self) {
+    pub(crate) fn pop(&mut self) {
         self.ends.pop();
         self.bytes.truncate(self.ends.last().map_or(0, |(end, _)| *end as usize));
     }
@@ -447,12 +447,12 @@ mod tests {
                 prop_assert_eq!(found, keys.range(target.clone()..).next().map(|(key, _)| key.clone()));
                 prop_assert_eq!(cursor.rank(target).unwrap(), keys.range(..target.clone()).count());
             }
-            let (mut segment, mut backwards) = (Segment::default(), Vec::new());
+            let (mut interval, mut backwards) = (Interval::default(), Vec::new());
             for restart in (0..cursor.restart_count()).rev() {
-                cursor.read_segment(restart, &mut segment).unwrap();
-                while let Some((key, is_removed)) = segment.last() {
+                cursor.read_interval(restart, &mut interval).unwrap();
+                while let Some((key, is_removed)) = interval.last() {
                     backwards.push((key.to_vec(), is_removed));
-                    segment.pop();
+                    interval.pop();
                 }
             }
             let expected: Vec<_> = keys.into_iter().rev().collect();
@@ -467,7 +467,7 @@ mod tests {
             let _ = cursor.seek(&target);
             let _ = cursor.rank(&target);
             for restart in 0..cursor.restart_count().min(4) {
-                let _ = cursor.read_segment(restart, &mut Segment::default());
+                let _ = cursor.read_interval(restart, &mut Interval::default());
             }
         }
 

@@ -5,11 +5,12 @@
 //! came last takes its place and is looked at next, so items that are read once push out each other rather than the rest.
 //! Invariant: the weights of all items together stay within the bound given with each insertion.
 //!
-//! Not here: locks, and what items are (`values`, `set::cache`).
+//! Not here: locks, and what items are.
 
 use hashbrown::HashTable;
 
-pub(crate) struct Clock<T> {
+/// A cache of one thread.
+pub struct Clock<T> {
     /// Places in `slots`, by hash.
     places: HashTable<u32>,
     slots: Vec<Slot<T>>,
@@ -32,7 +33,7 @@ impl<T> Default for Clock<T> {
 
 impl<T> Clock<T> {
     /// The item with this hash that is the one looked for.
-    pub(crate) fn get(&mut self, hash: u64, is_it: impl Fn(&T) -> bool) -> Option<&T> {
+    pub fn get(&mut self, hash: u64, is_it: impl Fn(&T) -> bool) -> Option<&T> {
         let place = self.place(hash, is_it)?;
         let slot = &mut self.slots[place];
         slot.is_used = true;
@@ -40,7 +41,7 @@ impl<T> Clock<T> {
     }
 
     /// Keeps an item that is not here yet, if it is not too large for the bound.
-    pub(crate) fn insert(&mut self, hash: u64, item: T, byte_count: usize, byte_count_max: usize) {
+    pub fn insert(&mut self, hash: u64, item: T, byte_count: usize, byte_count_max: usize) {
         if byte_count > byte_count_max {
             return;
         }
@@ -53,19 +54,20 @@ impl<T> Clock<T> {
     }
 
     /// Forgets an item.
-    pub(crate) fn remove(&mut self, hash: u64, is_it: impl Fn(&T) -> bool) {
+    pub fn remove(&mut self, hash: u64, is_it: impl Fn(&T) -> bool) {
         if let Some(place) = self.place(hash, is_it) {
             self.remove_at(place);
         }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether nothing is here.
+    pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
     /// The weights of all items together.
     #[cfg(test)]
-    pub(crate) fn byte_count(&self) -> usize {
+    pub fn byte_count(&self) -> usize {
         self.byte_count
     }
 

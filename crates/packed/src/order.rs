@@ -6,67 +6,73 @@
 //! and where batches name the same key, in the order of the batches.
 //! Time is that of sorting whatever the keys are.
 
-use super::families::FamilyKey;
-use astrarium_kv::{FAMILY_BYTES, SetChanges};
+use crate::FAMILY_BYTES;
+use crate::families::FamilyKey;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use std::cmp::Ordering;
 
-/// A key that a batch names.
-#[derive(Clone, Copy)]
-pub(super) struct Named<'a> {
-    /// Bytes after the family, as many as that has, padded with zeros: most keys are told apart by them.
-    next: u128,
-    pub(super) key: &'a [u8],
-    batch: u32,
-    pub(super) is_removed: bool,
+/// What a batch does to a key.
+#[derive(Debug, Clone, Copy)]
+pub struct KeyChange<'a> {
+    /// The place of the batch in its group.
+    pub batch: u32,
+    /// The key, which is at least as long as a family.
+    pub key: &'a [u8],
+    /// Whether it goes rather than comes.
+    pub is_removed: bool,
 }
 
-impl<'a> Named<'a> {
-    const NONE: Named<'static> = Named { next: 0, key: &[], batch: 0, is_removed: false };
+/// A change and where it belongs.
+#[derive(Clone, Copy)]
+pub(crate) struct Ranked<'a> {
+    /// Bytes after the family, as many as that has, padded with zeros: most keys are told apart by them.
+    next: u128,
+    pub(crate) change: KeyChange<'a>,
+}
 
-    fn new(key: &'a [u8], batch: u32, is_removed: bool) -> Named<'a> {
-        let next = key.get(FAMILY_BYTES..).unwrap_or_default();
+impl<'a> Ranked<'a> {
+    const NONE: Ranked<'static> =
+        Ranked { next: 0, change: KeyChange { batch: 0, key: &[], is_removed: false } };
+
+    fn new(change: KeyChange<'a>) -> Ranked<'a> {
+        let next = change.key.get(FAMILY_BYTES..).unwrap_or_default();
         let next = next.first_chunk().copied().unwrap_or_else(|| {
             let mut padded = [0; FAMILY_BYTES];
             padded[..next.len()].copy_from_slice(next);
             padded
         });
-        Named { next: u128::from_be_bytes(next), key, batch, is_removed }
+        Ranked { next: u128::from_be_bytes(next), change }
     }
 
     /// Among keys of one family.
-    fn order(left: &Named<'_>, right: &Named<'_>) -> Ordering {
-        let rest = || left.key.cmp(right.key).then(left.batch.cmp(&right.batch));
+    fn order(left: &Ranked<'_>, right: &Ranked<'_>) -> Ordering {
+        let rest = || {
+            let (left, right) = (left.change, right.change);
+            left.key.cmp(right.key).then(left.batch.cmp(&right.batch))
+        };
         left.next.cmp(&right.next).then_with(rest)
     }
 }
 
-/// All keys that these batches name, in order. Keys are at least as long as a family.
-pub(super) fn in_order(batches: &[SetChanges]) -> Vec<Named<'_>> {
+/// All these changes in the order of their keys.
+pub(crate) fn in_order<'a>(changes: impl Iterator<Item = KeyChange<'a>> + Clone) -> Vec<Ranked<'a>> {
     let mut piles = Piles::default();
-    let mut pile_of_each = Vec::with_capacity(named(batches).size_hint().0);
-    for named in named(batches) {
-        pile_of_each.push(piles.find(named.key));
+    let mut pile_of_each = Vec::with_capacity(changes.size_hint().0);
+    for change in changes.clone() {
+        pile_of_each.push(piles.find(change.key));
     }
     let mut places = piles.places();
-    let mut dealt = vec![Named::NONE; pile_of_each.len()];
-    for (named, pile) in named(batches).zip(pile_of_each) {
+    let mut dealt = vec![Ranked::NONE; pile_of_each.len()];
+    for (change, pile) in changes.zip(pile_of_each) {
         let place = &mut places[pile];
-        dealt[*place] = named;
+        dealt[*place] = Ranked::new(change);
         *place += 1;
     }
-    for pile in dealt.chunk_by_mut(|left, right| family_of(left.key) == family_of(right.key)) {
-        pile.sort_unstable_by(Named::order);
+    for pile in dealt.chunk_by_mut(|left, right| family_of(left.change.key) == family_of(right.change.key)) {
+        pile.sort_unstable_by(Ranked::order);
     }
     dealt
-}
-
-fn named(batches: &[SetChanges]) -> impl Iterator<Item = Named<'_>> {
-    (0..).zip(batches).flat_map(|(batch, changes)| {
-        let removed = changes.removed.iter().map(move |key| Named::new(key, batch, true));
-        removed.chain(changes.added.iter().map(move |key| Named::new(key, batch, false)))
-    })
 }
 
 fn family_of(key: &[u8]) -> FamilyKey {
@@ -122,20 +128,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_key_is_in_its_place(batches in vec((vec(key(), 0..20), vec(key(), 0..20)), 0..6)) {
-            let changes: Vec<_> = batches.iter().map(|(added, removed)| {
-                let mut changes = SetChanges::default();
-                for key in added {
-                    changes.added.push(key);
-                }
-                for key in removed {
-                    changes.removed.push(key);
-                }
-                changes
-            }).collect();
-            let mut expected: Vec<_> = named(&changes).map(|named| (named.key, named.batch)).collect();
+        fn every_key_is_in_its_place(batches in vec(vec((key(), any::<bool>()), 0..40), 0..6)) {
+            let changes = (0..).zip(&batches).flat_map(|(batch, changes)| {
+                changes.iter().map(move |(key, is_removed)| KeyChange { batch, key, is_removed: *is_removed })
+            });
+            let mut expected: Vec<_> = changes.clone().map(|change| (change.key, change.batch)).collect();
             expected.sort_unstable();
-            let found: Vec<_> = in_order(&changes).iter().map(|named| (named.key, named.batch)).collect();
+            let found = in_order(changes);
+            let found: Vec<_> = found.iter().map(|ranked| (ranked.change.key, ranked.change.batch)).collect();
             prop_assert_eq!(found, expected);
         }
     }

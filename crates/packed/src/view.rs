@@ -1,0 +1,194 @@
+//! The set as one view sees it: segments in memory over runs in blobs, the newest first. It never changes.
+//!
+//! In: a range and a limit. Out: keys in order, removals applied; counts; estimates.
+//! The committer makes a new list for each group, a merge for each merge; lists share their segments.
+//! Invariant: a key is in the set when the newest segment that names it does not name it as removed.
+
+use crate::bloom::common_prefix;
+use crate::cursor::{BackwardCursor, EntryCursor, ForwardCursor};
+use crate::merge::MergeCursor;
+use crate::segment::{Reading, Segment};
+use crate::{Error, FAMILY_BYTES};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// Ranges with no more entries than this are counted to be estimated.
+const COUNTED_MAX: u64 = 48;
+
+/// All segments of a set.
+#[derive(Clone, Default)]
+pub struct SetView {
+    /// Why keys are missing, if they are and somebody may still rely on them: nothing is told of the set then.
+    pub loss: Option<Arc<str>>,
+    /// Changes that are in no run yet, the newest first.
+    pub(crate) memory: Vec<Arc<Segment>>,
+    /// Runs, the newest first; all older than what is in memory.
+    pub(crate) runs: Vec<Arc<Segment>>,
+}
+
+/// What a set is made of at present.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SetStats {
+    /// Segments in memory, each of which a reader looks at.
+    pub memory_segments: u64,
+    /// Bytes of these.
+    pub memory_bytes: u64,
+    /// Runs on disk, each of which a reader looks at.
+    pub runs: u64,
+    /// Bytes of these.
+    pub run_bytes: u64,
+    /// Keys and removals in all of them.
+    pub entries: u64,
+}
+
+impl SetView {
+    /// What it is made of.
+    pub fn stats(&self) -> SetStats {
+        SetStats {
+            memory_segments: self.memory.len() as u64,
+            memory_bytes: self.memory_bytes(),
+            runs: self.runs.len() as u64,
+            run_bytes: self.disk_bytes(),
+            entries: self.iter().map(|segment| segment.index.entry_count()).sum(),
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Segment> {
+        self.memory.iter().chain(&self.runs).map(Arc::as_ref)
+    }
+
+    /// The segments that may have keys of the range.
+    fn within<'a>(&'a self, start: &'a [u8], end: &'a [u8]) -> impl Iterator<Item = &'a Segment> {
+        let prefix = common_prefix(start, end);
+        let may_have = move |segment: &&Segment| segment.filter.may_have(prefix);
+        self.iter().filter(may_have).filter(move |segment| !segment.index.misses(start, end))
+    }
+
+    /// With the changes of one more group.
+    pub(crate) fn with(&self, segment: Arc<Segment>) -> SetView {
+        let memory = [segment].into_iter().chain(self.memory.iter().cloned()).collect();
+        SetView { loss: self.loss.clone(), memory, runs: self.runs.clone() }
+    }
+
+    /// With the segments from `first` on, `count` of them, replaced by one or none.
+    pub(crate) fn replace(list: &mut Vec<Arc<Segment>>, old: &[Arc<Segment>], new: Option<Arc<Segment>>) {
+        let Some(first) = old.first() else { return };
+        let place = list.iter().position(|segment| Arc::ptr_eq(segment, first));
+        let place = place.expect("only the merger takes segments out of the list");
+        list.splice(place..place + old.len(), new);
+    }
+
+    /// Bytes of the segments in memory.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.memory.iter().map(|segment| segment.byte_count()).sum()
+    }
+
+    /// Bytes of the runs.
+    pub fn disk_bytes(&self) -> u64 {
+        self.runs.iter().map(|segment| segment.byte_count()).sum()
+    }
+
+    /// Gives the keys from `start` up to `end` in order, until `visit` breaks.
+    pub fn scan_forward(&self, start: &[u8], end: &[u8], visit: impl Visit) -> Result<(), Error> {
+        self.check_loss()?;
+        if start >= end {
+            return Ok(());
+        }
+        let cursors =
+            self.within(start, end).map(|segment| ForwardCursor::seek(segment, start, Reading::Cached));
+        gather(MergeCursor::new(cursors.collect::<Result<_, _>>()?), |key| key < end, visit)
+    }
+
+    /// The same from the end.
+    pub fn scan_backward(&self, start: &[u8], end: &[u8], visit: impl Visit) -> Result<(), Error> {
+        self.check_loss()?;
+        if start >= end {
+            return Ok(());
+        }
+        let cursors = self.within(start, end).map(|segment| BackwardCursor::seek(segment, end));
+        gather(MergeCursor::new(cursors.collect::<Result<_, _>>()?), |key| key >= start, visit)
+    }
+
+    /// How many keys a family has.
+    pub fn count(&self, family: &[u8; FAMILY_BYTES]) -> Result<u64, Error> {
+        self.check_loss()?;
+        let sum: i64 = self.iter().map(|segment| segment.families.get(family)).sum();
+        Ok(u64::try_from(sum).unwrap_or(0))
+    }
+
+    fn check_loss(&self) -> Result<(), Error> {
+        match &self.loss {
+            Some(what) => Err(Error::Lost { what: what.to_string() }),
+            None => Ok(()),
+        }
+    }
+
+    /// About how many keys are in the range; exact where it is few.
+    pub fn estimate(&self, start: &[u8], end: &[u8]) -> Result<u64, Error> {
+        self.check_loss()?;
+        if start >= end {
+            return Ok(0);
+        }
+        let (mut entries, mut keys) = (0, 0.0);
+        for segment in self.within(start, end) {
+            let (first, last) = (segment.rank(start)?, segment.rank(end)?);
+            let (found, removed) = (last.0.saturating_sub(first.0), last.1.saturating_sub(first.1));
+            entries += found;
+            keys += found as f64 - removed as f64 * (1.0 + segment.hiding_share);
+        }
+        if entries <= COUNTED_MAX {
+            let mut count = 0;
+            self.scan_forward(start, end, |_| {
+                count += 1;
+                ControlFlow::Continue(())
+            })?;
+            return Ok(count);
+        }
+        Ok((keys as u64).max(1))
+    }
+
+    /// Reads every block of every run, and checks that keys rise and are as many as was written down.
+    pub fn check(&self) -> Result<(u64, u64), Error> {
+        let (mut entry_count, mut byte_count) = (0, 0);
+        for segment in &self.runs {
+            let mut cursor = ForwardCursor::seek(segment, &[], Reading::Once)?;
+            let (mut last, mut found) = (Vec::new(), 0);
+            while cursor.is_valid() {
+                if *cursor.key() <= last[..] {
+                    return Err(crate::damaged("the keys of a run are not in order"));
+                }
+                last.clear();
+                last.extend_from_slice(cursor.key());
+                found += 1;
+                byte_count += last.len() as u64;
+                cursor.advance()?;
+            }
+            if found != segment.index.entry_count() {
+                return Err(crate::damaged("a run has another number of keys than was written"));
+            }
+            entry_count += found;
+        }
+        Ok((entry_count, byte_count))
+    }
+}
+
+/// Takes keys until it has enough.
+pub trait Visit: FnMut(&[u8]) -> ControlFlow<()> {}
+
+impl<F: FnMut(&[u8]) -> ControlFlow<()>> Visit for F {}
+
+fn gather<C: EntryCursor>(
+    mut merge: MergeCursor<C>,
+    is_within: impl Fn(&[u8]) -> bool,
+    mut visit: impl Visit,
+) -> Result<(), Error> {
+    while let Some(entry) = merge.current()
+        && is_within(entry.key())
+    {
+        if !entry.is_removed() && visit(entry.key()).is_break() {
+            break;
+        }
+        merge.advance()?;
+    }
+    Ok(())
+}
