@@ -9,12 +9,15 @@
 use crate::Core;
 use crate::store::Store;
 use astrarium_kv as kv;
-use astrarium_packed::{Control, Error, FAMILY_BYTES, Journal, KeyChange, Publisher, SetView};
+use astrarium_packed::{
+    Control, Error, FAMILY_BYTES, Journal, KeyAction, KeyChange, Publisher, SetView, VALUE_BYTES_MAX, Visit,
+};
 use bytes::Bytes;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 const _: () = assert!(FAMILY_BYTES == kv::FAMILY_BYTES, "both crates mean the same families");
+const _: () = assert!(VALUE_BYTES_MAX == kv::SHORT_VALUE_BYTES_MAX, "and the same short values");
 
 /// An error of the packed set in the words of the contract.
 pub(crate) fn told(error: Error) -> kv::Error {
@@ -36,8 +39,25 @@ fn untold(error: kv::Error) -> Error {
 /// What batches change of the set, in their order.
 pub(crate) fn changes(batches: &[kv::SetChanges]) -> impl Iterator<Item = KeyChange<'_>> + Clone {
     (0..).zip(batches).flat_map(|(batch, changes)| {
-        let removed = changes.removed.iter().map(move |key| KeyChange { batch, key, is_removed: true });
-        removed.chain(changes.added.iter().map(move |key| KeyChange { batch, key, is_removed: false }))
+        let plain = move |action| move |key| KeyChange::of_key(batch, key, action);
+        let removed = changes.removed.iter().map(plain(KeyAction::Remove));
+        let added = changes.added.iter().map(plain(KeyAction::Add));
+        let valued = changes.valued.iter().flat_map(move |valued| {
+            let added = entries(batch, &valued.added, KeyAction::Add);
+            added.chain(entries(batch, &valued.replaced, KeyAction::Replace))
+        });
+        removed.chain(added).chain(valued)
+    })
+}
+
+fn entries(
+    batch: u32,
+    list: &kv::EntryList,
+    action: KeyAction,
+) -> impl Iterator<Item = KeyChange<'_>> + Clone {
+    (0..list.len()).map(move |position| {
+        let (entry, value_bytes) = list.get_joined(position);
+        KeyChange::of_entry(batch, entry, value_bytes, action)
     })
 }
 
@@ -49,7 +69,7 @@ pub(crate) fn scan(
     limit: kv::ScanLimit,
 ) -> Result<kv::KeyBatch, Error> {
     let mut batch = kv::KeyBatch::default();
-    let visit = |key: &[u8]| {
+    let visit = |key: &[u8], _: &[u8]| {
         let count = batch.keys.len();
         let is_full = count >= limit.entry_count_max || batch.keys.byte_count() >= limit.byte_count_max;
         if count > 0 && is_full {
@@ -59,11 +79,42 @@ pub(crate) fn scan(
         batch.keys.push(key);
         ControlFlow::Continue(())
     };
-    match direction {
-        kv::Direction::Forward => view.scan_forward(&range.start, &range.end, visit)?,
-        kv::Direction::Backward => view.scan_backward(&range.start, &range.end, visit)?,
-    }
+    visit_range(view, range, direction, visit)?;
     Ok(batch)
+}
+
+/// The same with values.
+pub(crate) fn scan_entries(
+    view: &SetView,
+    range: &kv::KeyRange,
+    direction: kv::Direction,
+    limit: kv::ScanLimit,
+) -> Result<kv::EntryBatch, Error> {
+    let mut batch = kv::EntryBatch::default();
+    let visit = |key: &[u8], value: &[u8]| {
+        let count = batch.entries.len();
+        let is_full = count >= limit.entry_count_max || batch.entries.byte_count() >= limit.byte_count_max;
+        if count > 0 && is_full {
+            batch.more = true;
+            return ControlFlow::Break(());
+        }
+        batch.entries.push(key, value);
+        ControlFlow::Continue(())
+    };
+    visit_range(view, range, direction, visit)?;
+    Ok(batch)
+}
+
+fn visit_range(
+    view: &SetView,
+    range: &kv::KeyRange,
+    direction: kv::Direction,
+    visit: impl Visit,
+) -> Result<(), Error> {
+    match direction {
+        kv::Direction::Forward => view.scan_forward(&range.start, &range.end, visit),
+        kv::Direction::Backward => view.scan_backward(&range.start, &range.end, visit),
+    }
 }
 
 impl Journal for Store {

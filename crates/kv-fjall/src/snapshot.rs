@@ -11,8 +11,8 @@ use crate::set;
 use crate::store::{RESERVED_KEY, Store};
 use astrarium_kv::contract::{KEY_BYTES_MAX, ScanCollector};
 use astrarium_kv::{
-    Direction, Error, FAMILY_BYTES, KeyBatch, KeyRange, Reply, ScanBatch, ScanLimit, ShardId, ShardState,
-    Snapshot, Space,
+    Direction, EntryBatch, Error, FAMILY_BYTES, KeyBatch, KeyRange, Reply, ScanBatch, ScanLimit, ShardId,
+    ShardState, Snapshot, Space,
 };
 use astrarium_packed::SetView;
 use bytes::Bytes;
@@ -159,6 +159,17 @@ impl Snapshot for FjallSnapshot {
         limit: ScanLimit,
     ) -> Reply<Result<KeyBatch, Error>> {
         Reply::ready(self.view().and_then(|view| view.of_set(set::scan(&view.set, range, direction, limit))))
+    }
+
+    fn scan_entries(
+        &self,
+        range: &KeyRange,
+        direction: Direction,
+        limit: ScanLimit,
+    ) -> Reply<Result<EntryBatch, Error>> {
+        Reply::ready(
+            self.view().and_then(|view| view.of_set(set::scan_entries(&view.set, range, direction, limit))),
+        )
     }
 
     fn count_keys(&self, family: &[u8; FAMILY_BYTES]) -> Reply<Result<u64, Error>> {

@@ -135,6 +135,6 @@ impl WriteBatch {
             Mutation::Put { key, value, .. } => key.len() + value.len(),
             Mutation::Delete { key, .. } => key.len(),
         });
-        mutations.sum::<usize>() + self.set.added.byte_count() + self.set.removed.byte_count()
+        mutations.sum::<usize>() + self.set.byte_count()
     }
 }

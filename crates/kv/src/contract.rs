@@ -19,8 +19,8 @@ mod suite;
 pub use suite::{Ending, block_on, check, check_reopen};
 
 use crate::{
-    CommitVersion, Error, Expectation, FAMILY_BYTES, KeyBatch, Mutation, ScanBatch, ScanLimit, ShardState,
-    Stamp, WriteBatch,
+    CommitVersion, EntryBatch, Error, Expectation, FAMILY_BYTES, KeyBatch, Mutation, SHORT_VALUE_BYTES_MAX,
+    ScanBatch, ScanLimit, ShardState, Stamp, WriteBatch,
 };
 use bytes::{Bytes, BytesMut};
 
@@ -55,10 +55,21 @@ pub fn validate(batch: &WriteBatch) -> Result<(), Error> {
         }
     }
     for key in batch.set.added.iter().chain(batch.set.removed.iter()) {
-        validate_key(key)?;
-        if key.len() < FAMILY_BYTES {
-            return Err(broken("a key of the set is shorter than its family"));
+        validate_set_key(key)?;
+    }
+    for (key, value) in batch.set.valued_entries() {
+        validate_set_key(key)?;
+        if value.len() > SHORT_VALUE_BYTES_MAX {
+            return Err(broken("a value of the set is longer than 1 KiB"));
         }
+    }
+    Ok(())
+}
+
+fn validate_set_key(key: &[u8]) -> Result<(), Error> {
+    validate_key(key)?;
+    if key.len() < FAMILY_BYTES {
+        return Err(broken("a key of the set is shorter than its family"));
     }
     Ok(())
 }
@@ -142,6 +153,22 @@ pub fn gather_keys<'a>(keys: impl Iterator<Item = &'a [u8]>, limit: ScanLimit) -
             break;
         }
         batch.keys.push(key);
+    }
+    batch
+}
+
+/// The same with values.
+pub fn gather_entries<'a>(
+    entries: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    limit: ScanLimit,
+) -> EntryBatch {
+    let mut batch = EntryBatch::default();
+    for (key, value) in entries {
+        if limit.is_reached(batch.entries.len(), batch.entries.byte_count()) {
+            batch.more = true;
+            break;
+        }
+        batch.entries.push(key, value);
     }
     batch
 }

@@ -9,8 +9,8 @@
 //!   logs are in commit order without a counter that writers fight over.
 //! - A shard has an *epoch*. A batch names the epoch it was prepared under; a [`WriteBatch::fence`] raises it and so
 //!   refuses everything that was prepared from an older view of the catalog.
-//! - Beside the spaces there is one *set* of keys without values ([`SetChanges`]): many and small, walked in order, which an
-//!   engine can keep far denser than entries of a space.
+//! - Beside the spaces there is one *set* of keys with no value or a short one ([`SetChanges`]): many and small, scanned in order,
+//!   which an engine can keep far denser than entries of a space.
 //! - An [`Overlay`] is a snapshot with a batch applied that is not committed yet: what a transaction sees of its own
 //!   writes, over any engine.
 //!
@@ -30,7 +30,9 @@ pub use batch::{Expectation, Mutation, Stamp, WriteBatch};
 pub use error::{Error, Kind};
 pub use overlay::Overlay;
 pub use reply::Reply;
-pub use set::{FAMILY_BYTES, KeyBatch, KeyList, SetChanges};
+pub use set::{
+    EntryBatch, EntryList, FAMILY_BYTES, KeyBatch, KeyList, SHORT_VALUE_BYTES_MAX, SetChanges, ValuedChanges,
+};
 pub use snapshot::{Direction, KeyRange, ScanBatch, ScanLimit, Snapshot, just_after};
 
 use std::sync::Arc;

@@ -13,8 +13,8 @@
 
 use crate::contract::{self, ScanCollector};
 use crate::{
-    CommitVersion, Direction, Engine, Error, FAMILY_BYTES, KeyBatch, KeyRange, Reply, ScanBatch, ScanLimit,
-    ShardId, ShardState, Snapshot, Space, Stats, WriteBatch,
+    CommitVersion, Direction, Engine, EntryBatch, Error, FAMILY_BYTES, KeyBatch, KeyRange, Reply, ScanBatch,
+    ScanLimit, ShardId, ShardState, Snapshot, Space, Stats, WriteBatch,
 };
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
@@ -26,7 +26,7 @@ use std::sync::Arc;
 /// outruns writing.
 const COLLECT_EXTRA: usize = 16;
 
-/// Where the set stands beside the spaces: its keys have empty values.
+/// Where the set stands beside the spaces: most of its keys have empty values.
 const SET: usize = Space::ALL.len();
 
 /// Storage that ends with the process.
@@ -148,7 +148,8 @@ impl State {
         self.sequence += 1;
         let version = contract::advance(self.shards.entry(batch.shard).or_default(), &batch);
         contract::raise_fences(&batch, |shard| self.shards.entry(shard).or_default().epoch += 1);
-        let set_changes = batch.set.added.len() + batch.set.removed.len();
+        let valued = batch.set.valued_entries().count();
+        let set_changes = batch.set.added.len() + batch.set.removed.len() + valued;
         let visits = (batch.mutations.len() + set_changes) * 2 + COLLECT_EXTRA;
         for mutation in batch.mutations {
             let (space, key, value) = mutation.stamped(version);
@@ -156,6 +157,9 @@ impl State {
         }
         for key in batch.set.added.iter() {
             self.write(SET, Bytes::copy_from_slice(key), Some(Bytes::new()), live);
+        }
+        for (key, value) in batch.set.valued_entries() {
+            self.write(SET, Bytes::copy_from_slice(key), Some(Bytes::copy_from_slice(value)), live);
         }
         for key in batch.set.removed.iter() {
             self.write(SET, Bytes::copy_from_slice(key), None, live);
@@ -295,10 +299,24 @@ impl Snapshot for MemorySnapshot {
         limit: ScanLimit,
     ) -> Reply<Result<KeyBatch, Error>> {
         let state = self.shared.state.read();
-        let keys = self.keys(&state, range);
+        let keys = self.set_entries(&state, range).map(|(key, _)| key);
         Reply::ready(Ok(match direction {
             Direction::Forward => contract::gather_keys(keys, limit),
             Direction::Backward => contract::gather_keys(keys.rev(), limit),
+        }))
+    }
+
+    fn scan_entries(
+        &self,
+        range: &KeyRange,
+        direction: Direction,
+        limit: ScanLimit,
+    ) -> Reply<Result<EntryBatch, Error>> {
+        let state = self.shared.state.read();
+        let entries = self.set_entries(&state, range);
+        Reply::ready(Ok(match direction {
+            Direction::Forward => contract::gather_entries(entries, limit),
+            Direction::Backward => contract::gather_entries(entries.rev(), limit),
         }))
     }
 
@@ -308,20 +326,20 @@ impl Snapshot for MemorySnapshot {
 
     fn estimate_keys(&self, range: &KeyRange) -> Reply<Result<u64, Error>> {
         let state = self.shared.state.read();
-        Reply::ready(Ok(self.keys(&state, range).count() as u64))
+        Reply::ready(Ok(self.set_entries(&state, range).count() as u64))
     }
 }
 
 impl MemorySnapshot {
-    fn keys<'s>(
+    fn set_entries<'s>(
         &'s self,
         state: &'s State,
         range: &'s KeyRange,
-    ) -> impl DoubleEndedIterator<Item = &'s [u8]> {
+    ) -> impl DoubleEndedIterator<Item = (&'s [u8], &'s [u8])> {
         let end = (&range.end).max(&range.start);
         let chains = state.spaces[SET]
             .range::<[u8], _>((Bound::Included(&range.start[..]), Bound::Excluded(&end[..])));
-        chains.filter(|(_, chain)| chain.at(self.sequence).is_some()).map(|(key, _)| &key[..])
+        chains.filter_map(|(key, chain)| Some((&key[..], &chain.at(self.sequence)?[..])))
     }
 }
 

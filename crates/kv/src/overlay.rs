@@ -15,8 +15,8 @@
 //! Not here: expectations, epochs, tallies and high water of the batch (`commit` deals with them), staging.
 
 use crate::{
-    CommitVersion, Direction, Error, FAMILY_BYTES, KeyBatch, KeyRange, Reply, ScanBatch, ScanLimit, Snapshot,
-    Space, WriteBatch,
+    CommitVersion, Direction, EntryBatch, Error, FAMILY_BYTES, KeyBatch, KeyRange, Reply, ScanBatch,
+    ScanLimit, Snapshot, Space, WriteBatch,
 };
 use bytes::Bytes;
 use std::cmp::Ordering;
@@ -33,6 +33,8 @@ pub struct Overlay {
     base: Arc<dyn Snapshot>,
     spaces: [Arc<Changes>; Space::ALL.len()],
     set: Arc<Changes>,
+    /// Those of the set that are there in the base: they do not count as new.
+    replaced: Changes,
 }
 
 /// The last word of the batch on each key it names: a value, or nothing where the key is removed.
@@ -49,7 +51,11 @@ impl Overlay {
         }
         let added = batch.set.added.iter().map(|key| (Bytes::copy_from_slice(key), Some(Bytes::new())));
         let removed = batch.set.removed.iter().map(|key| (Bytes::copy_from_slice(key), None));
-        Overlay { base, spaces: spaces.map(Arc::new), set: Arc::new(added.chain(removed).collect()) }
+        let copied = |(key, value)| (Bytes::copy_from_slice(key), Some(Bytes::copy_from_slice(value)));
+        let set = added.chain(removed).chain(batch.set.valued_entries().map(copied)).collect();
+        let replaced =
+            batch.set.valued.iter().flat_map(|valued| valued.replaced.iter().map(copied)).collect();
+        Overlay { base, spaces: spaces.map(Arc::new), set: Arc::new(set), replaced }
     }
 
     fn changes(&self, space: Space) -> &Arc<Changes> {
@@ -112,15 +118,31 @@ impl Snapshot for Overlay {
         merge(&self.base, &self.set, range, direction, limit, ask)
     }
 
+    fn scan_entries(
+        &self,
+        range: &KeyRange,
+        direction: Direction,
+        limit: ScanLimit,
+    ) -> Reply<Result<EntryBatch, Error>> {
+        let ask =
+            move |base: &dyn Snapshot, rest: &KeyRange, limit| base.scan_entries(rest, direction, limit);
+        merge(&self.base, &self.set, range, direction, limit, ask)
+    }
+
     fn count_keys(&self, family: &[u8; FAMILY_BYTES]) -> Reply<Result<u64, Error>> {
-        let from_family = self.set.range::<[u8], _>((Bound::Included(&family[..]), Bound::Unbounded));
-        let (added, removed) = count(from_family.take_while(|(key, _)| key.starts_with(family)));
+        let of_family = |changes: &Changes| {
+            let changes = changes.range::<[u8], _>((Bound::Included(&family[..]), Bound::Unbounded));
+            count(changes.take_while(|(key, _)| key.starts_with(family)))
+        };
+        let (added, removed) = of_family(&self.set);
+        let added = added - of_family(&self.replaced).0;
         let base = self.base.count_keys(family);
         base.map(move |base| Ok(base?.saturating_add(added).saturating_sub(removed)))
     }
 
     fn estimate_keys(&self, range: &KeyRange) -> Reply<Result<u64, Error>> {
         let (added, removed) = count(within(&self.set, range));
+        let added = added - count(within(&self.replaced, range)).0;
         self.base.estimate_keys(range).map(move |base| {
             Ok(match base? {
                 // The base is sure to have none, so there is nothing to remove.
@@ -218,6 +240,35 @@ impl Piece for KeyBatch {
     fn push_staged(&mut self, key: &Bytes, _: &Bytes) -> usize {
         self.keys.push(key);
         key.len()
+    }
+}
+
+impl Piece for EntryBatch {
+    fn entry_count(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn key(&self, position: usize) -> &[u8] {
+        self.entries.get(position).0
+    }
+
+    fn more(&self) -> bool {
+        self.more
+    }
+
+    fn set_more(&mut self, more: bool) {
+        self.more = more;
+    }
+
+    fn push_from(&mut self, other: &EntryBatch, position: usize) -> usize {
+        let (key, value) = other.entries.get(position);
+        self.entries.push(key, value);
+        key.len() + value.len()
+    }
+
+    fn push_staged(&mut self, key: &Bytes, value: &Bytes) -> usize {
+        self.entries.push(key, value);
+        key.len() + value.len()
     }
 }
 

@@ -1,7 +1,8 @@
-//! The engine's set: keys without values, many and small, beside the spaces.
+//! The engine's set: keys, many and small, beside the spaces; an entry may carry a short value.
 //!
-//! Batches add keys to the set and remove keys from it; snapshots walk it in key order, both ways. Lists of keys are
+//! Batches add keys to the set and remove keys from it; snapshots scan it in key order, both ways. Lists of keys are
 //! one buffer, because a document has tens of keys and an allocation for each would cost more than the rest.
+//! Most keys have no value and cost nothing for it; postings of texts and edges of graphs have one ([`SetChanges::add_entry`]).
 //! Invariants
 //! - Within a batch no key is both added and removed, and no key is named twice.
 //! - Adding a key that is there, or removing one that is not, changes nothing, but makes [`Snapshot::count_keys`] wrong.
@@ -19,13 +20,91 @@ pub struct KeyList {
     ends: Vec<u32>,
 }
 
-/// What a batch does to the set.
+/// Bytes of an entry's value at most.
+pub const SHORT_VALUE_BYTES_MAX: usize = 1024;
+
+/// Entries of the set, keys with their values, in one buffer. An entry without a value has an empty one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EntryList {
+    bytes: Vec<u8>,
+    /// Where each key ends, and where its value does.
+    ends: Vec<(u32, u32)>,
+}
+
+/// Entries of a range, in scan order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EntryBatch {
+    /// The entries.
+    pub entries: EntryList,
+    /// Whether the limit ended the scan and the range may have more. Go on after the last key.
+    pub more: bool,
+}
+
+/// What a batch does to entries with values.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ValuedChanges {
+    /// Entries that come.
+    pub added: EntryList,
+    /// Entries that are there and get another value.
+    pub replaced: EntryList,
+}
+
+impl EntryList {
+    /// Appends an entry.
+    pub fn push(&mut self, key: &[u8], value: &[u8]) {
+        self.bytes.extend_from_slice(key);
+        let key_end = self.end();
+        self.bytes.extend_from_slice(value);
+        self.ends.push((key_end, self.end()));
+    }
+
+    fn end(&self) -> u32 {
+        u32::try_from(self.bytes.len()).expect("a list of entries is smaller than 4 GiB")
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Bytes of all keys and values together.
+    pub fn byte_count(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Key and value at a position, which must be one of the list's.
+    pub fn get(&self, position: usize) -> (&[u8], &[u8]) {
+        let (entry, value_bytes) = self.get_joined(position);
+        entry.split_at(entry.len() - value_bytes)
+    }
+
+    /// Key and value at a position as one slice, and how many of its bytes are the value's.
+    pub fn get_joined(&self, position: usize) -> (&[u8], usize) {
+        let start = if position == 0 { 0 } else { self.ends[position - 1].1 };
+        let (key_end, value_end) = self.ends[position];
+        (&self.bytes[start as usize..value_end as usize], (value_end - key_end) as usize)
+    }
+
+    /// All keys with their values.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&[u8], &[u8])> + ExactSizeIterator + Clone {
+        (0..self.len()).map(|position| self.get(position))
+    }
+}
+
+/// What a batch does to the set. No key is named twice.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SetChanges {
     /// Keys that come, in order.
     pub added: KeyList,
     /// Keys that go, in order.
     pub removed: KeyList,
+    /// Entries with values, if there are any.
+    pub valued: Option<Box<ValuedChanges>>,
 }
 
 /// Keys of a range, in scan order.
@@ -108,7 +187,29 @@ impl KeyList {
 impl SetChanges {
     /// Whether nothing changes.
     pub fn is_empty(&self) -> bool {
-        self.added.is_empty() && self.removed.is_empty()
+        self.added.is_empty() && self.removed.is_empty() && self.valued.is_none()
+    }
+
+    /// Adds an entry with a value of at most [`SHORT_VALUE_BYTES_MAX`].
+    pub fn add_entry(&mut self, key: &[u8], value: &[u8]) {
+        self.valued.get_or_insert_default().added.push(key, value);
+    }
+
+    /// Gives an entry that is there another value.
+    pub fn replace_entry(&mut self, key: &[u8], value: &[u8]) {
+        self.valued.get_or_insert_default().replaced.push(key, value);
+    }
+
+    /// Entries with values that come, and those that get another value.
+    pub fn valued_entries(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.valued.iter().flat_map(|valued| valued.added.iter().chain(valued.replaced.iter()))
+    }
+
+    /// Bytes of all keys and values.
+    pub fn byte_count(&self) -> usize {
+        let valued = self.valued.as_ref();
+        let valued = valued.map_or(0, |valued| valued.added.byte_count() + valued.replaced.byte_count());
+        self.added.byte_count() + self.removed.byte_count() + valued
     }
 
     /// From the keys that were to those that are, both sorted: only the difference.
@@ -142,6 +243,10 @@ impl SetChanges {
     pub fn extend(&mut self, other: &SetChanges) {
         other.added.iter().for_each(|key| self.added.push(key));
         other.removed.iter().for_each(|key| self.removed.push(key));
+        if let Some(valued) = &other.valued {
+            valued.added.iter().for_each(|(key, value)| self.add_entry(key, value));
+            valued.replaced.iter().for_each(|(key, value)| self.replace_entry(key, value));
+        }
     }
 }
 
@@ -160,7 +265,7 @@ mod tests {
     #[test]
     fn the_difference_of_two_lists() {
         let check = |old: &[&str], new: &[&str], removed: &[&str], added: &[&str]| {
-            let expected = SetChanges { added: list(added), removed: list(removed) };
+            let expected = SetChanges { added: list(added), removed: list(removed), valued: None };
             assert_eq!(SetChanges::between(&list(old).sorted(), &list(new).sorted()), expected);
         };
         check(&[], &[], &[], &[]);

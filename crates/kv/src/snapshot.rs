@@ -1,6 +1,6 @@
 //! Consistent reads.
 
-use crate::{Error, KeyBatch, Reply, Space};
+use crate::{EntryBatch, Error, KeyBatch, Reply, Space};
 use bytes::Bytes;
 
 /// A view that does not change. Holding one for long keeps old versions alive, so hold it for one request.
@@ -27,6 +27,14 @@ pub trait Snapshot: Send + Sync {
         direction: Direction,
         limit: ScanLimit,
     ) -> Reply<Result<KeyBatch, Error>>;
+
+    /// The same with the values of the entries; bytes of values count for the limit.
+    fn scan_entries(
+        &self,
+        range: &KeyRange,
+        direction: Direction,
+        limit: ScanLimit,
+    ) -> Reply<Result<EntryBatch, Error>>;
 
     /// How many keys of the set belong to a family ([`crate::FAMILY_BYTES`]), without walking them. Exact as long as only
     /// absent keys were added and only present ones removed.

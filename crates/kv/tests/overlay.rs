@@ -8,8 +8,8 @@
 use astrarium_kv::contract::block_on;
 use astrarium_kv::memory::MemoryEngine;
 use astrarium_kv::{
-    Direction, Engine, Error, FAMILY_BYTES, KeyBatch, KeyRange, Overlay, Reply, ScanBatch, ScanLimit,
-    ShardId, Snapshot, Space, Stamp, WriteBatch,
+    Direction, Engine, EntryBatch, Error, FAMILY_BYTES, KeyBatch, KeyRange, Overlay, Reply, ScanBatch,
+    ScanLimit, ShardId, Snapshot, Space, Stamp, WriteBatch,
 };
 use bytes::Bytes;
 use proptest::collection::{btree_set, vec};
@@ -82,6 +82,16 @@ impl Snapshot for Remote {
     ) -> Reply<Result<KeyBatch, Error>> {
         self.count_scan();
         later(self.base.scan_keys(range, direction, limit))
+    }
+
+    fn scan_entries(
+        &self,
+        range: &KeyRange,
+        direction: Direction,
+        limit: ScanLimit,
+    ) -> Reply<Result<EntryBatch, Error>> {
+        self.count_scan();
+        later(self.base.scan_entries(range, direction, limit))
     }
 
     fn count_keys(&self, family: &[u8; FAMILY_BYTES]) -> Reply<Result<u64, Error>> {

@@ -1,15 +1,17 @@
 //! A block: some kilobytes of sorted keys, each saying only how it differs from the one before.
 //!
 //! ```text
-//! block     entry*, restart{count}, count u16
-//! entry     number(shared << 2 | removed << 1), number(suffix bytes << 1 | from the base), suffix
-//!         | number(step << 2 | removed << 1 | 1)
+//! block     entry*, restart{count}, count u16 (its top bit set if entries have values)
+//! entry     number(shared << 2 | removed << 1), number(suffix bytes << 1 | from the base), suffix, value
+//!         | number(step << 2 | removed << 1 | 1), value
+//! value     nothing, or in a block with values: number(bytes), bytes
 //! restart   place of an entry u16, how many entries come before it u16
 //! ```
 //! (little-endian; `number` as in `varint`.) A key shares its first bytes with the key before it or, at a restart, with
 //! the block's first key, the base. A step is a key of the same length that differs in its last eight bytes only, which
 //! are higher by that much as one big-endian number: what documents with the same value look like.
-//! A key that is removed hides the same key in older blocks.
+//! A key that is removed hides the same key in older blocks. Entries may carry a short value; a block without any spends no
+//! byte on them, which is most blocks.
 //! In: sorted keys ([`BlockBuilder`]), or a block's bytes ([`BlockCursor`]). Out: the other.
 //! Invariants
 //! - Keys rise strictly. The first entry is a restart, and restarts are near enough that looking from one to the next is
@@ -31,6 +33,8 @@ pub(crate) const BLOCK_BYTES_MAX: usize = 24 << 10;
 /// What may lie between two restarts: keys cost more to pass over than steps do.
 const RESTART_WEIGHT: usize = 64;
 const KEY_WEIGHT: usize = 4;
+/// So many bytes of a value cost as much to pass over as a step.
+const VALUE_WEIGHT_BYTES: usize = 32;
 
 const REMOVED: u64 = 2;
 const STEP: u64 = 1;
@@ -39,6 +43,8 @@ const STEP_MAX: u64 = u64::MAX >> 2;
 const TAIL_BYTES: usize = 8;
 const RESTART_BYTES: usize = 4;
 const COUNT_BYTES: usize = 2;
+/// In the count of restarts: every entry is followed by a value, perhaps an empty one.
+const WITH_VALUES: u16 = 1 << 15;
 
 /// Puts a block together.
 #[derive(Default)]
@@ -49,12 +55,24 @@ pub(crate) struct BlockBuilder {
     entry_count: usize,
     base: Vec<u8>,
     last: Vec<u8>,
+    /// Whether entries have values; the first one decides.
+    has_values: bool,
 }
 
 impl BlockBuilder {
-    /// Appends a key, which must be above the last one.
-    pub(crate) fn push(&mut self, key: &[u8], is_removed: bool) {
+    /// Whether an entry with this value can go into the block.
+    #[inline]
+    pub(crate) fn takes(&self, value: &[u8]) -> bool {
+        value.is_empty() || self.has_values || self.entry_count == 0
+    }
+
+    /// Appends an entry, whose key must be above the last one, and whose value the block takes.
+    pub(crate) fn push(&mut self, key: &[u8], is_removed: bool, value: &[u8]) {
+        debug_assert!(self.takes(value), "the first entry decides whether there are values");
         let removed = if is_removed { REMOVED } else { 0 };
+        if self.entry_count == 0 {
+            self.has_values = !value.is_empty();
+        }
         if self.weight >= RESTART_WEIGHT || self.entry_count == 0 {
             self.push_restart(key, removed);
         } else {
@@ -66,6 +84,10 @@ impl BlockBuilder {
                 }
                 None => self.push_key(key, shared, removed, 0),
             }
+        }
+        if self.has_values {
+            varint::put_bytes(&mut self.bytes, value);
+            self.weight += value.len() / VALUE_WEIGHT_BYTES;
         }
         self.entry_count += 1;
         self.last.clear();
@@ -112,7 +134,8 @@ impl BlockBuilder {
             self.bytes.extend_from_slice(&place.to_le_bytes());
             self.bytes.extend_from_slice(&ordinal.to_le_bytes());
         }
-        self.bytes.extend_from_slice(&(self.restarts.len() as u16).to_le_bytes());
+        let values = if self.has_values { WITH_VALUES } else { 0 };
+        self.bytes.extend_from_slice(&(self.restarts.len() as u16 | values).to_le_bytes());
         &self.bytes
     }
 
@@ -169,6 +192,9 @@ pub(crate) struct BlockCursor {
     at: usize,
     key: Vec<u8>,
     is_removed: bool,
+    has_values: bool,
+    /// The entry's value, in `bytes`.
+    value: Range<usize>,
 }
 
 impl BlockCursor {
@@ -182,6 +208,8 @@ impl BlockCursor {
             at: 0,
             key: Vec::with_capacity(KEY_CAPACITY),
             is_removed: false,
+            has_values: false,
+            value: 0..0,
         }
     }
 
@@ -190,7 +218,8 @@ impl BlockCursor {
         let malformed = || damaged("a block of the set ends early");
         let whole = bytes.get(block.clone()).ok_or_else(malformed)?;
         let count = whole.last_chunk::<COUNT_BYTES>().ok_or_else(malformed)?;
-        let restart_count = usize::from(u16::from_le_bytes(*count));
+        let count = u16::from_le_bytes(*count);
+        let restart_count = usize::from(count & !WITH_VALUES);
         let entries_bytes = whole.len() - COUNT_BYTES;
         let entries_bytes = entries_bytes.checked_sub(restart_count * RESTART_BYTES).ok_or_else(malformed)?;
         // The base stands in the first entry: nothing shared, then its length.
@@ -202,6 +231,8 @@ impl BlockCursor {
         self.entries = block.start..block.start + entries_bytes;
         self.bytes = bytes;
         self.restart_count = restart_count;
+        self.has_values = count & WITH_VALUES != 0;
+        self.value = 0..0;
         self.at = self.entries.start;
         Ok(())
     }
@@ -212,6 +243,12 @@ impl BlockCursor {
 
     pub(crate) fn is_removed(&self) -> bool {
         self.is_removed
+    }
+
+    /// The entry's value; empty for one without.
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        self.bytes.get(self.value.clone()).unwrap_or_default()
     }
 
     pub(crate) fn restart_count(&self) -> usize {
@@ -236,7 +273,7 @@ impl BlockCursor {
         if head & STEP != 0 {
             let tail = self.key.last_chunk_mut::<TAIL_BYTES>()?;
             *tail = u64::from_be_bytes(*tail).wrapping_add(head >> 2).to_be_bytes();
-            return Some(());
+            return if self.has_values { self.decode_value() } else { Some(()) };
         }
         let shared = usize::try_from(head >> 2).ok()?;
         let length = varint::get(bytes, &mut self.at)?;
@@ -252,6 +289,12 @@ impl BlockCursor {
         }
         self.key.extend_from_slice(suffix);
         self.at += suffix.len();
+        if self.has_values { self.decode_value() } else { Some(()) }
+    }
+
+    fn decode_value(&mut self) -> Option<()> {
+        let value = varint::get_bytes(&self.bytes[..self.entries.end], &mut self.at)?;
+        self.value = self.at - value.len()..self.at;
         Some(())
     }
 
@@ -287,6 +330,10 @@ impl BlockCursor {
             && let Some(higher) = tail.checked_add(head >> 2)
             && higher < goal
         {
+            if self.has_values {
+                let Some(value) = varint::get_bytes(bytes, &mut next) else { break };
+                self.value = next - value.len()..next;
+            }
             tail = higher;
             self.is_removed = head & REMOVED != 0;
             self.at = next;
@@ -313,7 +360,7 @@ impl BlockCursor {
             if restart + 1 < self.restart_count { self.restart(restart + 1).0 } else { self.entries.end };
         self.go_to_restart(restart)?;
         while self.at < end && self.advance()? {
-            interval.push(&self.key, self.is_removed);
+            interval.push(&self.key, self.is_removed, self.value());
         }
         Ok(())
     }
@@ -371,34 +418,44 @@ impl BlockCursor {
     }
 }
 
-/// Some keys of a block, decoded, for walking them backwards.
+/// The entries of a restart interval, decoded, for going backwards.
 #[derive(Default)]
 pub(crate) struct Interval {
+    /// Keys, each followed by its value.
     bytes: Vec<u8>,
-    /// Where each key ends, and whether it is removed.
-    ends: Vec<(u32, bool)>,
+    entries: Vec<Decoded>,
+}
+
+struct Decoded {
+    key_end: u32,
+    value_end: u32,
+    is_removed: bool,
 }
 
 impl Interval {
     fn clear(&mut self) {
         self.bytes.clear();
-        self.ends.clear();
+        self.entries.clear();
     }
 
-    fn push(&mut self, key: &[u8], is_removed: bool) {
+    fn push(&mut self, key: &[u8], is_removed: bool, value: &[u8]) {
         self.bytes.extend_from_slice(key);
-        self.ends.push((self.bytes.len() as u32, is_removed));
+        let key_end = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(value);
+        self.entries.push(Decoded { key_end, value_end: self.bytes.len() as u32, is_removed });
     }
 
-    pub(crate) fn last(&self) -> Option<(&[u8], bool)> {
-        let (end, is_removed) = *self.ends.last()?;
-        let start = self.ends.len().checked_sub(2).map_or(0, |before| self.ends[before].0);
-        Some((&self.bytes[start as usize..end as usize], is_removed))
+    /// Key and value of the last entry, and whether it is removed.
+    pub(crate) fn last(&self) -> Option<(&[u8], &[u8], bool)> {
+        let Decoded { key_end, value_end, is_removed } = *self.entries.last()?;
+        let start = self.entries.len().checked_sub(2).map_or(0, |before| self.entries[before].value_end);
+        let key = &self.bytes[start as usize..key_end as usize];
+        Some((key, &self.bytes[key_end as usize..value_end as usize], is_removed))
     }
 
     pub(crate) fn pop(&mut self) {
-        self.ends.pop();
-        self.bytes.truncate(self.ends.last().map_or(0, |(end, _)| *end as usize));
+        self.entries.pop();
+        self.bytes.truncate(self.entries.last().map_or(0, |entry| entry.value_end as usize));
     }
 }
 
@@ -409,10 +466,31 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    fn build(keys: &BTreeMap<Vec<u8>, bool>) -> Bytes {
+    type Model = BTreeMap<Vec<u8>, (bool, Vec<u8>)>;
+
+    /// Entries with values when the first has one.
+    fn entries(count: std::ops::Range<usize>) -> impl Strategy<Value = Model> {
+        let value = || prop_oneof![Just(vec![]), vec(any::<u8>(), 1..40)];
+        (btree_map(key(), (any::<bool>(), value()), count), any::<bool>()).prop_map(
+            |(mut entries, has_values)| {
+                if let Some((_, value)) = entries.values_mut().next() {
+                    value.push(1);
+                }
+                if !has_values {
+                    for (_, value) in entries.values_mut() {
+                        value.clear();
+                    }
+                }
+                entries
+            },
+        )
+    }
+
+    fn build(keys: &Model) -> Bytes {
         let mut builder = BlockBuilder::default();
-        for (key, is_removed) in keys {
-            builder.push(key, *is_removed);
+        for (key, (is_removed, value)) in keys {
+            assert!(builder.takes(value));
+            builder.push(key, *is_removed, value);
         }
         Bytes::copy_from_slice(builder.finish())
     }
@@ -434,24 +512,26 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_key_comes_back(keys in btree_map(key(), any::<bool>(), 1..400), targets in vec(key(), 0..20)) {
+        fn every_entry_comes_back(keys in entries(1..400), targets in vec(key(), 0..20)) {
             let bytes = build(&keys);
             let mut cursor = open(&bytes).unwrap();
-            for (key, is_removed) in &keys {
+            for (key, (is_removed, value)) in &keys {
                 prop_assert!(cursor.advance().unwrap());
-                prop_assert_eq!((cursor.key(), cursor.is_removed()), (&key[..], *is_removed));
+                let found = (cursor.key(), cursor.is_removed(), cursor.value());
+                prop_assert_eq!(found, (&key[..], *is_removed, &value[..]));
             }
             prop_assert!(!cursor.advance().unwrap());
             for target in targets.iter().chain(keys.keys()) {
-                let found = cursor.seek(target).unwrap().then(|| cursor.key().to_vec());
-                prop_assert_eq!(found, keys.range(target.clone()..).next().map(|(key, _)| key.clone()));
+                let found = cursor.seek(target).unwrap().then(|| (cursor.key().to_vec(), cursor.value().to_vec()));
+                let next = keys.range(target.clone()..).next();
+                prop_assert_eq!(found, next.map(|(key, (_, value))| (key.clone(), value.clone())));
                 prop_assert_eq!(cursor.rank(target).unwrap(), keys.range(..target.clone()).count());
             }
             let (mut interval, mut backwards) = (Interval::default(), Vec::new());
             for restart in (0..cursor.restart_count()).rev() {
                 cursor.read_interval(restart, &mut interval).unwrap();
-                while let Some((key, is_removed)) = interval.last() {
-                    backwards.push((key.to_vec(), is_removed));
+                while let Some((key, value, is_removed)) = interval.last() {
+                    backwards.push((key.to_vec(), (is_removed, value.to_vec())));
                     interval.pop();
                 }
             }
@@ -472,7 +552,7 @@ mod tests {
         }
 
         #[test]
-        fn a_flipped_bit_does_not_panic(keys in btree_map(key(), any::<bool>(), 1..100), place: prop::sample::Index, bit in 0..8u8) {
+        fn a_flipped_bit_does_not_panic(keys in entries(1..100), place: prop::sample::Index, bit in 0..8u8) {
             let mut bytes = build(&keys).to_vec();
             let place = place.index(bytes.len());
             bytes[place] ^= 1 << bit;

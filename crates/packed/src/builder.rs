@@ -66,18 +66,18 @@ impl<S: Sink> SegmentBuilder<S> {
         self
     }
 
-    /// Appends a key, which must be above the last one.
+    /// Appends an entry, whose key must be above the last one.
     #[inline]
-    pub(crate) fn push(&mut self, key: &[u8], is_removed: bool) -> Result<(), Error> {
+    pub(crate) fn push(&mut self, key: &[u8], is_removed: bool, value: &[u8]) -> Result<(), Error> {
         debug_assert!(self.block.last() < key, "keys rise");
-        if self.block.byte_count() >= self.block_bytes {
+        if self.block.byte_count() >= self.block_bytes || !self.block.takes(value) {
             self.end_block()?;
         }
         if self.block.entry_count() == 0 {
             self.first.clear();
             self.first.extend_from_slice(key);
         }
-        self.block.push(key, is_removed);
+        self.block.push(key, is_removed, value);
         if let Some(filter) = &mut self.filter {
             filter.push(key);
         }

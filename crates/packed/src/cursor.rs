@@ -18,6 +18,8 @@ pub(crate) trait EntryCursor {
     fn key(&self) -> &[u8];
     /// Whether that key is removed.
     fn is_removed(&self) -> bool;
+    /// The value of the entry; empty for one without.
+    fn value(&self) -> &[u8];
     /// Goes on to the next entry, if there is one.
     fn advance(&mut self) -> Result<(), Error>;
     /// Which of two keys comes first on the way, given how they compare.
@@ -87,6 +89,10 @@ impl EntryCursor for ForwardCursor<'_> {
         self.block.is_removed()
     }
 
+    fn value(&self) -> &[u8] {
+        self.block.value()
+    }
+
     #[inline]
     fn advance(&mut self) -> Result<(), Error> {
         if self.block.advance()? { Ok(()) } else { self.next_block() }
@@ -128,7 +134,7 @@ impl<'a> BackwardCursor<'a> {
             return Ok(cursor);
         };
         cursor.read_interval(restart)?;
-        while cursor.interval.last().is_some_and(|(key, _)| key >= target) {
+        while cursor.interval.last().is_some_and(|(key, _, _)| key >= target) {
             cursor.interval.pop();
         }
         cursor.settle()?;
@@ -176,11 +182,15 @@ impl EntryCursor for BackwardCursor<'_> {
     }
 
     fn key(&self) -> &[u8] {
-        self.interval.last().map_or(&[], |(key, _)| key)
+        self.interval.last().map_or(&[], |(key, _, _)| key)
     }
 
     fn is_removed(&self) -> bool {
-        self.interval.last().is_some_and(|(_, is_removed)| is_removed)
+        self.interval.last().is_some_and(|(_, _, is_removed)| is_removed)
+    }
+
+    fn value(&self) -> &[u8] {
+        self.interval.last().map_or(&[], |(_, value, _)| value)
     }
 
     fn advance(&mut self) -> Result<(), Error> {

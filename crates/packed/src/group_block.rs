@@ -1,14 +1,14 @@
 //! What a commit group does to the set, as one value for its journal: the first form keys have on disk.
 //!
 //! ```text
-//! value   format 02, group of the value before u64, block count, (block bytes, entries, removals){count}, corrections,
+//! value   format 03, group of the value before u64, block count, (block bytes, entries, removals){count}, corrections,
 //!         block*, CRC-32 u32
 //! ```
 //! The CRC-32 begins with the folder's owner, so that a value of another folder is not whole. Format 01 has neither the
 //! group nor the owner.
 //! (numbers as in `varint`, corrections as in `families`.) The value is a segment of the set as it stands: the blocks are
 //! read where they lie. Family sums are counted from the entries when the value is read back; the corrections are what
-//! has to be added, because a key was named by several batches of the group.
+//! has to be added, because a key was named by several batches of the group, or got another value.
 //! In: the changes of all batches of a group, in their order. Out: the value, and the segment that shares its bytes.
 //! Invariants
 //! - A key named by several batches has the last one's word.
@@ -20,7 +20,7 @@ use crate::bloom::BloomFilter;
 use crate::builder::{SegmentBuilder, Summary};
 use crate::families::{Families, family_of};
 use crate::index::{Content, Index};
-pub use crate::order::KeyChange;
+pub use crate::order::{KeyAction, KeyChange};
 use crate::segment::Segment;
 use crate::view::SetView;
 use crate::{Error, OwnerId};
@@ -28,7 +28,8 @@ use crate::{damaged, order, varint};
 use bytes::Bytes;
 use std::sync::Arc;
 
-const FORMAT: u8 = 2;
+const FORMAT: u8 = 3;
+const FORMAT_WITHOUT_VALUES: u8 = 2;
 const FORMAT_WITHOUT_ORIGIN: u8 = 1;
 const CHECKSUM_BYTES: usize = 4;
 
@@ -63,16 +64,18 @@ impl GroupBlock {
         }
         let mut families = Families::default();
         let mut builder = SegmentBuilder::new(Vec::new(), 0, block_bytes);
+        let mut is_plain = true;
         let mut rest = ordered.iter().map(|ranked| ranked.change).peekable();
         while let Some(next) = rest.next() {
-            families.add(family_of(next.key)?, if next.is_removed { -1 } else { 1 });
-            if rest.peek().is_none_or(|later| later.key != next.key) {
-                builder.push(next.key, next.is_removed)?;
+            is_plain &= next.growth() != 0;
+            families.add(family_of(next.key())?, next.growth());
+            if rest.peek().is_none_or(|later| later.key() != next.key()) {
+                builder.push(next.key(), next.is_removed(), next.value())?;
             }
         }
         let (blocks, summary) = builder.finish()?;
         let Summary { index, families: counted, filter } = summary;
-        let corrections = if index.entry_count() == ordered.len() as u64 {
+        let corrections = if is_plain && index.entry_count() == ordered.len() as u64 {
             Families::default()
         } else {
             families.less(&counted)
@@ -123,7 +126,7 @@ fn decode(owner: OwnerId, group: u64, value: &Bytes) -> Option<Result<(Segment, 
     let (body, checksum) = value.split_last_chunk::<CHECKSUM_BYTES>()?;
     let is_old = *body.first()? == FORMAT_WITHOUT_ORIGIN;
     let expected = checksum_of((!is_old).then_some(owner), body);
-    if expected.to_le_bytes() != *checksum || !(is_old || body[0] == FORMAT) {
+    if expected.to_le_bytes() != *checksum || !(is_old || matches!(body[0], FORMAT | FORMAT_WITHOUT_VALUES)) {
         return None;
     }
     let mut at = 1;
@@ -212,7 +215,10 @@ mod tests {
                 *sums.entry(key[0]).or_default() += if *is_removed { -1 } else { 1 };
             }
             let changes = (0..).zip(&words).flat_map(|(batch, words)| {
-                words.iter().map(move |(key, is_removed)| KeyChange { batch, key, is_removed: *is_removed })
+                words.iter().map(move |(key, is_removed)| {
+                    let action = if *is_removed { KeyAction::Remove } else { KeyAction::Add };
+                    KeyChange::of_key(batch, key, action)
+                })
             });
             let origin = Origin { owner: [3; 16], group: 7, before: 5 };
             let block = GroupBlock::of(origin, changes, block_bytes).unwrap();

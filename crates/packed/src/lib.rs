@@ -43,13 +43,16 @@ mod view;
 pub use blobs::{Blob, BlobWriter, Blobs, MemoryBlobs, ReplaceError};
 pub use control::Control;
 pub use damage::DamageSignal;
-pub use group_block::{GroupBlock, KeyChange, Origin};
+pub use group_block::{GroupBlock, KeyAction, KeyChange, Origin};
 pub use merger::{Merger, Publisher};
 pub use recovery::{Journal, Recovered, Source, merged_group, recover};
-pub use view::{SetStats, SetView};
+pub use view::{SetStats, SetView, Visit};
 
 /// Bytes that keys are counted by: all keys that begin with the same so many bytes are one family.
 pub const FAMILY_BYTES: usize = 16;
+
+/// Bytes of an entry's value at most.
+pub const VALUE_BYTES_MAX: usize = 1024;
 
 /// Whose set it is. It stands in the manifest and in the checksum of every group's block, so that foreign ones are noticed.
 pub type OwnerId = [u8; 16];

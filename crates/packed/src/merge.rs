@@ -116,7 +116,7 @@ impl<'a, S: Sink> SegmentMerge<'a, S> {
         for _ in 0..key_count {
             let Some(entry) = self.merge.current() else { return Ok(false) };
             if !(self.is_bottom && entry.is_removed()) {
-                self.builder.push(entry.key(), entry.is_removed())?;
+                self.builder.push(entry.key(), entry.is_removed(), entry.value())?;
             }
             self.merge.advance()?;
         }

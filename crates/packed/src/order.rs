@@ -13,14 +13,58 @@ use hashbrown::HashMap;
 use std::cmp::Ordering;
 
 /// What a batch does to a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyAction {
+    /// It comes.
+    Add,
+    /// It is there and gets another value: its family has as many keys as before.
+    Replace,
+    /// It goes.
+    Remove,
+}
+
+/// What a batch does to a key, in few bytes: the committer sorts these.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyChange<'a> {
+    /// The key, then the value.
+    entry: &'a [u8],
     /// The place of the batch in its group.
-    pub batch: u32,
-    /// The key, which is at least as long as a family.
-    pub key: &'a [u8],
-    /// Whether it goes rather than comes.
-    pub is_removed: bool,
+    batch: u32,
+    value_bytes: u16,
+    action: KeyAction,
+}
+
+impl<'a> KeyChange<'a> {
+    /// A key that comes without a value, or goes. It is at least as long as a family.
+    pub fn of_key(batch: u32, key: &'a [u8], action: KeyAction) -> KeyChange<'a> {
+        KeyChange { entry: key, batch, value_bytes: 0, action }
+    }
+
+    /// A key and its value, one behind the other; the value has at most [`crate::VALUE_BYTES_MAX`].
+    pub fn of_entry(batch: u32, entry: &'a [u8], value_bytes: usize, action: KeyAction) -> KeyChange<'a> {
+        KeyChange { entry, batch, value_bytes: value_bytes as u16, action }
+    }
+
+    pub(crate) fn key(&self) -> &'a [u8] {
+        &self.entry[..self.entry.len() - usize::from(self.value_bytes)]
+    }
+
+    pub(crate) fn value(&self) -> &'a [u8] {
+        &self.entry[self.entry.len() - usize::from(self.value_bytes)..]
+    }
+
+    pub(crate) fn is_removed(&self) -> bool {
+        self.action == KeyAction::Remove
+    }
+
+    /// By how much the family grows.
+    pub(crate) fn growth(&self) -> i64 {
+        match self.action {
+            KeyAction::Add => 1,
+            KeyAction::Replace => 0,
+            KeyAction::Remove => -1,
+        }
+    }
 }
 
 /// A change and where it belongs.
@@ -32,11 +76,13 @@ pub(crate) struct Ranked<'a> {
 }
 
 impl<'a> Ranked<'a> {
-    const NONE: Ranked<'static> =
-        Ranked { next: 0, change: KeyChange { batch: 0, key: &[], is_removed: false } };
+    const NONE: Ranked<'static> = Ranked {
+        next: 0,
+        change: KeyChange { entry: &[], batch: 0, value_bytes: 0, action: KeyAction::Add },
+    };
 
     fn new(change: KeyChange<'a>) -> Ranked<'a> {
-        let next = change.key.get(FAMILY_BYTES..).unwrap_or_default();
+        let next = change.key().get(FAMILY_BYTES..).unwrap_or_default();
         let next = next.first_chunk().copied().unwrap_or_else(|| {
             let mut padded = [0; FAMILY_BYTES];
             padded[..next.len()].copy_from_slice(next);
@@ -49,7 +95,7 @@ impl<'a> Ranked<'a> {
     fn order(left: &Ranked<'_>, right: &Ranked<'_>) -> Ordering {
         let rest = || {
             let (left, right) = (left.change, right.change);
-            left.key.cmp(right.key).then(left.batch.cmp(&right.batch))
+            left.key().cmp(right.key()).then(left.batch.cmp(&right.batch))
         };
         left.next.cmp(&right.next).then_with(rest)
     }
@@ -60,7 +106,7 @@ pub(crate) fn in_order<'a>(changes: impl Iterator<Item = KeyChange<'a>> + Clone)
     let mut piles = Piles::default();
     let mut pile_of_each = Vec::with_capacity(changes.size_hint().0);
     for change in changes.clone() {
-        pile_of_each.push(piles.find(change.key));
+        pile_of_each.push(piles.find(change.key()));
     }
     let mut places = piles.places();
     let mut dealt = vec![Ranked::NONE; pile_of_each.len()];
@@ -69,7 +115,9 @@ pub(crate) fn in_order<'a>(changes: impl Iterator<Item = KeyChange<'a>> + Clone)
         dealt[*place] = Ranked::new(change);
         *place += 1;
     }
-    for pile in dealt.chunk_by_mut(|left, right| family_of(left.change.key) == family_of(right.change.key)) {
+    for pile in
+        dealt.chunk_by_mut(|left, right| family_of(left.change.key()) == family_of(right.change.key()))
+    {
         pile.sort_unstable_by(Ranked::order);
     }
     dealt
@@ -130,12 +178,15 @@ mod tests {
         #[test]
         fn every_key_is_in_its_place(batches in vec(vec((key(), any::<bool>()), 0..40), 0..6)) {
             let changes = (0..).zip(&batches).flat_map(|(batch, changes)| {
-                changes.iter().map(move |(key, is_removed)| KeyChange { batch, key, is_removed: *is_removed })
+                changes.iter().map(move |(key, is_removed)| {
+                    let action = if *is_removed { KeyAction::Remove } else { KeyAction::Add };
+                    KeyChange::of_key(batch, key, action)
+                })
             });
-            let mut expected: Vec<_> = changes.clone().map(|change| (change.key, change.batch)).collect();
+            let mut expected: Vec<_> = changes.clone().map(|change| (change.key(), change.batch)).collect();
             expected.sort_unstable();
             let found = in_order(changes);
-            let found: Vec<_> = found.iter().map(|ranked| (ranked.change.key, ranked.change.batch)).collect();
+            let found: Vec<_> = found.iter().map(|ranked| (ranked.change.key(), ranked.change.batch)).collect();
             prop_assert_eq!(found, expected);
         }
     }

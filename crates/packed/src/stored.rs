@@ -1,11 +1,11 @@
 //! A run: a segment of the set in a blob of its own, written once.
 //!
 //! ```text
-//! run       "ASTRSET1", (block, CRC-32 u32){count}, footer, trailer
+//! run       "ASTRSET2", (block, CRC-32 u32){count}, footer, trailer
 //! footer    index, family sums, filter                          (`index`, `families`, `filter`)
 //! trailer   number u64, footer bytes u64, CRC-32 of both and of the footer u32, "1TESRTSA"
 //! ```
-//! (little-endian.) The manifest names it by its number, length and trailer checksum (`manifest`), so another
+//! (little-endian.) Runs of the format before begin with "ASTRSET1" and have no entries with values. The manifest names it by its number, length and trailer checksum (`manifest`), so another
 //! blob in its place is noticed.
 //! In: blocks. Out: a blob on stable storage, or blocks read back.
 //! Invariants
@@ -25,7 +25,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-const MAGIC: [u8; 8] = *b"ASTRSET1";
+const MAGIC: [u8; 8] = *b"ASTRSET2";
 const END_MAGIC: [u8; 8] = *b"1TESRTSA";
 const CHECKSUM_BYTES: usize = 4;
 const TRAILER_BYTES: usize = 8 + 8 + CHECKSUM_BYTES + END_MAGIC.len();

@@ -88,7 +88,7 @@ impl SetView {
         self.runs.iter().map(|segment| segment.byte_count()).sum()
     }
 
-    /// Gives the keys from `start` up to `end` in order, until `visit` breaks.
+    /// Gives the keys from `start` up to `end` in order, with their values, until `visit` breaks.
     pub fn scan_forward(&self, start: &[u8], end: &[u8], visit: impl Visit) -> Result<(), Error> {
         self.check_loss()?;
         if start >= end {
@@ -138,7 +138,7 @@ impl SetView {
         }
         if entries <= COUNTED_MAX {
             let mut count = 0;
-            self.scan_forward(start, end, |_| {
+            self.scan_forward(start, end, |_, _| {
                 count += 1;
                 ControlFlow::Continue(())
             })?;
@@ -172,10 +172,10 @@ impl SetView {
     }
 }
 
-/// Takes keys until it has enough.
-pub trait Visit: FnMut(&[u8]) -> ControlFlow<()> {}
+/// Takes keys and their values until it has enough.
+pub trait Visit: FnMut(&[u8], &[u8]) -> ControlFlow<()> {}
 
-impl<F: FnMut(&[u8]) -> ControlFlow<()>> Visit for F {}
+impl<F: FnMut(&[u8], &[u8]) -> ControlFlow<()>> Visit for F {}
 
 fn gather<C: EntryCursor>(
     mut merge: MergeCursor<C>,
@@ -185,7 +185,7 @@ fn gather<C: EntryCursor>(
     while let Some(entry) = merge.current()
         && is_within(entry.key())
     {
-        if !entry.is_removed() && visit(entry.key()).is_break() {
+        if !entry.is_removed() && visit(entry.key(), entry.value()).is_break() {
             break;
         }
         merge.advance()?;

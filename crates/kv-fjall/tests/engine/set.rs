@@ -40,6 +40,8 @@ fn key(index: u16) -> Vec<u8> {
 enum Step {
     /// Keys of batches that are handed over together: those that are there go, the others come.
     Toggle(Vec<Vec<u16>>),
+    /// Those of these keys that are there and have values get others.
+    Replace(Vec<u16>, u8),
     Snapshot,
     Forget(prop::sample::Index),
     Settle,
@@ -51,6 +53,7 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         10 => vec(vec(0..KEYS, 0..60), 1..5).prop_map(Step::Toggle),
+        2 => (vec(0..KEYS, 0..60), any::<u8>()).prop_map(|(keys, value)| Step::Replace(keys, value)),
         2 => Just(Step::Snapshot),
         1 => any::<prop::sample::Index>().prop_map(Step::Forget),
         2 => Just(Step::Settle),
@@ -72,6 +75,21 @@ fn open_packed((cache_bytes, set): (u64, SetOptions), folder: &Path) -> FjallEng
     FjallEngine::open(folder, Options { cache_bytes, set, ..Options::default() }).unwrap()
 }
 
+/// The first value of a key; two thirds of the keys have none.
+fn value(index: u16) -> Vec<u8> {
+    if index.is_multiple_of(3) { vec![index as u8; usize::from(1 + index % 50)] } else { Vec::new() }
+}
+
+fn replacements(keys: &[u16], value: u8, there: &BTreeSet<u16>) -> WriteBatch {
+    let mut batch = WriteBatch::new(ShardId(1), 0);
+    for index in keys.iter().copied().collect::<BTreeSet<_>>() {
+        if there.contains(&index) && index.is_multiple_of(3) {
+            batch.set.replace_entry(&key(index), &vec![value; usize::from(value % 60)]);
+        }
+    }
+    batch
+}
+
 fn toggles(batches: &[Vec<u16>], there: &mut BTreeSet<u16>) -> Vec<WriteBatch> {
     let toggle = |keys: &Vec<u16>| {
         let mut batch = WriteBatch::new(ShardId(1), 0);
@@ -80,7 +98,10 @@ fn toggles(batches: &[Vec<u16>], there: &mut BTreeSet<u16>) -> Vec<WriteBatch> {
                 batch.set.removed.push(&key(index));
             } else {
                 there.insert(index);
-                batch.set.added.push(&key(index));
+                match &value(index)[..] {
+                    [] => batch.set.added.push(&key(index)),
+                    value => batch.set.add_entry(&key(index), value),
+                }
             }
         }
         batch
@@ -127,6 +148,10 @@ fn compare(ours: &dyn Snapshot, theirs: &dyn Snapshot) {
                 let scan =
                     |snapshot: &dyn Snapshot| block_on(snapshot.scan_keys(&range, direction, limit)).unwrap();
                 assert_eq!(scan(ours), scan(theirs), "{range:?} {direction:?} {limit:?}");
+                let entries = |snapshot: &dyn Snapshot| {
+                    block_on(snapshot.scan_entries(&range, direction, limit)).unwrap()
+                };
+                assert_eq!(entries(ours), entries(theirs), "{range:?} {direction:?} {limit:?}");
             }
         }
         let estimate = |snapshot: &dyn Snapshot| block_on(snapshot.estimate_keys(&range)).unwrap();
@@ -160,6 +185,11 @@ proptest! {
                     let batches = toggles(&batches, &mut there);
                     commit_all(&engine, &batches);
                     commit_all(&model, &batches);
+                }
+                Step::Replace(keys, value) => {
+                    let batch = replacements(&keys, value, &there);
+                    commit_all(&engine, std::slice::from_ref(&batch));
+                    commit_all(&model, &[batch]);
                 }
                 Step::Snapshot => snapshots.push((engine.snapshot(), model.snapshot())),
                 Step::Forget(_) if snapshots.is_empty() => {}

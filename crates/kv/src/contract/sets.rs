@@ -153,6 +153,70 @@ pub(super) fn walks_respect_ranges_and_limits(engine: &dyn Engine) {
     assert_eq!(found.keys.get(0), key(b'g', "a"), "a range may reach over families");
 }
 
+/// A batch of entries with values, as `word=value`: those that come, and those that get another value.
+fn valued(added: &str, replaced: &str) -> WriteBatch {
+    let mut batch = WriteBatch::new(ShardId(1), 0);
+    for entry in added.split_whitespace() {
+        let (word, value) = entry.split_once('=').expect("an entry has a value");
+        batch.set.add_entry(&key(b'f', word), value.as_bytes());
+    }
+    for entry in replaced.split_whitespace() {
+        let (word, value) = entry.split_once('=').expect("an entry has a value");
+        batch.set.replace_entry(&key(b'f', word), value.as_bytes());
+    }
+    batch
+}
+
+fn holds_entries(snapshot: &dyn Snapshot, expected: &str) {
+    let all = KeyRange::prefix(&[b'f'; FAMILY_BYTES]);
+    let scan = |range: &KeyRange, direction, limit| {
+        let found = block_on(snapshot.scan_entries(range, direction, limit)).expect("a scan answers");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let entry = |(key, value): (&[u8], &[u8])| text(&key[FAMILY_BYTES..]) + "=" + &text(value);
+        (found.entries.iter().map(entry).collect::<Vec<_>>(), found.more)
+    };
+    let mut entries: Vec<_> = expected.split_whitespace().map(str::to_owned).collect();
+    assert_eq!(scan(&all, Direction::Forward, NO_LIMIT), (entries.clone(), false));
+    let first = scan(&all, Direction::Forward, ScanLimit { entry_count_max: 1, ..NO_LIMIT });
+    assert_eq!(first, (entries[..1].to_vec(), entries.len() > 1));
+    // Values count for the limit of bytes.
+    let bytes = FAMILY_BYTES + entries[0].len() - 1;
+    let limited = |byte_count_max| scan(&all, Direction::Forward, ScanLimit { byte_count_max, ..NO_LIMIT });
+    assert_eq!(limited(bytes).0.len(), 1);
+    assert_eq!(limited(bytes + 1).0.len(), 2);
+    entries.reverse();
+    assert_eq!(scan(&all, Direction::Backward, NO_LIMIT), (entries, false));
+    let words: Vec<_> = expected.split_whitespace().filter_map(|entry| entry.split('=').next()).collect();
+    holds_words(snapshot, &words.join(" "));
+}
+
+/// Entries come with values, get others, go; beside keys without values, which have empty ones.
+pub(super) fn entries_carry_values(engine: &dyn Engine) {
+    change(engine, "a c", "");
+    commit(engine, valued("b=two d=four", "")).expect("changes of the set commit");
+    let before = engine.snapshot();
+    holds_entries(&*before, "a= b=two c= d=four");
+    commit(engine, valued("e=five", "b=zwei d=")).expect("changes of the set commit");
+    holds_entries(&*engine.snapshot(), "a= b=zwei c= d= e=five");
+    holds_entries(&*before, "a= b=two c= d=four");
+    let replies: Vec<_> =
+        [valued("", "b=deux"), changes("", "a e"), valued("a=one", "b=dos"), changes("", "c")]
+            .into_iter()
+            .map(|batch| engine.commit(batch))
+            .collect();
+    for reply in replies {
+        block_on(reply).expect("changes of the set commit");
+    }
+    holds_entries(&*engine.snapshot(), "a=one b=dos d=");
+    let mut batch = WriteBatch::new(ShardId(1), 0);
+    batch.set.add_entry(&key(b'g', "long"), &[7; crate::SHORT_VALUE_BYTES_MAX]);
+    commit(engine, batch.clone()).expect("the limit itself is allowed");
+    batch.set.add_entry(&key(b'g', "longer"), &[7; crate::SHORT_VALUE_BYTES_MAX + 1]);
+    let answer = commit(engine, batch);
+    assert!(matches!(answer, Err(Error::Contract { .. })), "{answer:?}");
+    assert_eq!(count(&*engine.snapshot(), b'g'), 1);
+}
+
 /// Many keys of several lengths in many commits: walks in pages, counts and estimates agree with a plain set.
 pub(super) fn many_keys_are_kept_in_order(engine: &dyn Engine) {
     let mut expected = BTreeSet::new();

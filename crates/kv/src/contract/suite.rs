@@ -32,6 +32,7 @@ pub fn check(open: &dyn Fn() -> Arc<dyn Engine>) {
         sets::keys_come_and_go,
         sets::the_last_batch_has_the_last_word,
         sets::walks_respect_ranges_and_limits,
+        sets::entries_carry_values,
         sets::many_keys_are_kept_in_order,
         sets::short_keys_are_refused,
         shards::versions_have_no_gaps,
