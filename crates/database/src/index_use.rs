@@ -4,12 +4,7 @@ use crate::queries::{Query, innermost};
 use crate::{Account, Error, Limits, QueryPage, QueryScope};
 use astrarium_catalog::container::Container;
 use astrarium_index::{Access, Need, OrderPath};
-use astrarium_sql_exec::IndexPlan;
-use astrarium_sql_plan::needs::{
-    Computed, composite_spec, index_only, needs, order_need, single_spec, used_paths,
-};
-use astrarium_sql_plan::plan::Order;
-use astrarium_sql_plan::{Catalog, QueryPlan};
+use astrarium_sql_plan::needs::{Computed, composite_spec, single_spec, used_paths};
 use astrarium_store::FeedScope;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -28,39 +23,12 @@ pub struct IndexUtilization {
 }
 
 impl Account {
-    /// What a container's indexes could do for a query; refuses an order that no index has.
-    pub(crate) fn index_plan(
-        &self,
-        container: &Arc<Container>,
-        plan: &QueryPlan,
-    ) -> Result<Option<IndexPlan>, Error> {
-        let indexes = self.indexes(container);
-        let set = &indexes.active;
-        let computed = Computed::of(container.indexed_by());
-        let need = needs(plan, &computed).need;
-        let order_paths = order_need(plan, &computed);
-        let order = order_paths.as_ref().and_then(|order| set.order(order, &need));
-        if let (Some([path]), Order::Keys(_), None) = (order_paths.as_deref(), &plan.order, &order)
-            && !path.path.is_repeated()
-        {
-            return Err(Error::invalid(
-                "The index path corresponding to the specified order-by item is excluded.",
-            ));
-        }
-        if !set.is_used() || self.is_index_lost(container) {
-            return Ok(None);
-        }
-        let access = set.access(&need);
-        let only = index_only(plan, &computed).filter(|_| set.serves(&need));
-        Ok(Some(IndexPlan { access, order, only, indexes }))
-    }
-
     /// Refuses a query with a filter that no index serves: for clients that forbid scans.
     pub fn check_no_scan(&self, container: &Arc<Container>, query: &Query) -> Result<(), Error> {
-        let plan = query.plan(Catalog { container: Some(&container.definition) })?;
-        let plan = innermost(&plan);
+        let planned = self.planned(container, query)?;
+        let plan = innermost(&planned.plan);
         let has_filter = plan.filters.iter().any(|filters| !filters.is_empty());
-        let index = self.index_plan(container, plan)?;
+        let index = self.index_plan(container, &planned)?;
         let scans = index.is_none_or(|index| index.access == Access::Everything);
         if plan.reads_documents() && has_filter && scans && !self.is_index_lost(container) {
             return Err(Error::invalid(
@@ -78,10 +46,10 @@ impl Account {
         query: &Query,
         scope: &QueryScope,
     ) -> Result<IndexUtilization, Error> {
-        let plan = query.plan(Catalog { container: Some(&container.definition) })?;
+        let planned = self.planned(container, query)?;
         let indexes = self.indexes(container);
         let set = &indexes.active;
-        let used = used_paths(&plan, &Computed::of(container.indexed_by()));
+        let used = used_paths(&planned.plan, &Computed::of(container.indexed_by()));
         let mut utilization = IndexUtilization::default();
         for path in used.single {
             let list = if set.is_used() && set.covers(&path.path) {
@@ -125,9 +93,8 @@ impl Account {
     }
 
     /// Prints the plan of a query.
-    pub fn plan_text(&self, container: &Container, query: &Query) -> Result<String, Error> {
-        let plan = query.plan(Catalog { container: Some(&container.definition) })?;
-        Ok(astrarium_sql_plan::explain::explain(&plan))
+    pub fn plan_text(&self, container: &Arc<Container>, query: &Query) -> Result<String, Error> {
+        Ok(astrarium_sql_plan::explain::explain(&self.planned(container, query)?.plan))
     }
 
     /// Prints how a query runs: its plan, the indexes it can use, and what its first page really looked at. The page comes
@@ -139,9 +106,9 @@ impl Account {
         scope: &QueryScope,
         limits: Limits,
     ) -> Result<(String, QueryPage), Error> {
-        let plan = query.plan(Catalog { container: Some(&container.definition) })?;
-        let mut text = astrarium_sql_plan::explain::explain(&plan);
-        let index = self.index_plan(container, innermost(&plan))?;
+        let planned = self.planned(container, query)?;
+        let mut text = astrarium_sql_plan::explain::explain(&planned.plan);
+        let index = self.index_plan(container, &planned)?;
         match &index {
             None => text.push_str("index: none, the policy has no index\n"),
             Some(index) => {

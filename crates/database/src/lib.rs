@@ -28,6 +28,7 @@ mod index_use;
 mod maintenance;
 mod offers;
 mod patch;
+mod planned;
 mod queries;
 mod query_times;
 mod restore;
@@ -47,8 +48,9 @@ pub use astrarium_partition as partition;
 pub use astrarium_script::{
     Error as ScriptError, Isolation as ScriptIsolation, Settings as ScriptSettings, WorkerCommand, run_worker,
 };
-pub use astrarium_sql_exec::{IndexUse, Limits, Resume};
+pub use astrarium_sql_exec::{Limits, Resume};
 pub use astrarium_sql_plan::advice::Advice;
+pub use astrarium_sql_plan::physical::IndexUse;
 pub use astrarium_sql_syntax::shape as statement_shape;
 pub use astrarium_store::verify::Report;
 pub use astrarium_store::{

@@ -2,6 +2,7 @@
 
 use crate::charge::query_charge;
 use crate::error::QueryFault;
+use crate::planned::{PlanSlot, PlannedQuery};
 use crate::query_times::{QueryTimes, Stopwatch};
 use crate::scripts::functions::NoFunctions;
 use crate::statements::Statement;
@@ -19,7 +20,7 @@ use astrarium_sql_plan::advice::{Advice, advise};
 use astrarium_sql_plan::client_plan::{ClientPlan, client_plan};
 use astrarium_sql_plan::evaluate::EvaluateError;
 use astrarium_sql_plan::plan::{Grouping, Projection};
-use astrarium_sql_plan::routing::{Route, route};
+use astrarium_sql_plan::routing::Route;
 use astrarium_sql_plan::{Catalog, NOT_JSON, Parameters, PlanError, QueryPlan};
 use astrarium_sql_syntax::{Position, SyntaxError};
 use astrarium_store::{FeedReader, FeedScope};
@@ -35,6 +36,8 @@ use tokio::runtime::Handle;
 pub struct Query {
     statement: Arc<Statement>,
     parameters: Parameters,
+    /// Its plan, shared by all parts of the request.
+    pub(crate) slot: Arc<PlanSlot>,
     /// Whether text and parameters are so small that planning takes no time worth mentioning.
     is_small: bool,
     /// How long it took to read the text.
@@ -107,7 +110,8 @@ impl Query {
     pub(crate) fn new(statement: Arc<Statement>, parameters: Vec<(String, Value)>) -> Query {
         let weight: u64 = parameters.iter().map(|(_, value)| weight(value)).sum();
         let is_small = statement.text.len().saturating_add(weight as usize * 8) <= SMALL_QUERY;
-        Query { statement, parameters: Parameters::new(parameters), is_small, reading: Duration::ZERO }
+        let slot = if parameters.is_empty() { Arc::clone(&statement.slot) } else { Arc::default() };
+        Query { statement, parameters: Parameters::new(parameters), slot, is_small, reading: Duration::ZERO }
     }
 
     /// The text as the client sent it.
@@ -201,11 +205,11 @@ impl Account {
         attempt: Attempt,
     ) -> Result<QueryPage, Error> {
         let mut watch = Stopwatch::start(query.reading);
-        let (mut plan, mut input);
+        let (mut planned, mut input);
         loop {
-            plan = query.plan(Catalog { container: Some(&container.definition) })?;
+            planned = self.planned(&container, query)?;
             watch.planned();
-            input = self.input(self.reader(&container), innermost(&plan), scope)?;
+            input = self.input(self.reader(&container), &planned, scope)?;
             watch.chosen();
             // A change of the policy that came before the snapshot may have swept the index that this container names.
             if self.is_current(&container).await? {
@@ -213,8 +217,8 @@ impl Account {
             }
             container = self.reload(&container).await?;
         }
-        check_mergeable(&container, query, &plan, scope, &input)?;
-        self.run_page(&container, query, &plan, input, resume, limits, watch, attempt).await
+        check_mergeable(&container, query, &planned.plan, scope, &input)?;
+        self.run_page(&container, query, &planned.plan, input, resume, limits, watch, attempt).await
     }
 
     /// Runs a page of a query over one scope as a snapshot has it, whatever becomes of the container meanwhile.
@@ -232,9 +236,11 @@ impl Account {
             Box::pin(async move {
                 let watch = Stopwatch::start(query.reading);
                 let container = Arc::clone(&reader.container);
-                let plan = query.plan(Catalog { container: Some(&container.definition) })?;
-                let input = account.input(reader, innermost(&plan), &QueryScope::Given(scope))?;
-                account.run_page(&container, &query, &plan, input, resume, limits, watch, attempt).await
+                let planned = account.planned(&container, &query)?;
+                let input = account.input(reader, &planned, &QueryScope::Given(scope))?;
+                account
+                    .run_page(&container, &query, &planned.plan, input, resume, limits, watch, attempt)
+                    .await
             })
         })
         .await
@@ -253,7 +259,7 @@ impl Account {
             .run_query(query, limits, move |account, attempt| {
                 let (container, query, document) = (Arc::clone(&container), own.clone(), document.clone());
                 Box::pin(async move {
-                    let plan = query.plan(Catalog { container: Some(&container.definition) })?;
+                    let plan = Arc::clone(&account.planned(&container, &query)?.plan);
                     let reads = innermost(&plan).reads_documents();
                     let input = if reads { Input::Values(vec![document]) } else { Input::Nothing };
                     let watch = Stopwatch::start(query.reading);
@@ -451,15 +457,15 @@ impl Account {
     }
 
     /// What a query reads: the scope that was given, narrowed to one partition where the filter names it.
-    fn input(&self, reader: FeedReader, plan: &QueryPlan, scope: &QueryScope) -> Result<Input, Error> {
-        if !plan.reads_documents() {
+    fn input(&self, reader: FeedReader, planned: &PlannedQuery, scope: &QueryScope) -> Result<Input, Error> {
+        if !innermost(&planned.plan).reads_documents() {
             return Ok(Input::Nothing);
         }
         let container = &reader.container;
         let definition = &container.definition.partition_key;
         let scope = match scope {
             QueryScope::Given(scope) => scope.clone(),
-            QueryScope::Open { cross_partition, .. } => match route(plan, definition) {
+            QueryScope::Open { cross_partition, .. } => match &planned.route {
                 Route::Keys(keys) => match keys.as_slice() {
                     [] => return Ok(Input::Values(Vec::new())),
                     [key] if key.components().len() == definition.paths.len() => {
@@ -475,7 +481,7 @@ impl Account {
                 Route::Everything => return Err(cross_partition_disabled()),
             },
         };
-        let index = self.index_plan(container, plan)?.map(Box::new);
+        let index = self.index_plan(container, planned)?;
         Ok(Input::Container(reader, scope, index))
     }
 }

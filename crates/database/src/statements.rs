@@ -2,9 +2,11 @@
 //!
 //! In: a text. Out: what its grammar says, once for all who send it.
 //! Invariants
-//! - What is kept depends on the text alone, so it is never out of date.
+//! - What is kept depends on the text alone, so it is never out of date. Its plan, which depends on a container too, is
+//!   kept for that container alone (`planned`).
 //! - Memory is bounded: long texts are not kept, and a full cache starts anew.
 
+use crate::planned::PlanSlot;
 use crate::scripts::functions;
 use crate::{Account, Error, Query, queries};
 use astrarium_sql_syntax::ast;
@@ -26,6 +28,8 @@ pub(crate) struct Statement {
     pub(crate) tree: ast::Query,
     /// The user-defined functions it calls.
     pub(crate) functions: Vec<String>,
+    /// The plan of the query that it is without parameters.
+    pub(crate) slot: Arc<PlanSlot>,
 }
 
 impl Statement {
@@ -37,7 +41,7 @@ impl Statement {
             return Err(queries::syntax(text, &broken));
         }
         let functions = functions::names(&tree);
-        Ok(Statement { text: text.to_owned(), tree, functions })
+        Ok(Statement { text: text.to_owned(), tree, functions, slot: Arc::default() })
     }
 }
 

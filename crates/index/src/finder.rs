@@ -1,15 +1,12 @@
-//! From an access to numbers of documents, in their order.
+//! From entries to numbers of documents, in their order.
 //!
-//! In: a snapshot, a shard, an [`Access`]. Out: [`Candidates`], which give numbers from any number on, so a page of a
-//! query goes on where the last ended without reading what came before.
+//! In: a snapshot, a shard, entries that serve conditions. Out: [`Candidates`], which give numbers from any number on, so
+//! a page of a query goes on where the last ended without reading what came before.
 //! How: the documents of one term are in the order of their numbers in the set already. Several terms are merged, several
-//! accesses are joined by leaping: each is asked for its first number not below the other's. A range of many terms is
-//! read whole and sorted, if it is not too large.
-//! Invariant: candidates are never fewer than the access says. A part of a conjunction that would cost more than it saves
-//! is left out, and the answer is then not exact.
+//! postings are intersected by galloping: each is asked for its first number not below the other's. A range of many terms is
+//! read whole and sorted.
+//! Not here: which postings are read, and whether any are (`sql-plan::physical`).
 
-use crate::choice::Wanted;
-use crate::index_set::{Access, IndexSet};
 use crate::kinds::{Served, TermRange};
 use astrarium_env::Stopped;
 use astrarium_keys::Malformed;
@@ -42,13 +39,6 @@ pub fn charge_entries(count: usize) -> Result<(), Stopped> {
     astrarium_env::charge(SCAN_STEPS + count as u64 * ENTRY_STEPS)
 }
 
-/// Entries of a range that are read and sorted at most.
-const SORTED_MAX: u64 = 4_000_000;
-/// A term is joined if it has at most so many times the documents of the smallest part: a leap costs about half of what
-/// looking at a document costs, so it pays unless nearly every document has the term.
-const TERM_JOIN_FACTOR: u64 = 1_000;
-/// A range is joined if it has at most so many times the documents of the smallest part.
-const RANGE_JOIN_FACTOR: u64 = 4;
 /// Entries read first, and at most, in one step along a term.
 const STEP: (usize, usize) = (32, 4_096);
 /// Entries read after a leap.
@@ -107,68 +97,9 @@ impl Finder {
         KeyRange { start: bound(&range.start), end: bound(&range.end) }
     }
 
-    /// The documents of an access, those left out of the index included; `None` for all documents. With `whole` every
-    /// part of it counts, whatever it costs.
-    pub async fn candidates(
-        &self,
-        set: &IndexSet,
-        access: &Access,
-        whole: bool,
-    ) -> Result<Option<Candidates>, Error> {
-        let Some(mut found) = self.prepare(access, whole).await? else { return Ok(None) };
-        if self.count(set.excluded()).await? > 0 {
-            let left_out = Stream::Term(TermCursor::new(set.excluded().prefix(self.shard).to_vec()));
-            found.stream = Stream::Merged(vec![found.stream, left_out]);
-            found.exact = false;
-        }
-        Ok(Some(found))
-    }
-
-    fn prepare<'a>(
-        &'a self,
-        access: &'a Access,
-        whole: bool,
-    ) -> Pin<Box<dyn Future<Output = Result<Option<Candidates>, Error>> + Send + 'a>> {
-        Box::pin(async move {
-            let listed = |numbers: Vec<u64>, exact: bool, entries: u64| {
-                let estimate = numbers.len() as u64;
-                Some(Candidates { stream: Stream::Listed { numbers, at: 0 }, estimate, exact, entries })
-            };
-            match access {
-                Access::Everything => Ok(None),
-                Access::Nothing => Ok(listed(Vec::new(), true, 0)),
-                Access::Entries(served) if served.is_terms() => Ok(Some(self.terms(served).await?)),
-                Access::Entries(served) => {
-                    if !whole && self.estimate(served).await? > SORTED_MAX {
-                        return Ok(None);
-                    }
-                    let (numbers, entries) = self.sorted(served.family, &served.ranges).await?;
-                    Ok(listed(numbers, served.exact, entries))
-                }
-                Access::Any(parts) => {
-                    let mut streams = Vec::new();
-                    let (mut estimate, mut exact, mut entries) = (0_u64, true, 0);
-                    for part in parts {
-                        let Some(found) = self.prepare(part, whole).await? else { return Ok(None) };
-                        estimate = estimate.saturating_add(found.estimate);
-                        exact &= found.exact;
-                        entries += found.entries;
-                        streams.push(found.stream);
-                    }
-                    Ok(Some(Candidates { stream: Stream::Merged(streams), estimate, exact, entries }))
-                }
-                Access::All(parts) => self.joined(parts, whole).await,
-                Access::Combined { .. } => {
-                    let chosen = self.chosen(access, Wanted::default()).await?;
-                    self.prepare(&chosen, whole).await
-                }
-            }
-        })
-    }
-
-    /// The documents of all terms of a served condition. The first of each term are read at once: mostly that is all of
-    /// them, and then nothing has to be estimated.
-    async fn terms(&self, served: &Served) -> Result<Candidates, Error> {
+    /// The documents of single terms. The first of each term are read at once: mostly that is all of them, and then nothing
+    /// has to be estimated.
+    pub async fn seek(&self, served: &Served) -> Result<Candidates, Error> {
         let prefix = served.family.prefix(self.shard);
         let mut streams = Vec::with_capacity(served.ranges.len());
         let (mut estimate, mut entries) = (0_u64, 0);
@@ -186,6 +117,18 @@ impl Finder {
         }
         let stream = if streams.len() == 1 { streams.remove(0) } else { Stream::Merged(streams) };
         Ok(Candidates { stream, estimate, exact: served.exact, entries })
+    }
+
+    /// The documents of ranges of terms: read whole and put in order.
+    pub async fn range(&self, served: &Served) -> Result<Candidates, Error> {
+        let (numbers, entries) = self.sorted(served.family, &served.ranges).await?;
+        Ok(Candidates::listed(numbers, served.exact, entries))
+    }
+
+    /// The documents of a family that has one term.
+    pub fn whole_family(&self, family: Family) -> Candidates {
+        let stream = Stream::Term(TermCursor::new(family.prefix(self.shard).to_vec()));
+        Candidates { stream, estimate: 0, exact: true, entries: 0 }
     }
 
     /// All numbers of ranges of terms, each once.
@@ -211,96 +154,44 @@ impl Finder {
         numbers.dedup();
         Ok((numbers, entries))
     }
-
-    /// What is in all parts: the smallest, joined with those that are worth it.
-    async fn joined(&self, parts: &[Access], whole: bool) -> Result<Option<Candidates>, Error> {
-        let mut sized = Vec::new();
-        for part in parts {
-            // What is read for an estimate of terms is read once; other parts are read if they are worth it.
-            let (estimate, terms) = match part {
-                Access::Entries(served) if served.is_terms() => {
-                    let terms = self.terms(served).await?;
-                    (terms.estimate, Some(terms))
-                }
-                _ => (self.rough_estimate(part).await?, None),
-            };
-            sized.push((estimate, terms, part));
-        }
-        sized.sort_by_key(|(estimate, ..)| *estimate);
-        let smallest = sized.first().map_or(0, |(estimate, ..)| *estimate).max(16);
-        let mut joined: Option<Candidates> = None;
-        let mut streams = Vec::new();
-        for (estimate, terms, part) in sized {
-            let factor = if terms.is_some() { TERM_JOIN_FACTOR } else { RANGE_JOIN_FACTOR };
-            let worth_it = streams.is_empty() || estimate <= smallest.saturating_mul(factor);
-            let found = match terms {
-                _ if !worth_it && !whole => None,
-                Some(terms) => Some(terms),
-                None => self.prepare(part, whole).await?,
-            };
-            let Some(found) = found else {
-                if let Some(joined) = &mut joined {
-                    joined.exact = false;
-                }
-                continue;
-            };
-            let own = joined.get_or_insert(Candidates {
-                stream: Stream::Joined(Vec::new()),
-                estimate: found.estimate,
-                exact: true,
-                entries: 0,
-            });
-            own.estimate = own.estimate.min(found.estimate);
-            own.exact &= found.exact;
-            own.entries += found.entries;
-            streams.push(found.stream);
-        }
-        let Some(mut joined) = joined else { return Ok(None) };
-        joined.exact &= streams.len() == parts.len();
-        joined.stream = if streams.len() == 1 { streams.remove(0) } else { Stream::Joined(streams) };
-        Ok(Some(joined))
-    }
-
-    /// About how many documents an access has; more than there are for all of them.
-    pub fn rough_estimate<'a>(
-        &'a self,
-        access: &'a Access,
-    ) -> Pin<Box<dyn Future<Output = Result<u64, Error>> + Send + 'a>> {
-        Box::pin(async move {
-            Ok(match access {
-                Access::Everything => u64::MAX,
-                Access::Nothing => 0,
-                Access::Entries(served) => self.estimate(served).await?,
-                Access::Any(parts) => {
-                    let mut sum = 0_u64;
-                    for part in parts {
-                        sum = sum.saturating_add(self.rough_estimate(part).await?);
-                    }
-                    sum
-                }
-                Access::All(parts) => {
-                    let mut least = u64::MAX;
-                    for part in parts {
-                        least = least.min(self.rough_estimate(part).await?);
-                    }
-                    least
-                }
-                Access::Combined { apart, together } => {
-                    let mut least = u64::MAX;
-                    for part in apart {
-                        least = least.min(self.rough_estimate(part).await?);
-                    }
-                    for part in together {
-                        least = least.min(self.estimate(&part.served).await?);
-                    }
-                    least
-                }
-            })
-        })
-    }
 }
 
 impl Candidates {
+    /// No documents.
+    pub fn none() -> Candidates {
+        Candidates::listed(Vec::new(), true, 0)
+    }
+
+    fn listed(numbers: Vec<u64>, exact: bool, entries: u64) -> Candidates {
+        let estimate = numbers.len() as u64;
+        Candidates { stream: Stream::Listed { numbers, at: 0 }, estimate, exact, entries }
+    }
+
+    /// The documents that are in all of these, the smallest first.
+    pub fn intersection(parts: Vec<Candidates>) -> Candidates {
+        let least = |parts: &[Candidates]| parts.iter().map(|part| part.estimate).min().unwrap_or_default();
+        Candidates::combined(parts, least, Stream::Joined)
+    }
+
+    /// The documents that are in at least one of these.
+    pub fn union(parts: Vec<Candidates>) -> Candidates {
+        let sum = |parts: &[Candidates]| parts.iter().map(|part| part.estimate).fold(0, u64::saturating_add);
+        Candidates::combined(parts, sum, Stream::Merged)
+    }
+
+    fn combined(
+        parts: Vec<Candidates>,
+        estimate: impl FnOnce(&[Candidates]) -> u64,
+        combine: impl FnOnce(Vec<Stream>) -> Stream,
+    ) -> Candidates {
+        Candidates {
+            estimate: estimate(&parts),
+            exact: parts.iter().all(|part| part.exact),
+            entries: parts.iter().map(|part| part.entries).sum(),
+            stream: combine(parts.into_iter().map(|part| part.stream).collect()),
+        }
+    }
+
     /// Up to so many numbers from `first` on; fewer only at the end.
     pub async fn numbers(
         &mut self,

@@ -40,7 +40,7 @@ pub enum Access {
     All(Vec<Access>),
     /// Those in at least one of these.
     Any(Vec<Access>),
-    /// Those in all of these, some of which can be had at once: `chosen` says how it is cheapest.
+    /// Those in all of these, some of which can be had at once, by one index of several paths.
     Combined {
         /// One access for each conjunct; `Everything` where no index has it alone.
         apart: Vec<Access>,
@@ -255,18 +255,6 @@ impl IndexSet {
     }
 }
 
-impl Access {
-    /// Whether a range of many terms has to be read and sorted for it.
-    pub fn needs_sorting(&self) -> bool {
-        match self {
-            Access::Everything | Access::Nothing => false,
-            Access::Entries(served) => served.ranges.iter().any(|range| !range.is_point),
-            Access::All(parts) | Access::Any(parts) => parts.iter().any(Access::needs_sorting),
-            Access::Combined { apart, .. } => apart.iter().any(Access::needs_sorting),
-        }
-    }
-}
-
 /// The conditions that every document meets which meets a need.
 fn conjuncts(need: &Need) -> Vec<&Condition> {
     let needs = if let Need::All(needs) = need { &needs[..] } else { std::slice::from_ref(need) };
@@ -277,7 +265,7 @@ fn conjuncts(need: &Need) -> Vec<&Condition> {
 }
 
 /// What is in all of these.
-pub(crate) fn all_of(parts: Vec<Access>) -> Access {
+fn all_of(parts: Vec<Access>) -> Access {
     let mut all = Vec::new();
     for part in parts {
         match part {

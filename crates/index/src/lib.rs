@@ -14,7 +14,6 @@ pub mod condition;
 
 pub use condition::{Condition, Need, OrderPath, Path, PathStep, Predicate, Type};
 
-mod choice;
 mod document;
 mod entries;
 pub mod finder;
@@ -23,7 +22,6 @@ mod indexes;
 pub mod kinds;
 mod policy;
 
-pub use choice::Wanted;
 pub use document::Document;
 pub use entries::Entries;
 pub use finder::{Candidates, Finder};

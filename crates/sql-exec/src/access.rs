@@ -1,38 +1,18 @@
-//! Whether an index finds a query's documents, and the documents it finds.
+//! Opens the way to documents that was chosen (`sql-plan::physical`), and tells what the choice depends on.
 //!
-//! In: what the indexes could serve ([`IndexPlan`]), the scope of the query. Out: for each range, numbers of documents, or
-//! nothing where reading everything is cheaper.
+//! In: an [`IndexPlan`], a range, a demand. Out: numbers of documents in their order, or nothing where all are scanned.
 //! Invariant: the choice changes nothing but the cost. Documents come in the order of their numbers either way, and every
 //! filter is checked on each of them.
 
-use crate::budget::IndexUse;
 use crate::page::ExecuteError;
 use astrarium_catalog::container::Range;
-use astrarium_index::{Access, Candidates, Finder, Indexes, Ordered, Served, Wanted};
-use astrarium_sql_plan::needs::IndexOnly;
-use astrarium_store::{FeedReader, FeedScope, KeySlice};
+use astrarium_index::{Access, Candidates, Finder, IndexSet, Indexes, Ordered, Served};
+use astrarium_sql_plan::physical::{
+    AccessPath, Demand, IndexPlan, IndexUse, OrderEntries, PlannedAccess, Statistics, choose_postings,
+};
+use astrarium_store::{FeedReader, FeedScope};
+use std::pin::Pin;
 use std::sync::Arc;
-
-/// What indexes could do for a query.
-#[derive(Clone)]
-pub struct IndexPlan {
-    /// The container's indexes.
-    pub indexes: Arc<Indexes>,
-    /// Documents that can pass the filter.
-    pub access: Access,
-    /// Entries in the query's order.
-    pub order: Option<Ordered>,
-    /// What of the index could answer the query alone.
-    pub only: Option<IndexOnly>,
-}
-
-/// Reading a document by its number costs about so many times what it costs in a scan.
-pub(crate) const BY_NUMBER_COST: u64 = 3;
-/// A scope of so few documents is read whole.
-const SMALL_SCOPE: u64 = 64;
-/// Nanoseconds to read and sort one entry, and to look at one document in order of insertion.
-const ENTRY_COST: u64 = 40;
-const DOCUMENT_COST: u64 = 3_000;
 
 /// How a query's documents are found in one range.
 pub(crate) struct Found {
@@ -45,6 +25,119 @@ pub(crate) fn finder(reader: &FeedReader, range: &Range) -> Finder {
     Finder { snapshot: Arc::clone(&reader.snapshot), shard: range.shard.0 }
 }
 
+/// The entries of a scope, if it is not a whole range.
+pub(crate) fn scope_entries(
+    set: &IndexSet,
+    reader: &FeedReader,
+    scope: &FeedScope,
+    range: &Range,
+) -> Option<Served> {
+    let is_one = match scope {
+        FeedScope::All | FeedScope::Range(_) => return None,
+        FeedScope::Partition(_) => true,
+        FeedScope::Slice(_) => false,
+    };
+    Some(set.partitions(reader.slice(scope, range).partitions(), is_one))
+}
+
+/// The indexes of one range: what is known of them, and what of them is open.
+pub(crate) struct RangeIndex {
+    finder: Finder,
+    indexes: Arc<Indexes>,
+    /// Postings whose first entries were read for a choice, by the address of what describes them, which stays where it is
+    /// while a page is made.
+    opened: Vec<(usize, Candidates)>,
+}
+
+impl RangeIndex {
+    pub(crate) fn new(finder: Finder, plan: &IndexPlan) -> RangeIndex {
+        RangeIndex { finder, indexes: Arc::clone(&plan.indexes), opened: Vec::new() }
+    }
+
+    pub(crate) fn into_finder(self) -> Finder {
+        self.finder
+    }
+
+    /// The documents of a chosen way, and those left out of the index, which may belong too; none for all documents.
+    pub(crate) async fn open(
+        &mut self,
+        access: &PlannedAccess<'_>,
+    ) -> Result<Option<Candidates>, ExecuteError> {
+        let Some(found) = self.postings(access).await? else { return Ok(None) };
+        if self.excluded().await? == 0 {
+            return Ok(Some(found));
+        }
+        let left_out = self.finder.whole_family(self.indexes.active.excluded());
+        let mut all = Candidates::union(vec![found, left_out]);
+        all.exact = false;
+        Ok(Some(all))
+    }
+
+    async fn postings(&mut self, access: &PlannedAccess<'_>) -> Result<Option<Candidates>, ExecuteError> {
+        Ok(Some(match &access.path {
+            AccessPath::Empty => Candidates::none(),
+            AccessPath::Seek(served) => self.terms(served).await?,
+            AccessPath::Composite(served) if served.is_terms() => self.terms(served).await?,
+            AccessPath::Range(served) | AccessPath::Composite(served) => self.finder.range(served).await?,
+            AccessPath::Intersection(parts) => Candidates::intersection(self.parts(parts).await?),
+            AccessPath::Union(parts) => Candidates::union(self.parts(parts).await?),
+            AccessPath::Scan | AccessPath::OrderedScan(..) | AccessPath::IndexOnly => return Ok(None),
+        }))
+    }
+
+    fn parts<'s>(
+        &'s mut self,
+        parts: &'s [PlannedAccess<'s>],
+    ) -> Pin<Box<dyn Future<Output = Result<Vec<Candidates>, ExecuteError>> + Send + 's>> {
+        Box::pin(async move {
+            let mut opened = Vec::with_capacity(parts.len());
+            for part in parts {
+                opened.extend(self.postings(part).await?);
+            }
+            Ok(opened)
+        })
+    }
+
+    async fn terms(&mut self, served: &Served) -> Result<Candidates, ExecuteError> {
+        match self.opened.iter().position(|(own, _)| *own == address(served)) {
+            Some(place) => Ok(self.opened.swap_remove(place).1),
+            None => Ok(self.finder.seek(served).await?),
+        }
+    }
+}
+
+impl Statistics for RangeIndex {
+    type Error = ExecuteError;
+
+    async fn documents(&mut self) -> Result<u64, ExecuteError> {
+        Ok(self.finder.count(self.indexes.active.documents()).await?)
+    }
+
+    async fn excluded(&mut self) -> Result<u64, ExecuteError> {
+        Ok(self.finder.count(self.indexes.active.excluded()).await?)
+    }
+
+    async fn estimate(&mut self, served: &Served) -> Result<u64, ExecuteError> {
+        Ok(self.finder.estimate(served).await?)
+    }
+
+    async fn seek(&mut self, served: &Served) -> Result<u64, ExecuteError> {
+        let found = self.finder.seek(served).await?;
+        let estimate = found.estimate;
+        self.opened.push((address(served), found));
+        Ok(estimate)
+    }
+
+    async fn order(&mut self, ordered: &Ordered) -> Result<OrderEntries, ExecuteError> {
+        let all = if ordered.complete { 0 } else { self.finder.count(ordered.family).await? };
+        Ok(OrderEntries { all, within: self.finder.estimate_range(ordered.family, &ordered.within).await? })
+    }
+}
+
+fn address(served: &Served) -> usize {
+    std::ptr::from_ref(served).addr()
+}
+
 /// Finds documents of one range.
 pub(crate) struct Search<'a> {
     pub(crate) plan: &'a IndexPlan,
@@ -54,24 +147,9 @@ pub(crate) struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// The entries of the scope, if it is not the whole range, and about how many documents it has.
-    async fn scoped(&self, finder: &Finder, slice: &KeySlice) -> Result<(Option<Served>, u64), ExecuteError> {
-        let set = &self.plan.indexes.active;
-        let is_one = match self.scope {
-            FeedScope::All | FeedScope::Range(_) => {
-                return Ok((None, finder.count(set.documents()).await?));
-            }
-            FeedScope::Partition(_) => true,
-            FeedScope::Slice(_) => false,
-        };
-        let scope = set.partitions(slice.partitions(), is_one);
-        let size = finder.estimate(&scope).await?;
-        Ok((Some(scope), size))
-    }
-
     /// The documents of a range for a query that looks at all of them, in any order; `None` if a scan is cheaper.
     pub(crate) async fn all(&self, range: &Range) -> Result<Option<Found>, ExecuteError> {
-        self.find(range, u64::MAX, |_, estimate, size| estimate.saturating_mul(BY_NUMBER_COST) < size).await
+        self.find(range, u64::MAX, false).await
     }
 
     /// The documents of a range for a query that gives rows in order of insertion, so many a page; `None` if reading in
@@ -81,54 +159,20 @@ impl Search<'_> {
         range: &Range,
         row_count: usize,
     ) -> Result<Option<Found>, ExecuteError> {
-        let row_count = row_count as u64;
-        self.find(range, row_count, |sorts, estimate, size| {
-            if !sorts {
-                return estimate < size;
-            }
-            let looked_at = row_count.saturating_mul(size / estimate.max(1)).min(size);
-            estimate.saturating_mul(ENTRY_COST) < looked_at.saturating_mul(DOCUMENT_COST)
-        })
-        .await
+        self.find(range, row_count as u64, true).await
     }
 
-    async fn find(
-        &self,
-        range: &Range,
-        document_count: u64,
-        is_worth_it: impl FnOnce(bool, u64, u64) -> bool,
-    ) -> Result<Option<Found>, ExecuteError> {
+    async fn find(&self, range: &Range, rows: u64, in_order: bool) -> Result<Option<Found>, ExecuteError> {
+        if self.index_use == IndexUse::Never || self.plan.access == Access::Everything {
+            return Ok(None);
+        }
         let set = &self.plan.indexes.active;
-        let never = self.index_use == IndexUse::Never;
-        if never || !set.is_used() || self.plan.access == Access::Everything {
-            return Ok(None);
-        }
-        let finder = finder(self.reader, range);
-        let slice = self.reader.slice(self.scope, range);
-        let (scope, size) = self.scoped(&finder, &slice).await?;
-        if self.index_use == IndexUse::ByCost && scope.is_some() && size <= SMALL_SCOPE {
-            return Ok(None);
-        }
-        let wanted = Wanted { document_count, scope_count: size };
-        let chosen = finder.chosen(&self.plan.access, wanted).await?;
-        let sorts = chosen.needs_sorting();
-        let mut is_worth_it = Some(is_worth_it).filter(|_| self.index_use == IndexUse::ByCost);
-        // Where nothing has to be sorted, preparing tells how many documents there are, and costs no more than an estimate.
-        let cheap = !sorts && scope.as_ref().is_none_or(Served::is_terms);
-        if !cheap && let Some(is_worth_it) = is_worth_it.take() {
-            let estimate = finder.rough_estimate(&chosen).await?;
-            if !is_worth_it(sorts, estimate, size) {
-                return Ok(None);
-            }
-        }
-        let access = match (scope.map(Access::Entries), chosen) {
-            (None, access) => access,
-            (Some(scope), Access::All(parts)) => Access::All(std::iter::once(scope).chain(parts).collect()),
-            (Some(scope), access) => Access::All(vec![scope, access]),
-        };
-        let candidates = finder.candidates(set, &access, false).await?.filter(|candidates| {
-            is_worth_it.is_none_or(|is_worth_it| is_worth_it(sorts, candidates.estimate, size))
-        });
-        Ok(candidates.map(|candidates| Found { finder, candidates }))
+        let scope = scope_entries(set, self.reader, self.scope, range);
+        let mut index = RangeIndex::new(finder(self.reader, range), self.plan);
+        let demand =
+            Demand { rows, in_order, whole: false, scope: scope.as_ref(), index_use: self.index_use };
+        let planned = choose_postings(self.plan, &demand, &mut index).await?;
+        let candidates = index.open(&planned).await?;
+        Ok(candidates.map(|candidates| Found { finder: index.into_finder(), candidates }))
     }
 }

@@ -5,6 +5,7 @@
 
 use astrarium_env::{Env, Memory, Reservation, Stopped, Work, charge};
 use astrarium_sql_plan::evaluate::EvaluateError;
+use astrarium_sql_plan::physical::IndexUse;
 use parking_lot::Mutex;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -29,18 +30,6 @@ pub struct Limits {
     pub index_use: IndexUse,
     /// Whose page it is: clients share the processor evenly. With 0 the page is a client of its own.
     pub client: u64,
-}
-
-/// When a query uses an index that could serve it. The answer is the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum IndexUse {
-    /// When that is cheaper.
-    #[default]
-    ByCost,
-    /// Whenever it can.
-    Always,
-    /// Not at all.
-    Never,
 }
 
 impl Default for Limits {

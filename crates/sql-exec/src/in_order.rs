@@ -6,31 +6,26 @@
 //! order, before all others, and read in the order of their numbers.
 //! Invariant: the rows and their order are those that sorting everything would give.
 
-use crate::access::{BY_NUMBER_COST, IndexPlan, finder};
-use crate::budget::{IndexUse, charge_documents, charge_row};
+use crate::access::{RangeIndex, finder, scope_entries};
+use crate::budget::{charge_documents, charge_row};
 use crate::page::{ExecuteError, Execution, LastRow, Offer, collect_row, output};
 use crate::pipeline::Flow;
 use crate::resume::{Place, keys_fit};
 use crate::rows::Counts;
 use astrarium_catalog::container::Range;
 use astrarium_index::finder::charge_entries;
-use astrarium_index::{Access, Finder, Ordered};
+use astrarium_index::{Finder, Ordered};
 use astrarium_keys::body::Body;
 use astrarium_keys::index_entry::read_entry;
 use astrarium_kv::{Direction, KeyRange, ScanLimit, just_after};
 use astrarium_sql_plan::evaluate::EvaluateError;
+use astrarium_sql_plan::physical::{IndexPlan, IndexUse, Lacking, OrderDemand, RangeOfOrder, choose_order};
 use astrarium_store::{FeedReader, FeedScope};
 use astrarium_value::Value;
 use bytes::Bytes;
 
 /// Entries read first, and at most, at once.
 const STEP: (usize, usize) = (16, 512);
-
-/// Documents without the path are listed if there are so many times as many others, but not more than so many.
-const LISTED_FACTOR: u64 = 64;
-const LISTED_MAX: u64 = 2_000_000;
-/// Reading and sorting so many entries costs what looking at a document costs.
-const ENTRIES_PER_DOCUMENT: u128 = 75;
 
 /// The index of a row that comes after all rows of its document.
 const WHOLE_DOCUMENT: u32 = u32::MAX;
@@ -49,15 +44,6 @@ pub(crate) struct Route<'a> {
     range: &'a Range,
     /// How documents without an entry are found; none if there are none.
     lacking: Option<Lacking>,
-}
-
-/// How documents without the path are found.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Lacking {
-    /// By looking at documents one after another.
-    AmongAll,
-    /// By the numbers of all documents and of those with an entry.
-    Listed,
 }
 
 /// Documents that come one after another.
@@ -98,48 +84,15 @@ impl Walk<'_> {
     ) -> Result<Option<Route<'_>>, ExecuteError> {
         let ranges = self.reader.ranges(self.scope)?;
         let [range] = ranges[..] else { return Ok(None) };
-        if self.index_use == IndexUse::Never {
-            return Ok(None);
-        }
         let set = &self.plan.indexes.active;
-        let finder = finder(self.reader, range);
-        if finder.count(set.excluded()).await? > 0 {
-            return Ok(None);
-        }
-        let size = finder.count(set.documents()).await?;
-        let lacking = if self.ordered.complete {
-            0
-        } else {
-            size.saturating_sub(finder.count(self.ordered.family).await?)
-        };
-        if lacking > 0 && !self.ordered.all_types {
-            // Arrays and objects are among them.
-            return Ok(None);
-        }
-        let few = lacking.saturating_mul(LISTED_FACTOR) < size && size <= LISTED_MAX;
-        let way = if few { Lacking::Listed } else { Lacking::AmongAll };
-        let route = Route { range, lacking: (lacking > 0).then_some(way) };
-        if self.index_use == IndexUse::Always {
-            return Ok(Some(route));
-        }
-        let keyed = matches!(self.scope, FeedScope::Partition(_) | FeedScope::Slice(_));
-        let mut matching = size;
-        if keyed {
-            let is_one = matches!(self.scope, FeedScope::Partition(_));
-            let scope = set.partitions(self.reader.slice(self.scope, range).partitions(), is_one);
-            matching = matching.min(finder.estimate(&scope).await?);
-        }
-        let sorting_cost = if self.plan.access == Access::Everything {
-            matching
-        } else {
-            matching = matching.min(finder.rough_estimate(&self.plan.access).await?);
-            matching.saturating_mul(BY_NUMBER_COST)
-        };
-        let entries = finder.estimate_range(self.ordered.family, &self.ordered.within).await?;
-        let extent = Extent { size, entries, lacking, way };
-        let walked = extent.walked(self.ordered.backward, wanted, matching, is_lacking(after));
-        let cheaper = walked * u128::from(BY_NUMBER_COST) <= u128::from(sorting_cost.max(1_000));
-        Ok((cheaper && matching > 0).then_some(route))
+        let scope = scope_entries(set, self.reader, self.scope, range);
+        let mut own = [RangeOfOrder {
+            statistics: RangeIndex::new(finder(self.reader, range), self.plan),
+            scope: scope.as_ref(),
+        }];
+        let demand = OrderDemand { rows: wanted, is_lacking: is_lacking(after), index_use: self.index_use };
+        let chosen = choose_order(self.plan, self.ordered, demand, &mut own).await?;
+        Ok(chosen.and_then(|ways| ways.first().copied()).map(|lacking| Route { range, lacking }))
     }
 
     /// The entries to walk from a position on. Where the position's term is shortened, all of its documents.
@@ -195,39 +148,6 @@ fn numbers_from(listed: &[u64], first: u64, direction: Direction, count_max: usi
         Direction::Backward => {
             let end = listed.partition_point(|number| *number <= first);
             listed[..end].iter().rev().take(count_max).copied().collect()
-        }
-    }
-}
-
-/// How many documents a walk has.
-struct Extent {
-    /// Documents of the range.
-    size: u64,
-    /// Entries to walk.
-    entries: u64,
-    /// Documents without an entry.
-    lacking: u64,
-    /// How they are found.
-    way: Lacking,
-}
-
-impl Extent {
-    /// About how many documents are looked at to find so many rows, where so many documents give one.
-    fn walked(&self, backward: bool, wanted: u64, matching: u64, is_lacking: Option<bool>) -> u128 {
-        let (entries, lacking) = (u128::from(self.entries), u128::from(self.lacking));
-        let needed = u128::from(wanted) * (entries + lacking) / u128::from(matching.max(1));
-        let size = u128::from(self.size);
-        let found = |count: u128| match self.way {
-            Lacking::AmongAll => count * size / lacking.max(1),
-            Lacking::Listed => (size + entries) / ENTRIES_PER_DOCUMENT + count,
-        };
-        match (backward, is_lacking) {
-            (false, Some(false)) => needed,
-            (false, _) if needed <= lacking => found(needed),
-            (false, _) => found(lacking) + needed - lacking,
-            (true, Some(true)) => found(needed.min(lacking)),
-            (true, _) if needed <= entries => needed,
-            (true, _) => entries + found((needed - entries).min(lacking)),
         }
     }
 }

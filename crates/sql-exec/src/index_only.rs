@@ -5,17 +5,18 @@
 //! differently.
 //! Invariant: the answer is the one that reading all documents gives.
 
-use crate::access::{IndexPlan, finder};
+use crate::access::{RangeIndex, finder, scope_entries};
 use crate::operators::groups::{FinishedGroup, RowPlace};
 use crate::page::ExecuteError;
 use crate::rows::Counts;
 use astrarium_index::finder::{Error as IndexError, charge_entries};
-use astrarium_index::{Access, Finder, Need, OrderPath, Path, PathStep, TermRange, Wanted};
+use astrarium_index::{Access, Finder, Need, OrderPath, Path, PathStep, TermRange};
 use astrarium_keys::index_entry::{Family, is_shortened_term, read_entry, read_term, tag};
 use astrarium_kv::{Direction, KeyRange, ScanLimit, just_after};
 use astrarium_sql_functions::aggregates::AggregateFunction;
 use astrarium_sql_plan::Expr;
 use astrarium_sql_plan::needs::IndexOnly;
+use astrarium_sql_plan::physical::{AccessPath, Demand, IndexPlan, IndexUse, choose_postings};
 use astrarium_sql_plan::plan::Grouping;
 use astrarium_store::{FeedReader, FeedScope};
 use astrarium_value::{Object, Value};
@@ -103,30 +104,32 @@ impl Asking<'_> {
         let mut sum = 0;
         for range in self.reader.ranges(self.scope)? {
             let finder = finder(self.reader, range);
-            let mut access = finder.chosen(&self.plan.access, Wanted::default()).await?;
-            if self.is_keyed() {
-                let is_one = matches!(self.scope, FeedScope::Partition(_));
-                let slice = self.reader.slice(self.scope, range);
-                let scope = Access::Entries(set.partitions(slice.partitions(), is_one));
-                access = if access == Access::Everything { scope } else { Access::All(vec![scope, access]) };
-            }
-            sum += match &access {
-                Access::Everything => finder.count(set.documents()).await?,
-                Access::Entries(served) if !served.exact => return Ok(None),
-                Access::Entries(served) if !served.repeated => {
+            let scope = scope_entries(set, self.reader, self.scope, range);
+            let mut index = RangeIndex::new(finder.clone(), self.plan);
+            let demand = Demand {
+                rows: u64::MAX,
+                in_order: false,
+                whole: true,
+                scope: scope.as_ref(),
+                index_use: IndexUse::Always,
+            };
+            let access = choose_postings(self.plan, &demand, &mut index).await?;
+            sum += match &access.path {
+                AccessPath::Scan => finder.count(set.documents()).await?,
+                _ if !access.exact => return Ok(None),
+                AccessPath::Seek(served) | AccessPath::Range(served) | AccessPath::Composite(served)
+                    if !served.repeated =>
+                {
                     let mut count = 0;
                     for terms in &served.ranges {
                         count += self.count_entries(&finder, served.family, terms).await?;
                     }
                     count
                 }
-                access => {
-                    let Some(mut found) = finder.candidates(set, access, true).await? else {
+                _ => {
+                    let Some(mut found) = index.open(&access).await?.filter(|found| found.exact) else {
                         return Ok(None);
                     };
-                    if !found.exact {
-                        return Ok(None);
-                    }
                     let numbers = found.numbers(&finder, 0, usize::MAX).await?;
                     self.counts.entries += found.entries;
                     numbers.len() as u64

@@ -27,8 +27,7 @@ mod rows;
 mod scan;
 mod sinks;
 
-pub use access::IndexPlan;
-pub use budget::{IndexUse, Limits};
+pub use budget::Limits;
 pub use page::{Alone, ExecuteError, HelperTask, Helpers, Page, Runtime, Team, UserFunctions, run};
 pub use resume::Resume;
 pub use rows::Input;

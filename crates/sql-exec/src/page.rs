@@ -1,7 +1,7 @@
 //! One page of a query: chooses how it runs, reads documents, and stops in good order.
 
 use crate::announce::{Announcer, WINDOW};
-use crate::budget::{Budget, Gauge, IndexUse, Limits, charge_documents};
+use crate::budget::{Budget, Gauge, Limits, charge_documents};
 use crate::frame::{Datum, Frame};
 use crate::in_order::Walk;
 use crate::index_only::{Asking, document_with};
@@ -18,6 +18,7 @@ use astrarium_sql_functions::SpatialMode;
 use astrarium_sql_functions::limits::{TEXT_BYTES_PER_STEP, approximate_bytes};
 use astrarium_sql_plan::evaluate::{EvaluateError, evaluate};
 use astrarium_sql_plan::needs::IndexOnly;
+use astrarium_sql_plan::physical::IndexUse;
 use astrarium_sql_plan::plan::{Grouping, Order, OrderKey, Projection, QueryPlan, RankComponent};
 use astrarium_store::{FeedError, FeedPosition};
 use astrarium_value::Value;

@@ -1,22 +1,24 @@
 //! Where a query's documents come from: a container's range of keys, or values at hand.
 
-use crate::access::{Found, IndexPlan, Search};
-use crate::budget::{IndexUse, Limits};
+use crate::access::{Found, Search};
+use crate::budget::Limits;
 use crate::frame::Datum;
 use crate::page::ExecuteError;
 use astrarium_catalog::container::Range;
 use astrarium_keys::Rid;
 use astrarium_keys::body::Body;
+use astrarium_sql_plan::physical::{IndexPlan, IndexUse};
 use astrarium_store::{FeedPosition, FeedReader, FeedScope, KeySlice, PageLimit};
 use astrarium_value::Value;
 use bytes::Bytes;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What a query reads.
 pub enum Input {
     /// Documents of a container, and what its indexes could do.
-    Container(FeedReader, FeedScope, Option<Box<IndexPlan>>),
+    Container(FeedReader, FeedScope, Option<Arc<IndexPlan>>),
     /// Values at hand, such as the resources of a catalog feed.
     Values(Vec<Value>),
     /// One empty row: a query without FROM.

@@ -10,7 +10,7 @@
 
 use crate::ahead::Ahead;
 use crate::announce::{Announcer, WINDOW};
-use crate::budget::{Budget, Gauge, IndexUse, charge_documents, charge_row};
+use crate::budget::{Budget, Gauge, charge_documents, charge_row};
 use crate::frame::{Datum, Frame};
 use crate::page::{ExecuteError, HelperTask, Runtime};
 use crate::pipeline::Machine;
@@ -19,6 +19,7 @@ use astrarium_keys::Rid;
 use astrarium_keys::body::Body;
 use astrarium_sql_functions::Context;
 use astrarium_sql_plan::evaluate::EvaluateError;
+use astrarium_sql_plan::physical::IndexUse;
 use astrarium_sql_plan::plan::QueryPlan;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;

@@ -12,11 +12,13 @@
 pub mod advice;
 mod bind;
 pub mod client_plan;
+pub mod cost;
 mod error;
 pub mod evaluate;
 pub mod explain;
 pub mod expression;
 pub mod needs;
+pub mod physical;
 pub mod plan;
 pub mod routing;
 mod rules;

@@ -1,8 +1,7 @@
 //! What a query needs of an index: its filter in the words of `index::condition`.
 //!
-//! In: a plan. Out: the need that every document meets which gives a row ([`needs`]), the paths of its order
-//! ([`order_need`]), whether an index alone could answer ([`index_only`]), and which indexes it could use at all
-//! ([`used_paths`]).
+//! In: a plan. Out: [`Requirements`]: the need that every document meets which gives a row, the paths of its order, whether
+//! an index alone could answer; and which indexes it could use at all ([`used_paths`]).
 //! Invariants
 //! - A need is never stronger than the filter: `truth` of an expression translates only what follows from it.
 //! - Undefined passes no condition: each condition asks for a value that is there.
@@ -23,7 +22,9 @@ mod translator;
 mod used_paths;
 
 pub use computed::Computed;
-pub use index_only::{IndexOnly, index_only};
+use index_only::index_only;
+
+pub use index_only::IndexOnly;
 pub use used_paths::{PathUse, UsedPath, UsedPaths, composite_spec, single_spec, used_paths};
 
 use crate::plan::QueryPlan;
@@ -56,28 +57,43 @@ pub fn is_exact(need: &Need) -> bool {
     }
 }
 
-/// What the filters, joins and subqueries of a plan ask of documents. `computed` are the computed properties that an index
-/// holds under their names; expressions that are theirs become conditions on those names. For a query over another
-/// query's rows, it is what that one asks: it is the one that reads documents.
-pub fn needs(plan: &QueryPlan, computed: &[Computed]) -> Needed {
-    if let Some(input) = &plan.input {
-        return needs(input, computed);
-    }
-    if !plan.reads_documents() {
-        return Needed { need: Need::Anything, complete: false };
-    }
-    let (need, complete) = Translator::new(computed).documents(plan).finish();
-    Needed { need, complete }
+/// What a plan asks of indexes, found in one pass.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Requirements {
+    /// What documents meet that give rows.
+    pub needed: Needed,
+    /// The paths of ORDER BY, if every key is a property of the document: then reading documents in the order of those
+    /// paths gives rows in the order of the query.
+    pub order: Option<Vec<OrderPath>>,
+    /// Whether an index could answer the query alone, and how.
+    pub only: Option<IndexOnly>,
 }
 
-/// The paths of ORDER BY, if every key is a property of the document: then reading documents in the order of those paths
-/// gives rows in the order of the query.
-pub fn order_need(plan: &QueryPlan, computed: &[Computed]) -> Option<Vec<OrderPath>> {
+impl Requirements {
+    /// What a plan asks. For a query over another query's rows it is what that one asks of documents. `computed` are the computed properties that an
+    /// index holds under their names; expressions that are theirs become conditions on those names.
+    pub fn of(plan: &QueryPlan, computed: &[Computed]) -> Requirements {
+        if let Some(input) = &plan.input {
+            return Requirements { order: None, only: None, ..Requirements::of(input, computed) };
+        }
+        if !plan.reads_documents() {
+            let needed = Needed { need: Need::Anything, complete: false };
+            return Requirements { needed, order: None, only: None };
+        }
+        let mut translator = Translator::new(computed);
+        let (need, complete) = translator.documents(plan).finish();
+        let (needed, paths) = (Needed { need, complete }, Paths(translator));
+        let order = order_paths(plan, &paths);
+        let only = index_only(plan, &paths, &needed);
+        Requirements { needed, order, only }
+    }
+}
+
+fn order_paths(plan: &QueryPlan, paths: &Paths<'_>) -> Option<Vec<OrderPath>> {
     let keys = plan.order_keys();
     if keys.is_empty() || plan.grouping.is_some() {
         return None;
     }
-    let paths = Paths::of(plan, computed)?;
     keys.iter()
         .map(|key| Some(OrderPath { path: paths.plain(&key.key)?, descending: key.descending }))
         .collect()
@@ -86,17 +102,7 @@ pub fn order_need(plan: &QueryPlan, computed: &[Computed]) -> Option<Vec<OrderPa
 /// The paths of a plan's expressions.
 struct Paths<'p>(Translator<'p>);
 
-impl<'p> Paths<'p> {
-    /// None for a plan that reads no documents itself.
-    fn of(plan: &'p QueryPlan, computed: &'p [Computed]) -> Option<Paths<'p>> {
-        if plan.input.is_some() || !plan.reads_documents() {
-            return None;
-        }
-        let mut translator = Translator::new(computed);
-        translator.documents(plan);
-        Some(Paths(translator))
-    }
-
+impl Paths<'_> {
     /// The path of an expression that stands for one value of each document.
     fn plain(&self, expression: &crate::Expr) -> Option<Path> {
         self.0.plain_path(expression)

@@ -4,7 +4,7 @@
 //! - Only queries over the documents themselves, without joins, whose whole filter is an exact need.
 //! - `Extreme` and `Values` look at one path, and the filter, if there is one, at that path alone.
 
-use super::{Computed, Needed, Paths, needs};
+use super::{Needed, Paths};
 use crate::expression::Expr;
 use crate::plan::{Aggregate, Grouping, Order, Projection, QueryPlan};
 use astrarium_index::{Need, Path};
@@ -34,19 +34,17 @@ pub enum IndexOnly {
 }
 
 /// Whether an index could answer a query alone, and how.
-pub fn index_only(plan: &QueryPlan, computed: &[Computed]) -> Option<IndexOnly> {
+pub(super) fn index_only(plan: &QueryPlan, paths: &Paths<'_>, needed: &Needed) -> Option<IndexOnly> {
     let rows_are_documents = plan.grouping.is_none() && !plan.distinct;
     if rows_are_documents || plan.sources.len() != 1 || matches!(plan.order, Order::Rank(_)) {
         return None;
     }
-    let paths = Paths::of(plan, computed)?;
-    let needed = needs(plan, computed);
     if !needed.decides() {
         return None;
     }
     match &plan.grouping {
-        Some(grouping) => grouped(plan, grouping, &paths, &needed),
-        None if plan.distinct => distinct(plan, &paths, &needed),
+        Some(grouping) => grouped(plan, grouping, paths, needed),
+        None if plan.distinct => distinct(plan, paths, needed),
         None => None,
     }
 }

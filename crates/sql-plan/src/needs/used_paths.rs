@@ -3,7 +3,7 @@
 //! Single paths are those of all conditions and of ORDER BY. Composite indexes are useful for several equalities, for
 //! equalities and one range, and for an order of several paths. Which of them exist is for the caller to say.
 
-use super::{Computed, needs, order_need};
+use super::{Computed, Requirements};
 use crate::plan::QueryPlan;
 use astrarium_index::{Condition, Need, OrderPath, Path, PathStep, Predicate};
 use std::fmt::Write as _;
@@ -51,12 +51,13 @@ pub struct UsedPaths {
 /// The indexes that a query could use, whether or not they exist.
 pub fn used_paths(plan: &QueryPlan, computed: &[Computed]) -> UsedPaths {
     let reader = plan.input.as_deref().unwrap_or(plan);
-    let need = needs(reader, computed).need;
+    let Requirements { needed, order, .. } = Requirements::of(reader, computed);
+    let need = needed.need;
     let filter_composite = of_filter(&need);
     let mut used =
         UsedPaths { need: Need::Anything, single: Vec::new(), filter_composite, order_composite: None };
     visit(&need, &mut |condition| used.add(&condition.path, usage_of(&condition.predicate)));
-    let order = order_need(reader, computed).unwrap_or_default();
+    let order = order.unwrap_or_default();
     for key in &order {
         used.add(&key.path, PathUse::Order);
     }

@@ -3,9 +3,7 @@
 use super::planned;
 use super::print::{path, print};
 use astrarium_catalog::definition::container::ContainerDefinition;
-use astrarium_sql_plan::needs::{
-    Computed, IndexOnly, composite_spec, index_only, needs, order_need, single_spec, used_paths,
-};
+use astrarium_sql_plan::needs::{Computed, IndexOnly, Requirements, composite_spec, single_spec, used_paths};
 use astrarium_sql_plan::{Catalog, Parameters, bind, plan};
 use serde_json::json;
 
@@ -15,7 +13,7 @@ fn orders() {
         let query = astrarium_sql_syntax::parse(query).expect("a query");
         // Bound only: several keys need a composite index before they are planned.
         let plan = bind(&query, &Catalog::default(), &Parameters::default()).expect("a plan");
-        let found = order_need(&plan, &[]);
+        let found = Requirements::of(&plan, &[]).order;
         let found = found.map(|keys| keys.iter().map(composite_spec).collect::<Vec<_>>().join(", "));
         assert_eq!(found.as_deref(), expected, "{query:?}");
     };
@@ -34,7 +32,7 @@ fn orders() {
 #[test]
 fn from_an_index_alone() {
     let check = |query: &str, expected: &str| {
-        let found = match index_only(&planned(query), &[]) {
+        let found = match Requirements::of(&planned(query), &[]).only {
             None => "no".to_owned(),
             Some(IndexOnly::Count) => "count".to_owned(),
             Some(IndexOnly::Extreme { path: at, maximum: true }) => format!("max {}", path(&at)),
@@ -140,8 +138,8 @@ fn computed_properties_are_found_again() {
         let query = astrarium_sql_syntax::parse(&text).expect("a query");
         let catalog = Catalog { container: Some(&container) };
         let plan = plan(&query, &catalog, &Parameters::default()).expect("a plan");
-        assert_eq!(print(&needs(&plan, &computed)), expected, "{filter}");
-        assert_eq!(print(&needs(&plan, &[])), "anything ..", "{filter}");
+        assert_eq!(print(&Requirements::of(&plan, &computed).needed), expected, "{filter}");
+        assert_eq!(print(&Requirements::of(&plan, &[]).needed), "anything ..", "{filter}");
     };
     check("c.lowerName = 'x'", "/lowerName = \"x\"");
     check("LOWER(c.name) = 'x'", "/lowerName = \"x\"");
@@ -150,7 +148,7 @@ fn computed_properties_are_found_again() {
     let query = astrarium_sql_syntax::parse(text).expect("a query");
     let plan =
         plan(&query, &Catalog { container: Some(&container) }, &Parameters::default()).expect("a plan");
-    let order = order_need(&plan, &computed).expect("an order");
+    let order = Requirements::of(&plan, &computed).order.expect("an order");
     assert_eq!(order.iter().map(composite_spec).collect::<Vec<_>>(), ["/price DESC"]);
-    assert_eq!(order_need(&plan, &[]), None);
+    assert_eq!(Requirements::of(&plan, &[]).order, None);
 }

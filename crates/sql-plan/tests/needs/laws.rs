@@ -4,7 +4,7 @@ use super::meets::meets;
 use super::print::print;
 use super::run::row_count;
 use super::{planned, value};
-use astrarium_sql_plan::needs::needs;
+use astrarium_sql_plan::needs::Requirements;
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -246,7 +246,7 @@ proptest! {
     #[test]
     fn needs_are_what_filters_imply(query in query(), documents in proptest::collection::vec(document(), 24)) {
         let plan = planned(&query);
-        let needed = needs(&plan, &[]);
+        let needed = Requirements::of(&plan, &[]).needed;
         let decides = needed.decides();
         for document in &documents {
             let stored = value(document);

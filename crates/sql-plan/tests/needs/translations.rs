@@ -2,7 +2,7 @@
 
 use super::planned;
 use super::print::print;
-use astrarium_sql_plan::needs::needs;
+use astrarium_sql_plan::needs::Requirements;
 
 /// The need of a filter over documents.
 #[track_caller]
@@ -12,7 +12,7 @@ fn check(filter: &str, expected: &str) {
 
 #[track_caller]
 fn check_query(query: &str, expected: &str) {
-    assert_eq!(print(&needs(&planned(query), &[])), expected, "{query}");
+    assert_eq!(print(&Requirements::of(&planned(query), &[]).needed), expected, "{query}");
 }
 
 #[test]
@@ -317,7 +317,7 @@ fn sizes_are_bounded() {
     check(&many(300, &|index| format!("c.p{index} = 1"), " OR "), "anything ..");
     let plan =
         planned(&format!("SELECT * FROM c WHERE {}", many(300, &|index| format!("c.p{index} = 1"), " AND ")));
-    let needed = needs(&plan, &[]);
+    let needed = Requirements::of(&plan, &[]).needed;
     assert!(!needed.complete);
     assert!(matches!(needed.need, astrarium_index::Need::All(needs) if needs.len() == 64));
     // Each level looks at the one inside it twice.
@@ -325,7 +325,7 @@ fn sizes_are_bounded() {
     check(&format!("c.b = 1 AND {nested}"), "/b = 1 ..");
     let values = many(5_000, &|index| format!("{}", 5_000 - index), ", ");
     assert!(
-        print(&needs(&planned(&format!("SELECT * FROM c WHERE c.a IN ({values})")), &[]))
+        print(&Requirements::of(&planned(&format!("SELECT * FROM c WHERE c.a IN ({values})")), &[]).needed)
             .starts_with("/a in [1,2,")
     );
 }

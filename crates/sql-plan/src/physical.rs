@@ -1,0 +1,112 @@
+//! The physical plan: by which way documents are found, chosen here and nowhere else.
+//!
+//! In: a logical plan, what the container's indexes could do for it ([`IndexPlan`]), and [`Statistics`] of a range of
+//! documents. Out: an [`AccessPath`] for each range, with what it is expected to find. `sql-exec` opens and runs it, and
+//! `explain` prints it.
+//! - `index_plan`: what indexes could do, which depends on the query and the policy, not on data;
+//! - `postings`: which postings are read to find the documents of a filter;
+//! - `ordered`: whether entries in the order of the query are read instead of sorting;
+//! - `cost`: what all that costs.
+//!
+//! Invariants
+//! - A choice changes costs, never rows: documents come in the same order by every path, and every filter is checked on
+//!   each document unless the path is exact.
+//! - A new kind of access (nearest neighbours, ranked text) is a variant here, its choice beside the others, and its cursor
+//!   in `sql-exec`; positions and operators above do not know how documents are found.
+
+mod index_plan;
+mod ordered;
+mod postings;
+mod shown;
+
+pub use index_plan::{IndexPlan, OrderExcluded};
+pub use ordered::{Lacking, OrderDemand, RangeOfOrder, choose_order};
+pub use postings::{Demand, choose_postings};
+
+use astrarium_index::{Ordered, Served};
+
+/// When a query uses an index that could serve it. The answer is the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum IndexUse {
+    /// When that is cheaper.
+    #[default]
+    ByCost,
+    /// Whenever it can.
+    Always,
+    /// Not at all.
+    Never,
+}
+
+/// How documents of one range are found, or what answers in their place.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AccessPath<'a> {
+    /// All documents of the scope are read.
+    Scan,
+    /// No document can pass.
+    Empty,
+    /// The postings of single terms, which are in the order of documents.
+    Seek(&'a Served),
+    /// The postings of ranges of terms, read whole and put in order.
+    Range(&'a Served),
+    /// The postings of one index for several conditions at once, single terms or ranges.
+    Composite(&'a Served),
+    /// The documents in all of these; the smallest leads, the others are galloped through.
+    Intersection(Vec<PlannedAccess<'a>>),
+    /// The documents in at least one of these.
+    Union(Vec<PlannedAccess<'a>>),
+    /// Entries in the order of the query, and how documents without an entry are found.
+    OrderedScan(&'a Ordered, Option<Lacking>),
+    /// The index has the answer itself: no document is read.
+    IndexOnly,
+}
+
+/// A way to documents with what it is expected to find.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlannedAccess<'a> {
+    /// The way.
+    pub path: AccessPath<'a>,
+    /// About how many documents it finds.
+    pub documents: u64,
+    /// Whether they are exactly those that meet the need, as far as the index knows all documents.
+    pub exact: bool,
+    /// Entries that are put in order before the first document is known.
+    pub(crate) sorted: u64,
+}
+
+impl PlannedAccess<'_> {
+    /// Reading all of so many documents.
+    pub fn scan(documents: u64) -> PlannedAccess<'static> {
+        PlannedAccess { path: AccessPath::Scan, documents, exact: false, sorted: 0 }
+    }
+}
+
+/// What is known of a range of documents and its index, asked for when a choice depends on it.
+pub trait Statistics: Send {
+    /// Why the index cannot be read.
+    type Error: Send;
+
+    /// How many documents the range has.
+    fn documents(&mut self) -> impl Future<Output = Result<u64, Self::Error>> + Send;
+
+    /// How many of them are left out of the index.
+    fn excluded(&mut self) -> impl Future<Output = Result<u64, Self::Error>> + Send;
+
+    /// About how many entries there are, told without reading any.
+    fn estimate(&mut self, served: &Served) -> impl Future<Output = Result<u64, Self::Error>> + Send;
+
+    /// About how many documents single terms have. The first of each are read, and kept for whoever opens the same terms:
+    /// mostly they are all there are.
+    fn seek(&mut self, served: &Served) -> impl Future<Output = Result<u64, Self::Error>> + Send;
+
+    /// The entries of an order.
+    fn order(&mut self, ordered: &Ordered) -> impl Future<Output = Result<OrderEntries, Self::Error>> + Send;
+}
+
+/// How many entries an order has in a range of documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OrderEntries {
+    /// All of them.
+    pub all: u64,
+    /// About how many the conditions of the query leave.
+    pub within: u64,
+}
