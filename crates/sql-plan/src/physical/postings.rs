@@ -10,6 +10,9 @@ use crate::cost::{self, Postings, SMALL_SCOPE, SORTED_ENTRIES_MAX, Wish};
 use astrarium_index::{Access, Served, Together};
 use std::pin::Pin;
 
+/// What a function gives that calls itself.
+type Boxed<'s, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 's>>;
+
 /// What a page asks of a range of documents.
 #[derive(Debug, Clone, Copy)]
 pub struct Demand<'a> {
@@ -65,7 +68,7 @@ pub async fn choose_postings<'a, S: Statistics>(
 pub(super) fn rough_estimate<'s, 'a: 's, S: Statistics>(
     access: &'a Access,
     statistics: &'s mut S,
-) -> Pin<Box<dyn Future<Output = Result<u64, S::Error>> + Send + 's>> {
+) -> Boxed<'s, u64, S::Error> {
     Box::pin(async move {
         let (mut sum, mut least) = (0_u64, u64::MAX);
         match access {
@@ -173,7 +176,7 @@ impl Chooser {
         &'s self,
         access: &'a Access,
         statistics: &'s mut S,
-    ) -> Pin<Box<dyn Future<Output = Result<Option<PlannedAccess<'a>>, S::Error>> + Send + 's>> {
+    ) -> Boxed<'s, Option<PlannedAccess<'a>>, S::Error> {
         Box::pin(async move {
             let Access::Any(parts) = access else {
                 let found = self.conjunction(access, None, statistics).await?;
