@@ -1,11 +1,9 @@
 //! Request targets: any path and query is an address or refused, and every question about it has an answer.
-#![no_main]
 
 use astrarium_wire::address::Address;
 use astrarium_wire::percent;
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|target: &str| {
+pub(crate) fn run(target: &str) {
     let (path, query) = match target.split_once('?') {
         Some((path, query)) => (path, Some(query)),
         None => (target, None),
@@ -24,4 +22,4 @@ fuzz_target!(|target: &str| {
     let _ = (address.resource_link(), address.owner_link());
     let candidates = address.signing_candidates().count();
     assert!((1..=12).contains(&candidates), "{candidates} candidates to sign");
-});
+}

@@ -1,11 +1,9 @@
 //! The binary form of JSON: any bytes are refused or become text that is JSON, of bounded length.
-#![no_main]
 
 use astrarium_value::json::Text;
 use astrarium_wire::binary_json::{FIRST_BYTE, OUTPUT_BYTES_MAX, to_text};
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| {
+pub(crate) fn run(bytes: &[u8]) {
     // The first byte is always the same; guessing it would be a waste.
     let body = [&[FIRST_BYTE], bytes].concat();
     match to_text(&body) {
@@ -15,4 +13,4 @@ fuzz_target!(|bytes: &[u8]| {
         }
         Err(error) => assert!(error.offset <= body.len()),
     }
-});
+}

@@ -1,14 +1,12 @@
 //! Stored values and keys, as a damaged disk may show them: refused or read, never a panic, and what is read is written
 //! back as the same bytes.
-#![no_main]
 
 use astrarium_keys::body::{Body, HEADER_LENGTH};
 use astrarium_keys::record::{KeyRangeRow, Record, read_name_value, read_record_number, read_sweep_key};
 use astrarium_keys::{document, feed, number};
 use bytes::Bytes;
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| {
+pub(crate) fn run(bytes: &[u8]) {
     if let Ok(body) = Body::decode(Bytes::copy_from_slice(bytes)) {
         let mut stored = vec![0; HEADER_LENGTH];
         stored.extend_from_slice(body.text());
@@ -27,4 +25,4 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(suffix) = document::suffix(bytes) {
         assert!(document::from_suffix(7, suffix).ends_with(suffix));
     }
-});
+}

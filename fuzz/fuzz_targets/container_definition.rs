@@ -1,14 +1,12 @@
 //! Definitions of catalog resources: any JSON is a definition or is refused; what is shown of one reads back as the same
 //! definition, and is shown the same again; a container may be replaced by itself.
-#![no_main]
 
 use astrarium_catalog::definition::client_encryption_key::ClientEncryptionKeyDefinition;
 use astrarium_catalog::definition::container::ContainerDefinition;
 use astrarium_catalog::definition::permission::PermissionDefinition;
-use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 
-fuzz_target!(|bytes: &[u8]| {
+pub(crate) fn run(bytes: &[u8]) {
     let Ok(body) = serde_json::from_slice::<Value>(bytes) else { return };
     if let Ok(permission) = PermissionDefinition::from_json(&body) {
         let shown = Value::Object(permission.to_json());
@@ -25,4 +23,4 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(again, definition);
     definition.check_replacement(&again).expect("a container may stay as it is");
     assert_eq!(definition.replaced(again).as_ref(), Ok(&definition));
-});
+}

@@ -1,13 +1,11 @@
 //! Continuation tokens: no text panics or opens; what is sealed opens to the same bytes with the same key only, plain
 //! or wrapped.
-#![no_main]
 
 use astrarium_wire::authorization::MasterKey;
 use astrarium_wire::continuation::{Continuation, SigningKey, open, seal, wrap};
 use astrarium_wire::key_text::EMULATOR_KEY;
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| {
+pub(crate) fn run(bytes: &[u8]) {
     let key = MasterKey::from_base64(EMULATOR_KEY).expect("the well-known key");
     let (feed, query) = (SigningKey::derive(&key, "feed"), SigningKey::derive(&key, "query"));
     if let Ok(text) = std::str::from_utf8(bytes) {
@@ -26,4 +24,4 @@ fuzz_target!(|bytes: &[u8]| {
     let wrapped = wrap(&token, "05C1", "FF");
     let continuation = Continuation::parse(&wrapped).expect("our own wrapper");
     assert_eq!(open(&continuation.token, &feed).as_deref(), Ok(bytes));
-});
+}

@@ -1,12 +1,10 @@
 //! Order-preserving keys: any bytes decode or are refused; what decodes encodes to the same bytes; two values compare
 //! as their bytes do.
-#![no_main]
 
 use astrarium_keys::ordered::{push_text, push_value, read_text, read_u64, read_value};
 use astrarium_value::compare_text;
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| {
+pub(crate) fn run(bytes: &[u8]) {
     let _ = read_u64(bytes);
     if let Some((text, rest)) = read_text(bytes) {
         let mut encoded = Vec::new();
@@ -26,4 +24,4 @@ fuzz_target!(|bytes: &[u8]| {
     let mut second_encoded = Vec::new();
     push_value(&mut second_encoded, &second);
     assert_eq!(first_encoded.cmp(&second_encoded), first.cmp(&second));
-});
+}

@@ -1,6 +1,5 @@
 //! Partition keys of headers and documents: no text panics; the effective key is the same for the same key, below the
 //! end of all ranges, and inside exactly one of a container's ranges.
-#![no_main]
 
 use astrarium_keys::document;
 use astrarium_partition::{
@@ -8,9 +7,8 @@ use astrarium_partition::{
 };
 use astrarium_value::PropertyPath;
 use astrarium_value::json::Text;
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|text: &str| {
+pub(crate) fn run(text: &str) {
     if let Ok(key) = EffectiveKey::parse(text) {
         assert_eq!(EffectiveKey::parse(&key.to_string()), Ok(key));
     }
@@ -28,7 +26,7 @@ fuzz_target!(|text: &str| {
             check(definition, &definition.canonical(key.clone()));
         }
     }
-});
+}
 
 fn check(definition: &PartitionKeyDefinition, key: &PartitionKey) {
     if key.check_size().is_err() || key.components().len() > definition.paths.len() {

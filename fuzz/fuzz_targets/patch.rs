@@ -1,13 +1,11 @@
 //! Patches: the first line is the body of a request, the rest a document. Any body is read or refused; what is applied
 //! gives minimal JSON, twice the same, in which a document's other members are what they were.
-#![no_main]
 
 use astrarium_value::json::{Kind, Text};
 use astrarium_value::patch::{OPERATIONS_MAX, PatchError, apply};
-use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeSet;
 
-fuzz_target!(|bytes: &[u8]| {
+pub(crate) fn run(bytes: &[u8]) {
     let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
     let (body, rest) = bytes.split_at(end);
     let Ok(request) = astrarium_wire::patch::parse(body) else { return };
@@ -42,4 +40,4 @@ fuzz_target!(|bytes: &[u8]| {
             assert_eq!(kept.raw(), value.raw());
         }
     }
-});
+}

@@ -1,11 +1,9 @@
 //! Sources of scripts: any text is compiled or refused, and what it holds runs as a function within its limits, whatever it
 //! does. The engine is not ours, so this looks for texts that it does not survive.
-#![no_main]
 
 use astrarium_env::Env;
 use astrarium_script::{Limits, PageFunctions, Script, ScriptKey, Scripts, Settings};
 use astrarium_value::Value;
-use libfuzzer_sys::fuzz_target;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -21,7 +19,7 @@ static SCRIPTS: LazyLock<(Runtime, Scripts, Env)> = LazyLock::new(|| {
 });
 static VERSION: AtomicU64 = AtomicU64::new(0);
 
-fuzz_target!(|text: &str| {
+pub(crate) fn run(text: &str) {
     let (runtime, scripts, env) = &*SCRIPTS;
     let version: Arc<str> = VERSION.fetch_add(1, Ordering::Relaxed).to_string().into();
     let script =
@@ -30,4 +28,4 @@ fuzz_target!(|text: &str| {
         let call = |functions: PageFunctions| drop(functions.call("fuzz", &[Value::from("argument")]));
         drop(runtime.block_on(scripts.run_page(vec![script], env, Some(TIME), call)));
     }
-});
+}

@@ -1,19 +1,17 @@
 //! SQL text: any text is a query or is refused with a place inside it; what is read prints as text that means the same,
 //! and is planned, for us and for clients, and advised upon, or refused alike by all.
-#![no_main]
 
 use astrarium_sql_plan::advice::advise;
 use astrarium_sql_plan::client_plan::client_plan;
 use astrarium_sql_plan::explain::explain;
 use astrarium_sql_plan::{Catalog, Parameters, plan};
 use astrarium_sql_syntax::{check, parse, print};
-use libfuzzer_sys::fuzz_target;
 
 /// All that a client can merge.
 const FEATURES: &str = "Aggregate,CompositeAggregate,Distinct,GroupBy,MultipleAggregates,MultipleOrderBy,OffsetAndLimit,\
      OrderBy,Top,NonValueAggregate,DCount,NonStreamingOrderBy,ListAndSetAggregate,CountIf,HybridSearch,WeightedRankFusion";
 
-fuzz_target!(|text: &str| {
+pub(crate) fn run(text: &str) {
     let query = match parse(text) {
         Ok(query) => query,
         Err(error) => {
@@ -42,4 +40,4 @@ fuzz_target!(|text: &str| {
         // What is sent to partitions must be readable there, once the client has filled it in.
         drop(client.to_json());
     }
-});
+}

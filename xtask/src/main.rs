@@ -1,5 +1,7 @@
 //! Our tools, as `cargo xtask <command>`; run without arguments for the list.
 
+mod fuzz;
+mod licences;
 mod profile;
 mod sources;
 mod steps;
@@ -14,6 +16,8 @@ cargo xtask <command>
   test      everything: format, lints, docs, tidy, Rust tests, the official SDKs as clients, fuzz smoke
             (--only STEP[,STEP] runs some of it; --list names the steps)
   tidy      the rules of this repository that no compiler checks
+  licences  licences, sources and known faults of the dependencies
+  fuzz      every fuzz target for a few seconds (--seconds N, --address, names of targets)
   profile   lengths of files and functions, beside what we aim at
 ";
 
@@ -22,6 +26,8 @@ fn main() -> ExitCode {
     let result = match arguments.first().map(String::as_str) {
         Some("test") => test::run(&arguments[1..]),
         Some("tidy") => tidy::run(),
+        Some("licences") => licences::run(),
+        Some("fuzz") => fuzz::run(&arguments[1..]),
         Some("profile") => profile::run(),
         _ => {
             print!("{HELP}");

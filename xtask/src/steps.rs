@@ -2,6 +2,8 @@
 
 use crate::sources;
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// How a step ended.
@@ -16,6 +18,8 @@ pub(crate) struct Step {
     pub(crate) name: &'static str,
     pub(crate) summary: &'static str,
     pub(crate) run: fn() -> Outcome,
+    /// Whether it runs at the same time as its neighbours that say so too: what waits more than it computes.
+    pub(crate) at_once: bool,
 }
 
 /// Runs a command in the repository's root, its output shown as it comes.
@@ -54,34 +58,51 @@ pub(crate) fn has(program: &str, argument: &str) -> bool {
     started.is_ok_and(|status| status.success())
 }
 
+/// Does something for every item, as many at a time as there are cores; gives the results in the items' order.
+pub(crate) fn at_once<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..cores.min(items.len()) {
+            scope.spawn(|| {
+                loop {
+                    let position = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(item) = items.get(position) else { return };
+                    let result = work(item);
+                    results.lock().expect("nobody fails with the lock").push((position, result));
+                }
+            });
+        }
+    });
+    let mut results = results.into_inner().expect("nobody fails with the lock");
+    results.sort_by_key(|(position, _)| *position);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
 /// Runs steps in order, all of them whatever happens, and prints the sum.
 pub(crate) fn run_all(steps: &[&Step]) -> bool {
-    let mut lines = Vec::new();
-    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
-    for step in steps {
-        println!("\n==== {}: {}", step.name, step.summary);
-        let began = Instant::now();
-        let outcome = (step.run)();
-        let seconds = began.elapsed().as_secs();
-        lines.push(match outcome {
-            Outcome::Passed => {
-                passed += 1;
-                format!("passed   {:16} {seconds:4} s", step.name)
-            }
-            Outcome::Failed(why) => {
-                failed += 1;
-                format!("FAILED   {:16} {seconds:4} s  {why}", step.name)
-            }
-            Outcome::Skipped(why) => {
-                skipped += 1;
-                format!("skipped  {:16} {seconds:4} s  {why}", step.name)
-            }
-        });
+    let mut ends = Vec::new();
+    for group in steps.chunk_by(|one, next| one.at_once && next.at_once) {
+        ends.extend(at_once(group, |step| run_one(step)));
     }
     println!("\n==== summary");
-    for line in lines {
-        println!("{line}");
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    for (step, (outcome, seconds)) in steps.iter().zip(ends) {
+        let (word, why) = match outcome {
+            Outcome::Passed => (("passed", &mut passed), String::new()),
+            Outcome::Failed(why) => (("FAILED", &mut failed), why),
+            Outcome::Skipped(why) => (("skipped", &mut skipped), why),
+        };
+        *word.1 += 1;
+        println!("{:8} {:16} {seconds:4} s  {why}", word.0, step.name);
     }
     println!("{passed} passed, {failed} failed, {skipped} skipped");
     failed == 0
+}
+
+fn run_one(step: &Step) -> (Outcome, u64) {
+    println!("\n==== {}: {}", step.name, step.summary);
+    let began = Instant::now();
+    let outcome = (step.run)();
+    (outcome, began.elapsed().as_secs())
 }

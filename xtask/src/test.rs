@@ -3,37 +3,36 @@
 use crate::steps::{Outcome, Step, command, has, run_all, script};
 
 const STEPS: &[Step] = &[
-    Step { name: "format", summary: "the code is formatted", run: format },
-    Step { name: "lints", summary: "clippy has nothing to say", run: lints },
-    Step { name: "tidy", summary: "the rules of this repository", run: tidy },
-    Step { name: "docs", summary: "the API documentation builds without warnings", run: docs },
-    Step { name: "rust", summary: "unit, property, contract, REST, bad-input and crash tests", run: rust },
-    Step { name: "build", summary: "the server that the SDKs talk to", run: build },
-    Step {
-        name: "python",
-        summary: "the official Python SDK as a client",
-        run: || script("tests/sdk/python/run"),
-    },
-    Step {
-        name: "javascript",
-        summary: "the official JavaScript SDK as a client",
-        run: || script("tests/sdk/javascript/run"),
-    },
-    Step { name: "go", summary: "the official Go SDK as a client", run: || script("tests/sdk/go/run") },
-    Step { name: "java", summary: "the official Java SDK as a client", run: || script("tests/sdk/java/run") },
-    Step {
-        name: "rust-sdk",
-        summary: "the official Rust SDK as a client",
-        run: || script("tests/sdk/rust/run"),
-    },
-    Step { name: "fuzz", summary: "a few seconds of every fuzz target", run: fuzz },
-    Step {
-        name: "sanitizer",
-        summary: "the tests of scripts under AddressSanitizer, with and without the memory image",
-        run: sanitizer,
-    },
-    Step { name: "licences", summary: "licences and advisories of the dependencies", run: licences },
+    step("format", "the code is formatted", format),
+    step("tidy", "the rules of this repository", || told(crate::tidy::run())),
+    step("licences", "licences, sources and known faults of the dependencies", || {
+        told(crate::licences::run())
+    }),
+    step("lints", "clippy has nothing to say", lints),
+    step("docs", "the API documentation builds without warnings", docs),
+    step("rust", "unit, property, contract, REST, bad-input and crash tests", rust),
+    step("build", "the server that the SDKs talk to", build),
+    client("python", "the official Python SDK as a client", || script("tests/sdk/python/run")),
+    client("javascript", "the official JavaScript SDK as a client", || script("tests/sdk/javascript/run")),
+    client("go", "the official Go SDK as a client", || script("tests/sdk/go/run")),
+    client("java", "the official Java SDK as a client", || script("tests/sdk/java/run")),
+    client("rust-sdk", "the official Rust SDK as a client", || script("tests/sdk/rust/run")),
+    step("fuzz", "a few seconds of every fuzz target", || told(crate::fuzz::run(&[]))),
+    step(
+        "sanitizer",
+        "the tests of scripts under AddressSanitizer, with and without the memory image",
+        sanitizer,
+    ),
 ];
+
+const fn step(name: &'static str, summary: &'static str, run: fn() -> Outcome) -> Step {
+    Step { name, summary, run, at_once: false }
+}
+
+/// Suites of clients start servers of their own, and wait for one another's answers most of the time.
+const fn client(name: &'static str, summary: &'static str, run: fn() -> Outcome) -> Step {
+    Step { name, summary, run, at_once: true }
+}
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<bool> {
     if arguments.iter().any(|argument| argument == "--list") {
@@ -68,8 +67,9 @@ fn lints() -> Outcome {
     command("cargo", &["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"])
 }
 
-fn tidy() -> Outcome {
-    match crate::tidy::run() {
+/// How a tool of ours ended, which has printed what it found.
+fn told(result: anyhow::Result<bool>) -> Outcome {
+    match result {
         Ok(true) => Outcome::Passed,
         Ok(false) => Outcome::Failed("see the lines above".to_owned()),
         Err(error) => Outcome::Failed(format!("{error:#}")),
@@ -81,16 +81,13 @@ fn docs() -> Outcome {
     command("env", &["RUSTDOCFLAGS=-D warnings", "cargo", "doc", "--quiet", "--workspace", "--no-deps"])
 }
 
+/// Without the tests in documentation, of which there are none (`tidy` looks), but which would be a compilation of each crate.
 fn rust() -> Outcome {
-    command("cargo", &["test", "--workspace"])
+    command("cargo", &["test", "--workspace", "--all-targets"])
 }
 
 fn build() -> Outcome {
     command("cargo", &["build", "--release"])
-}
-
-fn fuzz() -> Outcome {
-    script("fuzz/smoke")
 }
 
 /// The JavaScript engine is C, and we put its memory back under it. Without the image every piece of that memory comes from
@@ -132,11 +129,4 @@ fn sanitizer() -> Outcome {
         }
     }
     Outcome::Passed
-}
-
-fn licences() -> Outcome {
-    if !has("cargo-deny", "--version") {
-        return Outcome::Skipped("cargo-deny is not installed (cargo install cargo-deny)".to_owned());
-    }
-    command("cargo", &["deny", "check", "licenses", "bans", "sources"])
 }

@@ -112,6 +112,10 @@ fn check_sources(problems: &mut Vec<String>) -> anyhow::Result<()> {
             let (name, length) = (&function.name, function.length);
             problems.push(format!("{shown}:{} {name} has {length} lines", function.line));
         }
+        if has_documentation_test(&text) {
+            problems
+                .push(format!("{shown} has code in its documentation, which no step runs: make it a test"));
+        }
         // Written so that this file does not find itself.
         for word in ["TO\u{44}O", "FIX\u{4d}E", "#[ign\u{6f}re"] {
             for (index, _) in text.lines().enumerate().filter(|(_, line)| line.contains(word)) {
@@ -120,6 +124,14 @@ fn check_sources(problems: &mut Vec<String>) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether comments for documentation hold a block that `cargo test` would compile.
+fn has_documentation_test(text: &str) -> bool {
+    let comments = text.lines().map(str::trim_start);
+    let comments = comments.filter_map(|line| line.strip_prefix("///").or_else(|| line.strip_prefix("//!")));
+    let mut fences = comments.filter_map(|comment| comment.trim_start().strip_prefix("```")).step_by(2);
+    fences.any(|language| matches!(language.trim(), "" | "rust" | "no_run" | "should_panic"))
 }
 
 /// The two tours name real functions: `path/to/file.rs` `function_name` pairs in backticks must exist.
