@@ -112,6 +112,16 @@ fn check_sources(problems: &mut Vec<String>) -> anyhow::Result<()> {
             let (name, length) = (&function.name, function.length);
             problems.push(format!("{shown}:{} {name} has {length} lines", function.line));
         }
+        if !owns_time(&shown) {
+            for (index, line) in text.lines().enumerate() {
+                if let Some(word) = AMBIENT.iter().find(|word| line.contains(**word)) {
+                    problems.push(format!(
+                        "{shown}:{} says {word}: take time from `env`, and leave threads to `server`",
+                        index + 1
+                    ));
+                }
+            }
+        }
         if has_documentation_test(&text) {
             problems
                 .push(format!("{shown} has code in its documentation, which no step runs: make it a test"));
@@ -124,6 +134,29 @@ fn check_sources(problems: &mut Vec<String>) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// What a simulator could not own: clocks, timers, tasks and threads of the machine.
+const AMBIENT: &[&str] = &[
+    "SystemTime",
+    "std::time::Instant",
+    "Duration, Instant}",
+    "tokio::time",
+    "tokio::spawn",
+    "spawn_blocking",
+    "std::thread",
+    "thread::Builder",
+    "thread::spawn",
+];
+
+/// Whether a file may use them: `env` gives time to everybody; programs, tests and the engines of storage and scripts have
+/// threads and clocks of their own; and so have the threads for queries, which can be done without.
+fn owns_time(shown: &str) -> bool {
+    let owners = ["env", "kv-fjall", "script", "gateway", "server", "testkit"];
+    let parts = ["database/src/workers", "kv/src/contract/"];
+    let Some(rest) = shown.strip_prefix("crates/") else { return true };
+    let (name, file) = rest.split_once('/').unwrap_or((rest, ""));
+    owners.contains(&name) || !file.starts_with("src/") || parts.iter().any(|part| rest.starts_with(part))
 }
 
 /// Whether comments for documentation hold a block that `cargo test` would compile.

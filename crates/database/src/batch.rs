@@ -12,11 +12,12 @@ use crate::documents::{Failure, Target, check_own_partition, checked_key, requir
 use crate::{ATTEMPTS_MAX, Account, Conditions, Error, Kind, Link, Patch, WriteMode, WriteOptions};
 use crate::{read_charge, write_charge};
 use astrarium_catalog::container::{Container, Range};
+use astrarium_env::Instant;
 use astrarium_keys::body::{Body, IndexDirective};
 use astrarium_partition::PartitionKey;
 use astrarium_store::{Incoming, Location, Transaction};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Most bytes of documents that one transaction may read and write together.
 const STAGED_BYTES_MAX: usize = 64 << 20;

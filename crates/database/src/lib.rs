@@ -9,6 +9,7 @@
 //! Not here: header names, status codes and JSON envelopes (`gateway`), key bytes (`keys`).
 
 mod background;
+mod background_tasks;
 mod batch;
 mod charge;
 mod children;
@@ -58,6 +59,7 @@ pub use astrarium_store::{
 };
 pub use astrarium_value as value;
 pub use background::BackgroundStatistics;
+pub use background_tasks::{BackgroundTask, RequestCount};
 pub use batch::{BatchAction, BatchOperation, BatchOutcome, BulkOutcome, Done, Effect};
 pub use charge::{read_charge, write_charge};
 pub use children::ChildKind;
@@ -137,13 +139,21 @@ pub struct Resources {
     pub memory: Memory,
     /// Called by each thread for queries before it begins, to lower its priority, say.
     pub prepare_thread: fn(),
+    /// Whether pages of queries run where they are awaited, instead of on threads of their own: for a simulator, which owns
+    /// the order of everything.
+    pub inline_queries: bool,
     /// Where scripts run, in processes of a program that calls [`run_worker`], say, and how many.
     pub scripts: ScriptSettings,
 }
 
 impl Default for Resources {
     fn default() -> Resources {
-        Resources { memory: Memory::unlimited(), prepare_thread: || {}, scripts: ScriptSettings::default() }
+        Resources {
+            memory: Memory::unlimited(),
+            prepare_thread: || {},
+            inline_queries: false,
+            scripts: ScriptSettings::default(),
+        }
     }
 }
 
@@ -174,7 +184,7 @@ impl Account {
             damage: Mutex::default(),
             scripts: Scripts::new(resources.scripts),
             gates: Gates::default(),
-            workers: Workers::new(resources.prepare_thread),
+            workers: Workers::new(resources.prepare_thread, resources.inline_queries),
             memory: resources.memory,
         };
         Ok(Account { shared: Arc::new(shared) })

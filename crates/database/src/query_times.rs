@@ -1,6 +1,7 @@
 //! How long the parts of a page of a query took, by a clock that does not jump.
 
-use std::time::{Duration, Instant};
+use astrarium_env::Instant;
+use std::time::Duration;
 
 /// The times of a page.
 #[derive(Debug, Clone, Copy, Default)]
@@ -57,6 +58,6 @@ impl Stopwatch {
 
     fn lap(&mut self) -> Duration {
         let now = Instant::now();
-        now.duration_since(std::mem::replace(&mut self.last, now))
+        now.saturating_duration_since(std::mem::replace(&mut self.last, now))
     }
 }

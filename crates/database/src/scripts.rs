@@ -23,6 +23,7 @@ use crate::{Account, Error, Link};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_catalog::definition::script::StoredProcedure;
 use astrarium_catalog::records::{self, Resource};
+use astrarium_env::Instant;
 use astrarium_keys::record::RecordKind;
 use astrarium_kv::Snapshot;
 use astrarium_partition::PartitionKey;
@@ -31,7 +32,7 @@ use gate::Gate;
 use host::ScriptHost;
 use script::{Call, Script, ScriptKey, Work};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub use astrarium_script::Statistics as ScriptStatistics;
 pub use triggers::{TriggeredOutcome, Triggers};

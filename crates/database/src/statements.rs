@@ -9,13 +9,13 @@
 use crate::planned::PlanSlot;
 use crate::scripts::functions;
 use crate::{Account, Error, Query, queries};
+use astrarium_env::Instant;
 use astrarium_sql_syntax::ast;
 use astrarium_value::Value;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use parking_lot::RwLock;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// Texts that are kept at most, and the longest that are, in bytes.
 const TEXT_COUNT_MAX: usize = 2_000;

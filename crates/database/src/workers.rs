@@ -8,6 +8,7 @@
 //!   the system's scheduler knows of no more than the cores have to do.
 //! - Pages admitted, pages waiting and threads are bounded; one too many is refused.
 //! - A page whose future is dropped ends at its next look at the meter.
+//! - Threads can be done without ([`crate::Resources::inline_queries`]): answers are the same, and nothing runs beside the caller.
 //!
 //! Not here: how much work a page has done (`env::charge` counts that where it is done), scripts (they have threads or
 //! processes of their own).
@@ -19,7 +20,7 @@ mod turns;
 use crate::Error;
 use admission::Admissions;
 use astrarium_env::{Meter, Work};
-use astrarium_sql_exec::{HelperTask, Helpers, Team};
+use astrarium_sql_exec::{Alone, HelperTask, Helpers, Team};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -60,6 +61,8 @@ pub(crate) struct Workers {
 struct Shared {
     /// The last number given to a page that belongs to no client.
     nobody: AtomicU64,
+    /// Whether there are no threads, and pages run where they are awaited.
+    inline: bool,
     admissions: Arc<Admissions>,
     turns: Arc<Turns>,
     threads: Arc<Threads>,
@@ -74,11 +77,12 @@ impl Shared {
 type PageFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 impl Workers {
-    /// Threads that call `prepare` before they begin.
-    pub(crate) fn new(prepare: fn()) -> Workers {
+    /// Threads that call `prepare` before they begin, or none.
+    pub(crate) fn new(prepare: fn(), inline: bool) -> Workers {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let shared = Shared {
             nobody: AtomicU64::new(u64::MAX / 2),
+            inline,
             admissions: Arc::new(Admissions::new(PAGES_MAX, PAGES_PER_CLIENT_MAX, WAITING_MAX)),
             turns: Arc::new(Turns::new(cores.max(2))),
             threads: Arc::new(Threads::new(prepare)),
@@ -100,6 +104,11 @@ impl Workers {
         let unwanted = CancelOnDrop::new(work);
         let client = self.shared.client(client);
         let admission = self.shared.admissions.admit(client).await.ok_or_else(too_many)?;
+        if self.shared.inline {
+            let result = Meter::new(Arc::clone(work), None).run(page(Arc::new(Alone))).await;
+            unwanted.disarm();
+            return Ok(result);
+        }
         let (sender, receiver) = oneshot::channel();
         let (shared, work, handle) = (Arc::clone(&self.shared), Arc::clone(work), Handle::current());
         self.shared.threads.start(Box::new(move || {

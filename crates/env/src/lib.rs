@@ -1,4 +1,4 @@
-//! What an operation is given from outside: the time, random numbers, and how much it may take.
+//! What an operation is given from outside: the time, random numbers, waiting, and how much it may take.
 //!
 //! Everything below the server takes both from an [`Env`], so that a test can set the clock and repeat a run from a
 //! seed. Clones of an `Env` share their state.
@@ -6,16 +6,18 @@
 //! - [`Env::unique_stamp`] never repeats and always grows within a process, and grows across restarts as long as the
 //!   clock does not go back by more than the server was down.
 //!
-//! Not here: timers and sleeping (only the server waits).
+//! Not here: threads and tasks, which belong to the server and to engines.
 
 mod clock;
 mod memory;
 mod random;
+mod time;
 mod work;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use memory::{Memory, Reservation};
 pub use random::Random;
+pub use time::{Instant, Timeline, sleep, timeout, with_timeline};
 pub use work::{Meter, Metered, Stopped, Turn, Work, charge, check, refuse};
 
 use std::sync::Arc;

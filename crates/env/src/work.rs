@@ -12,13 +12,14 @@
 //! - Time is measured by a clock that nobody can set.
 //! - Where no meter is in force nothing is counted and nothing ends.
 
+use crate::Instant;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Steps between two looks.
 const STEPS_PER_LOOK: u64 = 4_096;

@@ -114,7 +114,7 @@ pub(crate) fn run<H: Host>(
     mut host: H,
 ) -> Result<Answer<H>, Box<Failure<H>>> {
     let state = &sandbox.state;
-    host.begin(deadline.end);
+    host.begin(deadline.end.into());
     state.start(Start {
         deadline,
         env: call.env.clone(),

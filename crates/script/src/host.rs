@@ -7,8 +7,8 @@
 //!
 //! Documents are JSON texts in both directions: what the script printed, and what the database stores.
 
+use astrarium_env::Instant;
 use std::any::Any;
-use std::time::Instant;
 
 /// One transaction, as a script sees it.
 pub trait Host: Any + Send {

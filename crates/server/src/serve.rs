@@ -56,6 +56,7 @@ async fn serve(
         memory: Memory::new(shares.work_bytes),
         prepare_thread: machine::lower_thread_priority,
         scripts: scripts::settings(settings, shares.script_bytes)?,
+        ..Resources::default()
     };
     let account = Account::open_within(engine, Env::system(), resources).await?;
     let certificate = certificate(settings)?;

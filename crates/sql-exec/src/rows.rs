@@ -5,6 +5,7 @@ use crate::budget::Limits;
 use crate::frame::Datum;
 use crate::page::ExecuteError;
 use astrarium_catalog::container::Range;
+use astrarium_env::Instant;
 use astrarium_keys::Rid;
 use astrarium_keys::body::Body;
 use astrarium_sql_plan::physical::{IndexPlan, IndexUse};
@@ -13,7 +14,7 @@ use astrarium_value::Value;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What a query reads.
 pub enum Input {

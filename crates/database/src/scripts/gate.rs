@@ -5,6 +5,7 @@
 //! other instead of undoing each other's work, and scripts on different documents never wait. Other logical partitions
 //! have gates of their own, and writes without scripts pass by all of them.
 
+use astrarium_env::timeout;
 use astrarium_keys::rid::Rid;
 use astrarium_partition::EffectiveKey;
 use hashbrown::HashMap;
@@ -58,7 +59,7 @@ impl Gate {
                 Turn::Together { _guard: lock.read_owned().await }
             }
         };
-        tokio::time::timeout(time, turn).await.ok()
+        timeout(time, turn).await
     }
 }
 

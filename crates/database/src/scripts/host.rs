@@ -11,6 +11,7 @@ use crate::documents::{Failure, Target, checked_key, stage_write};
 use crate::{Account, Conditions, Error, EtagCondition, Limits, Query, Resume, WriteMode, WriteOptions};
 use crate::{Link, query_parameters, read_charge, write_charge};
 use astrarium_catalog::container::Container;
+use astrarium_env::Instant;
 use astrarium_keys::body::{Body, IndexDirective};
 use astrarium_keys::rid::Rid;
 use astrarium_keys::{document, number};
@@ -27,7 +28,6 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
 use hashbrown::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
 use tokio::runtime::Handle;
 
 /// Most bytes of documents that one execution may hold, read and written.

@@ -6,7 +6,7 @@
 //! Invariant: never more threads are seated than there are turns.
 
 use super::ClientId;
-use astrarium_env::Turn;
+use astrarium_env::{Instant, Turn};
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::Thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a thread may work while others wait.
 const TURN_TIME: Duration = Duration::from_millis(5);

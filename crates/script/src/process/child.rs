@@ -124,7 +124,7 @@ impl Child {
         call: Call,
         mut host: H,
     ) -> Result<Answer<H>, Box<Failure<H>>> {
-        host.begin(deadline.end);
+        host.begin(deadline.end.into());
         let task = Task {
             work: call.work,
             container: (*call.container).clone(),
