@@ -144,8 +144,10 @@ const AMBIENT: &[&str] = &[
     "tokio::time",
     "tokio::spawn",
     "spawn_blocking",
-    "std::thread",
     "thread::Builder",
+    "thread::park",
+    "thread::scope",
+    "thread::sleep",
     "thread::spawn",
 ];
 
