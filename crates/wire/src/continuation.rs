@@ -14,6 +14,7 @@ use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
 use crate::authorization::MasterKey;
@@ -83,6 +84,18 @@ pub fn open(text: &str, key: &SigningKey) -> Result<Vec<u8>, InvalidContinuation
     }
     bytes.drain(..HEAD_BYTES);
     Ok(bytes)
+}
+
+/// What a token is bound to, in eight bytes: the first of the SHA-256 of all parts, each after its length in eight bytes.
+/// Tokens outlive versions of this server, so the hash is one whose output is a standard.
+pub fn fingerprint(parts: &[&[u8]]) -> u64 {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    let digest: [u8; 32] = hash.finalize().into();
+    digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
 /// A continuation as it comes back from a client.
@@ -169,6 +182,15 @@ mod tests {
         check(r#"{"token":"x","range":{"min":0,"max":"FF"}}"#, None);
         check(&r#"{"a":"#.repeat(2000), None);
         check(&"x".repeat(TOKEN_BYTES_MAX + 1), None);
+    }
+
+    /// The values come from `sha256sum`: another hash would refuse the tokens of servers before it.
+    #[test]
+    fn what_tokens_are_bound_to_never_changes() {
+        assert_eq!(fingerprint(&[]), 0xe3b0_c442_98fc_1c14);
+        assert_eq!(fingerprint(&[b"SELECT * FROM c"]), 0xd511_c639_96fd_50d9);
+        assert_eq!(fingerprint(&[b"05C1", b"FF"]), 0x59b2_2f7e_b6a1_b085);
+        assert_eq!(fingerprint(&[b"05C1FF", b""]), 0xf2e5_efca_b027_0d38);
     }
 
     #[test]

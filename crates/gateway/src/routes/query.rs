@@ -16,6 +16,7 @@ use crate::request::Request;
 use crate::service::Shared;
 use crate::session;
 use crate::wire::address::ResourceKind;
+use crate::wire::continuation::fingerprint;
 use crate::wire::{continuation, headers, percent};
 use base64::Engine as _;
 use http::{HeaderValue, StatusCode};
@@ -177,7 +178,11 @@ fn limits(request: &Request<'_>) -> Result<Limits, Failure> {
 
 /// What a token is bound to.
 fn binding(query: &Query, scope: u64) -> Binding {
-    Binding { query: hash(&[&query.identity()]), shape: hash(&[query.shape().as_bytes()]), scope }
+    Binding {
+        query: fingerprint(&[&query.identity()]),
+        shape: fingerprint(&[query.shape().as_bytes()]),
+        scope,
+    }
 }
 
 /// The part of the key space that a query looks at, however the request names it.
@@ -194,20 +199,9 @@ fn interval(container: &Container, scope: &QueryScope) -> u64 {
         QueryScope::Given(FeedScope::All) | QueryScope::Open { .. } => EffectiveRange::full(),
     };
     match slice.common_prefix() {
-        Some(prefix) => hash(&[prefix.as_bytes()]),
-        None => hash(&[slice.min.as_bytes(), slice.max.as_bytes()]),
+        Some(prefix) => fingerprint(&[prefix.as_bytes()]),
+        None => fingerprint(&[slice.min.as_bytes(), slice.max.as_bytes()]),
     }
-}
-
-fn hash(parts: &[&[u8]]) -> u64 {
-    use std::hash::{BuildHasher as _, Hasher as _};
-    // A fixed seed, so that tokens are good after a restart.
-    let mut hasher = foldhash::quality::FixedState::with_seed(0x41_73_74_72).build_hasher();
-    for part in parts {
-        hasher.write_usize(part.len());
-        hasher.write(part);
-    }
-    hasher.finish()
 }
 
 fn resume(
