@@ -8,7 +8,9 @@
 
 use crate::access::{RangeIndex, finder, scope_entries};
 use crate::budget::{charge_documents, charge_row};
-use crate::page::{ExecuteError, Execution, LastRow, Offer, collect_row, output};
+use crate::long_key::LastRow;
+use crate::operators::collect::SortedRow;
+use crate::page::{ExecuteError, Execution, Offer, collect_row, output};
 use crate::pipeline::Flow;
 use crate::resume::{Place, keys_fit};
 use crate::rows::Counts;
@@ -188,7 +190,7 @@ impl Execution<'_> {
         walk: &Walk<'_>,
         range: &Range,
         after: Option<&LastRow>,
-        last: &mut Option<Place>,
+        last: &mut Option<LastRow>,
     ) -> Result<Going, ExecuteError> {
         let finder = finder(walk.reader, range);
         let mut entries = walk.entries(&finder, after);
@@ -244,7 +246,7 @@ impl Execution<'_> {
         walk: &Walk<'_>,
         (range, way): (&Range, Lacking),
         after: Option<&LastRow>,
-        last: &mut Option<Place>,
+        last: &mut Option<LastRow>,
     ) -> Result<Going, ExecuteError> {
         let direction = walk.direction();
         let beyond = |number: u64| match direction {
@@ -273,7 +275,7 @@ impl Execution<'_> {
                 return Ok(Going::Over);
             }
             if self.job.gauge.page_is_over() {
-                self.stop_at(Place::Key(Some(vec![Value::Undefined]), furthest, WHOLE_DOCUMENT));
+                self.stop_at(Place::Key(vec![Value::Undefined], furthest, WHOLE_DOCUMENT));
                 return Ok(Going::Over);
             }
             first = beyond(furthest);
@@ -309,7 +311,7 @@ impl Execution<'_> {
         bodies: Vec<Body>,
         section: Section,
         after: Option<&LastRow>,
-        last: &mut Option<Place>,
+        last: &mut Option<LastRow>,
     ) -> Result<Going, ExecuteError> {
         let container = walk.reader.container.rid();
         let mut examined: Option<(Vec<Value>, u64)> = None;
@@ -318,18 +320,14 @@ impl Execution<'_> {
             charge_documents(1, body.text().len())?;
             self.count(Counts { documents: 1, bytes: body.text().len() as u64, entries: 0 });
             self.job.bind(&self.frame, crate::frame::Datum::Document(container, body));
-            let given = after.filter(|(_, place)| place.0 == number).map(|(_, place)| place.1);
+            let given = after.filter(|(_, place)| place.0 == number);
             let DocumentRows { keys, rows } = self.document_rows(section, given)?;
             for (index, json) in rows {
+                let row = (keys.clone().unwrap_or_default(), (number, index));
                 match self.offer(json) {
-                    Offer::Taken => {
-                        let keys = keys.clone().filter(|keys| keys_fit(keys));
-                        *last = Some(Place::Key(keys, number, index));
-                    }
+                    Offer::Taken => *last = Some(row),
                     Offer::Full => {
-                        if let Some(last) = last.take() {
-                            self.stop_at(last);
-                        }
+                        self.stop_after(last.take(), &row);
                         return Ok(Going::Over);
                     }
                     Offer::Done => return Ok(Going::Over),
@@ -345,14 +343,19 @@ impl Execution<'_> {
             && self.job.gauge.page_is_over()
             && keys_fit(&keys)
         {
-            self.stop_at(Place::Key(Some(keys), number, WHOLE_DOCUMENT));
+            self.stop_at(Place::Key(keys, number, WHOLE_DOCUMENT));
             return Ok(Going::Over);
         }
         Ok(Going::On)
     }
 
-    /// The rows of the document at hand that belong to a section, without those up to the one that was given.
-    fn document_rows(&mut self, section: Section, given: Option<u32>) -> Result<DocumentRows, EvaluateError> {
+    /// The rows of the document at hand that belong to a section, without those up to the one that was given, if it was
+    /// given with the keys that it has.
+    fn document_rows(
+        &mut self,
+        section: Section,
+        given: Option<&LastRow>,
+    ) -> Result<DocumentRows, EvaluateError> {
         let plan = self.plan;
         let order = plan.order_keys();
         // The keys of other sources are known only where these are bound.
@@ -379,7 +382,7 @@ impl Execution<'_> {
                     none => none.insert(evaluate()?),
                 };
                 if belongs(keys)
-                    && given.is_none_or(|given| index > given)
+                    && given.is_none_or(|(last, place)| index > place.1 || last != keys)
                     && let Some(json) = output(&plan.projection, &machine.row())?
                 {
                     rows.push((index, json));
@@ -399,7 +402,7 @@ impl Execution<'_> {
         range: &Range,
         group: &KeyRange,
         after: Option<&LastRow>,
-        last: &mut Option<Place>,
+        last: &mut Option<LastRow>,
     ) -> Result<Going, ExecuteError> {
         let plan = self.plan;
         let keys = plan.order_keys();
@@ -433,16 +436,11 @@ impl Execution<'_> {
                 _ => break,
             }
         }
-        for row in collector.finish() {
-            match self.offer(row.json) {
-                Offer::Taken => {
-                    let keys = keys_fit(&row.keys).then_some(row.keys);
-                    *last = Some(Place::Key(keys, row.place.0, row.place.1));
-                }
+        for SortedRow { keys, place, json } in collector.finish() {
+            match self.offer(json) {
+                Offer::Taken => *last = Some((keys, place)),
                 Offer::Full => {
-                    if let Some(last) = last.take() {
-                        self.stop_at(last);
-                    }
+                    self.stop_after(last.take(), &(keys, place));
                     return Ok(Going::Over);
                 }
                 Offer::Done => return Ok(Going::Over),

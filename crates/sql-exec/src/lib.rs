@@ -19,6 +19,7 @@ mod budget;
 mod frame;
 mod in_order;
 mod index_only;
+mod long_key;
 mod operators;
 mod page;
 mod pipeline;

@@ -5,14 +5,15 @@ use crate::budget::{Budget, Gauge, Limits, charge_documents};
 use crate::frame::{Datum, Frame};
 use crate::in_order::Walk;
 use crate::index_only::{Asking, document_with};
+use crate::long_key::{Directions, LastRow};
 use crate::operators::collect::{Collector, SortedRow};
-use crate::operators::groups::{FinishedGroup, GROUP_BYTES, Groups};
+use crate::operators::groups::{FinishedGroup, GROUP_BYTES, Groups, RowPlace};
 use crate::operators::rank;
 use crate::pipeline::{CurrentRow, Flow, Machine, Track, project};
-use crate::resume::{Place, Resume, keys_fit};
+use crate::resume::{PartialDocument, Place, Resume};
 use crate::rows::{Counts, Incoming, Input, Reader};
 use crate::scan::Job;
-use crate::sinks::{CollectorSink, GroupsSink, KeysSink, ScoreSink, StatisticsSink};
+use crate::sinks::{CollectorSink, GroupsSink, ScoreSink, StatisticsSink};
 use astrarium_env::{Env, Memory, Stopped, Work, charge};
 use astrarium_sql_functions::SpatialMode;
 use astrarium_sql_functions::limits::{TEXT_BYTES_PER_STEP, approximate_bytes};
@@ -253,8 +254,8 @@ impl Execution<'_> {
     /// Rows as they come.
     async fn stream(&mut self, input: &Input, place: Option<Place>) -> Result<(), ExecuteError> {
         let (mut before, mut done) = match place {
-            None => (None, Vec::new()),
-            Some(Place::Stream(position, index)) => (position, index),
+            None => (None, None),
+            Some(Place::Stream(position, partial)) => (position, partial),
             Some(_) => return Err(ExecuteError::ForeignPosition),
         };
         let mut reader = Reader::new(input, self.budget.limits(), before.clone());
@@ -267,24 +268,26 @@ impl Execution<'_> {
             if let Some(position) = reader.position()
                 && position.range_id() != *range_id.get_or_insert(position.range_id())
             {
-                self.stop_at(Place::Stream(Some(position.clone()), Vec::new()));
+                self.stop_at(Place::Stream(Some(position.clone()), None));
                 return Ok(());
             }
             let batch = reader.next().await?;
             self.page.index_entries = reader.entries;
             self.page.lookup_and_load = (reader.lookup, reader.load);
-            let Some(batch) = batch else { return Ok(()) };
+            let Some(mut batch) = batch else { return Ok(()) };
+            if let Some(partial) = &done {
+                // Documents that were put before it since do not come between its rows.
+                let given = batch.iter().position(|document| document.number() == partial.number);
+                batch.drain(..given.unwrap_or(0));
+            }
             let (mut batch, mut told) = (batch.into_iter(), 0);
             while !batch.as_slice().is_empty() {
                 self.announce(&announcer, batch.as_slice(), &mut told);
                 let Some(document) = batch.next() else { break };
-                let after = document.after.clone();
-                let mut start = std::mem::take(&mut done);
-                let expected = before.as_ref().and_then(document_number).map(|number| number + 1);
-                if expected.is_some() && expected != after.as_ref().and_then(document_number) {
-                    // The document whose rows were given in part is gone.
-                    start.clear();
-                }
+                let (after, number) = (document.after.clone(), document.number());
+                // Another document is to be given whole, also where the one given in part is gone.
+                let start = done.take_if(|partial| partial.number == number).map(|partial| partial.row);
+                let start = start.unwrap_or_default();
                 let counts = match &document.datum {
                     Datum::Document(_, body) => {
                         charge_documents(1, body.text().len())?;
@@ -297,9 +300,10 @@ impl Execution<'_> {
                 if stopped.as_ref().is_none_or(|index| !index.is_empty()) {
                     self.count(counts);
                 }
-                if let Some(index) = stopped {
+                if let Some(row) = stopped {
                     let place = after.as_ref().and_then(just_before).or(before);
-                    self.stop_at(Place::Stream(place, index));
+                    let partial = (!row.is_empty()).then_some(PartialDocument { number, row });
+                    self.stop_at(Place::Stream(place, partial));
                     return Ok(());
                 }
                 if self.is_done() {
@@ -308,14 +312,14 @@ impl Execution<'_> {
                 before = after;
                 // As on the service a full page does not look for a next one: there may be none, and then it is empty.
                 if stored && self.page.rows.len() >= self.budget.limits().row_count_max {
-                    self.stop_at(Place::Stream(before, Vec::new()));
+                    self.stop_at(Place::Stream(before, None));
                     return Ok(());
                 }
             }
             if self.job.gauge.page_is_over()
                 && let Some(position) = reader.position()
             {
-                self.stop_at(Place::Stream(Some(position.clone()), Vec::new()));
+                self.stop_at(Place::Stream(Some(position.clone()), None));
                 return Ok(());
             }
         }
@@ -376,16 +380,21 @@ impl Execution<'_> {
     /// Sorted or distinct rows.
     async fn collect(&mut self, input: &Input, place: Option<Place>) -> Result<(), ExecuteError> {
         let keys: &[OrderKey] = self.plan.order_keys();
-        let after = match place {
-            Some(Place::Key(None, number, index)) => {
-                let found = self.find_keys(input, keys, (number, index)).await?;
-                found.map(|keys| (keys, (number, index)))
-            }
-            place => resume_after(place)?,
-        };
         let ordered = match input {
             Input::Container(_, _, Some(plan)) => plan.order.as_ref(),
             _ => None,
+        };
+        let first_descends = keys.first().is_some_and(|key| key.descending);
+        // A value that comes once comes from its first document, whatever reads it: a position names that document.
+        let reverse_ties = !self.plan.distinct && ordered.map_or(first_descends, |ordered| ordered.backward);
+        self.page.reverse_ties = reverse_ties;
+        let after = match place {
+            Some(Place::LongKey(long)) => {
+                let last = self.find_keys(input, keys, long.last).await?;
+                let next = self.find_keys(input, keys, long.next).await?;
+                Some(long.after(last, next, &directions(&descending(keys), reverse_ties)))
+            }
+            place => resume_after(place)?,
         };
         if let (Input::Container(reader, scope, Some(plan)), Some(ordered), false) =
             (input, ordered, self.plan.distinct)
@@ -394,14 +403,9 @@ impl Execution<'_> {
             if let Some(route) = walk.choose(self.wanted(), after.as_ref()).await? {
                 self.page.in_index_order = true;
                 self.page.incremental = true;
-                self.page.reverse_ties = ordered.backward;
                 return self.in_index_order(&walk, route, after).await;
             }
         }
-        let first_descends = keys.first().is_some_and(|key| key.descending);
-        // A value that comes once comes from its first document, whatever reads it: a position names that document.
-        let reverse_ties = !self.plan.distinct && ordered.map_or(first_descends, |ordered| ordered.backward);
-        self.page.reverse_ties = reverse_ties;
         let mut collector = self.collector(keys, after, reverse_ties);
         if self.plan.distinct && self.distinct_of_index(input, keys, &mut collector).await? {
             self.give_sorted(collector.finish());
@@ -414,18 +418,28 @@ impl Execution<'_> {
         Ok(())
     }
 
-    /// The sort keys of a row that were too long for a token: read again from its document.
+    /// The sort keys of a row, read again from its document; none if it is gone.
     async fn find_keys(
         &mut self,
         input: &Input,
         keys: &[OrderKey],
-        (number, index): (u64, u32),
+        (number, wanted): RowPlace,
     ) -> Result<Option<Vec<Value>>, ExecuteError> {
-        let wanted = (number, index);
-        let sink = KeysSink { keys: keys.to_vec(), wanted, found: None };
-        let (sink, counts) = self.job.everything(input, sink).await?;
-        self.count(counts);
-        sink.found.map(Some).ok_or_else(too_long)
+        let Some(datum) = input.document(number).await? else { return Ok(None) };
+        self.job.bind(&self.frame, datum);
+        let (mut index, mut found) = (0, None);
+        self.with_machine(|machine| {
+            machine.visit(self.plan, &mut || {
+                if index == wanted {
+                    let values = keys.iter().map(|key| machine.evaluate(&key.key));
+                    found = Some(values.collect::<Result<Vec<Value>, EvaluateError>>()?);
+                    return Ok(Flow::Break(()));
+                }
+                index += 1;
+                Ok(Flow::Continue(()))
+            })
+        })?;
+        Ok(found)
     }
 
     /// Rows that the page needs, those included that OFFSET skips.
@@ -443,31 +457,31 @@ impl Execution<'_> {
         after: Option<LastRow>,
         reverse_ties: bool,
     ) -> Collector {
-        let descending = keys.iter().map(|key| key.descending).collect();
+        let descending = descending(keys);
         let count_max = usize::try_from(self.wanted().saturating_add(1)).unwrap_or(usize::MAX);
         Collector::new(descending, reverse_ties, after, count_max, self.plan.distinct)
     }
 
     fn give_sorted(&mut self, rows: Vec<SortedRow>) {
-        let sorted = matches!(self.plan.order, Order::Keys(_));
-        let mut last: Option<Place> = None;
-        for row in rows {
-            let (number, index) = row.place;
-            match self.offer(row.json) {
-                Offer::Taken if sorted => {
-                    let keys = keys_fit(&row.keys).then_some(row.keys);
-                    last = Some(Place::Key(keys, number, index));
-                }
-                Offer::Taken => last = Some(Place::Row(number, index)),
-                Offer::Full => {
-                    if let Some(last) = last {
-                        self.stop_at(last);
-                    }
-                    return;
-                }
+        let mut last: Option<LastRow> = None;
+        for SortedRow { keys, place, json } in rows {
+            match self.offer(json) {
+                Offer::Taken => last = Some((keys, place)),
+                Offer::Full => return self.stop_after(last, &(keys, place)),
                 Offer::Done => return,
             }
         }
+    }
+
+    /// Ends the page between two rows.
+    pub(crate) fn stop_after(&mut self, last: Option<LastRow>, next: &LastRow) {
+        let Some(last) = last else { return };
+        let keys = self.plan.order_keys();
+        self.stop_at(if keys.is_empty() {
+            Place::Row(last.1.0, last.1.1)
+        } else {
+            directions(&descending(keys), self.page.reverse_ties).between(last, next)
+        });
     }
 
     /// Groups and their aggregates.
@@ -477,7 +491,6 @@ impl Execution<'_> {
         grouping: &Grouping,
         place: Option<Place>,
     ) -> Result<(), ExecuteError> {
-        let after = resume_after(place)?;
         let groups = if let Some(groups) = self.groups_of_index(input, grouping).await? {
             groups
         } else {
@@ -488,6 +501,14 @@ impl Execution<'_> {
             sink.groups.finish().collect()
         };
         let keys = self.plan.order_keys();
+        let after = match place {
+            Some(Place::LongKey(long)) => {
+                let (last, next) =
+                    (self.group_keys(&groups, keys, long.last)?, self.group_keys(&groups, keys, long.next)?);
+                Some(long.after(last, next, &directions(&descending(keys), false)))
+            }
+            place => resume_after(place)?,
+        };
         let mut collector = self.collector(keys, after, false);
         self.with_machine(|machine| {
             for group in groups {
@@ -498,6 +519,21 @@ impl Execution<'_> {
         })?;
         self.give_sorted(collector.finish());
         Ok(())
+    }
+
+    /// The sort keys of the group that begins at a row.
+    fn group_keys(
+        &self,
+        groups: &[FinishedGroup],
+        keys: &[OrderKey],
+        first: RowPlace,
+    ) -> Result<Option<Vec<Value>>, EvaluateError> {
+        let Some(group) = groups.iter().find(|group| group.first == first) else { return Ok(None) };
+        self.with_machine(|machine| {
+            let row = CurrentRow { machine, keys: &group.keys, aggregates: &group.results };
+            let values = keys.iter().map(|key| evaluate(&key.key, &row).map(std::borrow::Cow::into_owned));
+            values.collect::<Result<_, _>>().map(Some)
+        })
     }
 
     fn uses_indexes(&self) -> bool {
@@ -588,14 +624,6 @@ impl Execution<'_> {
     }
 }
 
-/// The number of the document that a position follows, where positions are numbers.
-fn document_number(position: &FeedPosition) -> Option<u64> {
-    match position {
-        FeedPosition::Number { number, .. } | FeedPosition::Within { number, .. } => Some(*number),
-        FeedPosition::Key { .. } => None,
-    }
-}
-
 /// The position right before the document that a position follows, so that a page that stops within a document goes on
 /// with that document, however its documents are found then.
 fn just_before(position: &FeedPosition) -> Option<FeedPosition> {
@@ -610,25 +638,22 @@ fn just_before(position: &FeedPosition) -> Option<FeedPosition> {
     }
 }
 
-/// Sort keys and place of the last row of the page before.
-pub(crate) type LastRow = (Vec<Value>, (u64, u32));
-
 /// Where a sorted page goes on.
 fn resume_after(place: Option<Place>) -> Result<Option<LastRow>, ExecuteError> {
     match place {
         None => Ok(None),
         Some(Place::Row(number, index)) => Ok(Some((Vec::new(), (number, index)))),
-        Some(Place::Key(Some(keys), number, index)) => Ok(Some((keys, (number, index)))),
-        Some(Place::Key(None, ..)) => Err(too_long()),
+        Some(Place::Key(keys, number, index)) => Ok(Some((keys, (number, index)))),
         Some(_) => Err(ExecuteError::ForeignPosition),
     }
 }
 
-/// A row whose sort key did not fit into the token, and which is not there any more.
-fn too_long() -> ExecuteError {
-    let message = "The last row of the page before is gone, and its sort key was too long for the continuation token. \
-                   Start the query again.";
-    EvaluateError::Query(message.to_owned()).into()
+fn descending(keys: &[OrderKey]) -> Vec<bool> {
+    keys.iter().map(|key| key.descending).collect()
+}
+
+fn directions(descending: &[bool], reverse_ties: bool) -> Directions<'_> {
+    Directions { descending, reverse_ties }
 }
 
 pub(crate) fn collect_row(

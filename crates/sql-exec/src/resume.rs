@@ -1,8 +1,9 @@
 //! Where a query goes on: the content of a continuation token, as bytes.
 //!
 //! Small and fixed in form: `kind (1) | rows given so far (8) | rows skipped so far (8)`, then the position. Sort keys
-//! that are too long for a token are left out; the row is then found again by its document.
+//! that are too long for a token are cut (`long_key`).
 
+use crate::long_key::LongKey;
 use astrarium_store::FeedPosition;
 use astrarium_value::Value;
 use astrarium_value::json::seek;
@@ -25,14 +26,25 @@ pub struct Resume {
 /// A place in a query's rows.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Place {
-    /// After a document of the feed, and at a row of the next one: the position in each of its sources, or its beginning.
-    Stream(Option<FeedPosition>, Vec<u32>),
+    /// After a document of the feed; and if the rows of the next one were given in part, where in it.
+    Stream(Option<FeedPosition>, Option<PartialDocument>),
     /// After a row that has this number and index, in an order by those.
     Row(u64, u32),
-    /// After a row with these sort keys; `None` if they were too long to keep.
-    Key(Option<Vec<Value>>, u64, u32),
+    /// After a row with these sort keys, or of a document with them that is not there.
+    Key(Vec<Value>, u64, u32),
+    /// After a row whose sort keys are too long to keep.
+    LongKey(LongKey),
     /// After so many rows of a ranking.
     Count,
+}
+
+/// Where a page ended among the rows of a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartialDocument {
+    /// The document: if it is gone, the rows of the next one are all to be given.
+    pub number: u64,
+    /// The first row that was not given: the position in each of the query's sources.
+    pub row: Vec<u32>,
 }
 
 impl Resume {
@@ -46,16 +58,14 @@ impl Resume {
             Place::Row(..) => 4,
             Place::Key(..) => 5,
             Place::Count => 6,
+            Place::LongKey(_) => 7,
         };
         let mut bytes = vec![kind];
         bytes.extend(self.given.to_be_bytes());
         bytes.extend(self.skipped.to_be_bytes());
         match &self.place {
-            Place::Stream(position, row) => {
-                bytes.push(row.len() as u8);
-                for index in row {
-                    bytes.extend(index.to_be_bytes());
-                }
+            Place::Stream(position, partial) => {
+                push_partial(&mut bytes, partial.as_ref());
                 match position {
                     None => {}
                     Some(
@@ -73,9 +83,12 @@ impl Resume {
             Place::Row(number, index) => push_row(&mut bytes, *number, *index),
             Place::Key(keys, number, index) => {
                 push_row(&mut bytes, *number, *index);
-                if let Some(keys) = keys {
-                    push_keys(&mut bytes, keys);
-                }
+                push_keys(&mut bytes, keys);
+            }
+            Place::LongKey(LongKey { last, next, beginning }) => {
+                push_row(&mut bytes, last.0, last.1);
+                push_row(&mut bytes, next.0, next.1);
+                push_keys(&mut bytes, beginning);
             }
             Place::Count => {}
         }
@@ -89,24 +102,27 @@ impl Resume {
         let (skipped, rest) = take_u64(rest)?;
         let place = match kind {
             0..=3 => {
-                let (row, rest) = take_row(rest)?;
+                let (partial, rest) = take_partial(rest)?;
                 let position = if kind == 0 {
                     rest.is_empty().then_some(())?;
                     None
                 } else {
                     Some(stream_position(kind, rest)?)
                 };
-                Place::Stream(position, row)
+                Place::Stream(position, partial)
             }
             4 | 5 => {
-                let (number, rest) = take_u64(rest)?;
-                let (index, rest) = take_u32(rest)?;
+                let ((number, index), rest) = take_row(rest)?;
                 match (kind, rest) {
                     (4, []) => Place::Row(number, index),
-                    (5, []) => Place::Key(None, number, index),
-                    (5, keys) => Place::Key(Some(read_keys(keys)?), number, index),
+                    (5, keys) => Place::Key(read_keys(keys)?, number, index),
                     _ => return None,
                 }
+            }
+            7 => {
+                let (last, rest) = take_row(rest)?;
+                let (next, keys) = take_row(rest)?;
+                Place::LongKey(LongKey { last, next, beginning: read_keys(keys)? })
             }
             6 if rest.is_empty() => Place::Count,
             _ => return None,
@@ -164,16 +180,35 @@ pub(crate) fn keys_fit(keys: &[Value]) -> bool {
     bytes.len() <= KEY_BYTES_MAX
 }
 
-/// The positions of a row: their number, then each.
-fn take_row(bytes: &[u8]) -> Option<(Vec<u32>, &[u8])> {
+/// How many positions the row has, with none for no document; the positions, the document's number.
+fn push_partial(bytes: &mut Vec<u8>, partial: Option<&PartialDocument>) {
+    let Some(PartialDocument { number, row }) = partial else { return bytes.push(0) };
+    bytes.push(row.len() as u8);
+    for index in row {
+        bytes.extend(index.to_be_bytes());
+    }
+    bytes.extend(number.to_be_bytes());
+}
+
+fn take_partial(bytes: &[u8]) -> Option<(Option<PartialDocument>, &[u8])> {
     let (&count, mut rest) = bytes.split_first()?;
+    if count == 0 {
+        return Some((None, rest));
+    }
     let mut row = Vec::new();
     for _ in 0..count {
         let (index, after) = take_u32(rest)?;
         row.push(index);
         rest = after;
     }
-    Some((row, rest))
+    let (number, rest) = take_u64(rest)?;
+    Some((Some(PartialDocument { number, row }), rest))
+}
+
+fn take_row(bytes: &[u8]) -> Option<((u64, u32), &[u8])> {
+    let (number, rest) = take_u64(bytes)?;
+    let (index, rest) = take_u32(rest)?;
+    Some(((number, index), rest))
 }
 
 fn take_u64(bytes: &[u8]) -> Option<(u64, &[u8])> {

@@ -8,6 +8,7 @@ use astrarium_catalog::container::Range;
 use astrarium_env::Instant;
 use astrarium_keys::Rid;
 use astrarium_keys::body::Body;
+use astrarium_kv::Direction;
 use astrarium_sql_plan::physical::{IndexPlan, IndexUse};
 use astrarium_store::{FeedPosition, FeedReader, FeedScope, KeySlice, PageLimit};
 use astrarium_value::Value;
@@ -26,6 +27,28 @@ pub enum Input {
     Nothing,
 }
 
+impl Input {
+    /// The document with a number, if it is still there.
+    pub(crate) async fn document(&self, number: u64) -> Result<Option<Datum>, ExecuteError> {
+        let (reader, scope) = match self {
+            Input::Container(reader, scope, _) => (reader, scope),
+            Input::Values(values) => {
+                let place = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
+                return Ok(place.and_then(|place| values.get(place)).cloned().map(Datum::Value));
+            }
+            Input::Nothing => return Ok(None),
+        };
+        for range in reader.ranges(scope)? {
+            if reader.numbers(range, number, Direction::Forward, 1).await?.first() == Some(&number)
+                && let Some(body) = reader.by_numbers(range, scope, &[number]).await?.pop()
+            {
+                return Ok(Some(Datum::Document(reader.container.rid(), body)));
+            }
+        }
+        Ok(None)
+    }
+}
+
 /// Documents read at once in order of insertion.
 const STEP: PageLimit = PageLimit { count_max: 256, bytes_max: 4 << 20 };
 
@@ -34,6 +57,17 @@ pub(crate) struct Incoming {
     pub(crate) datum: Datum,
     /// Where to go on after it.
     pub(crate) after: Option<FeedPosition>,
+}
+
+impl Incoming {
+    /// What the document is known by: its number in the container, or its place among the values.
+    pub(crate) fn number(&self) -> u64 {
+        match (&self.datum, &self.after) {
+            (Datum::Document(_, body), _) => body.header.number,
+            (_, Some(FeedPosition::Number { number, .. })) => *number,
+            _ => 0,
+        }
+    }
 }
 
 /// Reads documents in order of insertion, step by step.

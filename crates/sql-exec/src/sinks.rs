@@ -2,14 +2,13 @@
 
 use crate::budget::Budget;
 use crate::operators::collect::Collector;
-use crate::operators::groups::{Groups, RowPlace};
+use crate::operators::groups::Groups;
 use crate::operators::rank::{self, ScoredRow, Statistics};
 use crate::page::{collect_row, output};
 use crate::pipeline::{Flow, Machine};
 use crate::scan::Sink;
 use astrarium_sql_plan::evaluate::EvaluateError;
-use astrarium_sql_plan::plan::{OrderKey, QueryPlan, RankComponent};
-use astrarium_value::Value;
+use astrarium_sql_plan::plan::{QueryPlan, RankComponent};
 use std::sync::Arc;
 
 /// Sorted or distinct rows.
@@ -65,41 +64,6 @@ impl Sink for GroupsSink {
     fn merge(&mut self, later: GroupsSink, budget: &Budget) -> Result<(), EvaluateError> {
         self.groups.merge(later.groups);
         budget.hold(self.groups.bytes())
-    }
-}
-
-/// The sort keys of one row, which is known by its place.
-pub(crate) struct KeysSink {
-    pub(crate) keys: Vec<OrderKey>,
-    pub(crate) wanted: RowPlace,
-    pub(crate) found: Option<Vec<Value>>,
-}
-
-impl Sink for KeysSink {
-    fn take(&mut self, machine: &Machine<'_>, plan: &QueryPlan, number: u64) -> Result<(), EvaluateError> {
-        let (wanted, wanted_index) = self.wanted;
-        if number != wanted {
-            return Ok(());
-        }
-        let mut index = 0;
-        machine.visit(plan, &mut || {
-            if index == wanted_index {
-                let values = self.keys.iter().map(|key| machine.evaluate(&key.key));
-                self.found = Some(values.collect::<Result<Vec<Value>, _>>()?);
-                return Ok(Flow::Break(()));
-            }
-            index += 1;
-            Ok(Flow::Continue(()))
-        })
-    }
-
-    fn empty(&self) -> KeysSink {
-        KeysSink { keys: self.keys.clone(), wanted: self.wanted, found: None }
-    }
-
-    fn merge(&mut self, later: KeysSink, _: &Budget) -> Result<(), EvaluateError> {
-        self.found = self.found.take().or(later.found);
-        Ok(())
     }
 }
 
