@@ -589,17 +589,16 @@ async fn run(
     // What the rows of the last of them hold; they are needed until the next one is done.
     let mut _held = runtime.memory.empty();
     for plan in inner.into_iter().rev() {
-        let mut rows = Vec::new();
-        let (mut bytes, mut position) = (0, None);
+        let (mut rows, mut bytes, mut position) = (Vec::new(), 0, None);
         let mut own = runtime.memory.empty();
+        let limits = inner_limits(plan, limits);
         loop {
-            let limits = Limits { row_count_max: 10_000, byte_count_max: 16 << 20, ..limits };
             let page = astrarium_sql_exec::run(runtime, plan, &input, position, limits).await?;
             documents += page.documents;
             document_bytes += page.document_bytes;
             index_entries += page.index_entries;
-            let new = page.rows.iter().map(|row| seek::value(row));
-            for value in new {
+            for row in page.rows {
+                let value = seek::value(&row);
                 bytes += approximate_bytes(&value);
                 rows.push(value);
             }
@@ -624,6 +623,15 @@ async fn run(
     page.document_bytes += document_bytes;
     page.index_entries += index_entries;
     Ok(page)
+}
+
+/// The limits of a page of a query whose rows another one reads. Where every page would look at all documents again there
+/// is one page, bounded by memory.
+fn inner_limits(plan: &QueryPlan, limits: Limits) -> Limits {
+    if plan.is_streamed() {
+        return Limits { row_count_max: 10_000, byte_count_max: 16 << 20, ..limits };
+    }
+    Limits { row_count_max: usize::MAX, byte_count_max: limits.memory_bytes_max, ..limits }
 }
 
 /// What a client is told of a query that had to end.

@@ -202,6 +202,11 @@ impl QueryPlan {
             && self.input.is_none()
     }
 
+    /// Whether rows are given as documents are read, so that every page looks at documents of its own.
+    pub fn is_streamed(&self) -> bool {
+        self.grouping.is_none() && !self.distinct && matches!(self.order, Order::None)
+    }
+
     /// Whether rows are sorted by what only the documents tell. Clients that merge such rows take one page of each range, so
     /// that one has to hold all that the query asks for.
     pub fn has_non_streaming_order(&self) -> bool {

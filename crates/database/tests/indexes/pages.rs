@@ -1,0 +1,81 @@
+//! What pages of queries cost: documents looked at, counted.
+
+use crate::world::World;
+use astrarium_database::partition::{Component, PartitionKey};
+use astrarium_database::{FeedScope, Limits, Query, QueryPage, QueryScope, Resume};
+use serde_json::{Value, json};
+
+fn not_indexed() -> Value {
+    json!({"indexingPolicy": {"indexingMode": "none", "automatic": false}})
+}
+
+async fn page(world: &World, text: &str, row_count_max: usize, resume: Option<Resume>) -> QueryPage {
+    page_of(world, text, &QueryScope::Given(FeedScope::All), row_count_max, resume).await
+}
+
+async fn page_of(
+    world: &World,
+    text: &str,
+    scope: &QueryScope,
+    row_count_max: usize,
+    resume: Option<Resume>,
+) -> QueryPage {
+    let query = Query::parse(text, Vec::new()).unwrap();
+    let limits = Limits { row_count_max, ..Limits::default() };
+    world.account.query_documents(&world.container().await, &query, scope, resume, limits).await.unwrap()
+}
+
+/// A subquery in FROM that has to see everything sees it once, however many rows it gives.
+#[tokio::test]
+async fn a_subquery_that_needs_everything_is_one_pass() {
+    const DOCUMENTS: usize = 4;
+    const TAGS: usize = 3_000;
+    let world = World::new(not_indexed()).await;
+    for number in 0..DOCUMENTS {
+        let tags: Vec<usize> = (number * TAGS..(number + 1) * TAGS).collect();
+        world.put(&json!({"id": number.to_string(), "pk": "p", "tags": tags})).await;
+    }
+    for inner in [
+        "SELECT DISTINCT VALUE t FROM c JOIN t IN c.tags",
+        "SELECT VALUE t FROM c JOIN t IN c.tags GROUP BY t",
+    ] {
+        let text = format!("SELECT VALUE COUNT(1) FROM (SELECT VALUE x FROM ({inner}) x) y");
+        let found = page(&world, &text, 100, None).await;
+        assert_eq!(found.rows, [b"12000"], "{text}");
+        assert_eq!(found.documents, DOCUMENTS as u64, "{text}");
+    }
+}
+
+/// In a partition that is too large to be sorted, documents come in the order of their keys: a page that ended within one
+/// knows which it was, so that the next one gives all of its rows where it is gone.
+#[tokio::test]
+async fn a_document_of_a_large_partition_that_was_given_in_part_may_go() {
+    let world = World::new(not_indexed()).await;
+    let filler = "x".repeat(1_600_000);
+    let document = |id: &str| json!({"id": id, "pk": "p", "tags": [1, 2, 3, 4], "filler": filler});
+    for id in ["b", "c", "d"] {
+        world.put(&document(id)).await;
+    }
+    let text = "SELECT VALUE CONCAT(c.id, ToString(t)) FROM c JOIN t IN c.tags";
+    let scope =
+        QueryScope::Given(FeedScope::Partition(PartitionKey::new(vec![Component::String("p".into())])));
+    let first = page_of(&world, text, &scope, 2, None).await;
+    assert_eq!(texts(&first), ["b1", "b2"]);
+    world.delete(&document("b")).await.unwrap();
+    let second = page_of(&world, text, &scope, 100, first.resume.clone()).await;
+    assert_eq!(texts(&second), ["c1", "c2", "c3", "c4", "d1", "d2", "d3", "d4"]);
+    // Whatever is put before it does not come between its rows.
+    world.put(&document("b")).await;
+    world.put(&document("a")).await;
+    let second = page_of(&world, text, &scope, 2, first.resume).await;
+    assert_ne!(texts(&second), ["b3", "b4"], "another document of the same name begins anew");
+    let first = page_of(&world, text, &scope, 6, None).await;
+    assert_eq!(texts(&first), ["a1", "a2", "a3", "a4", "b1", "b2"]);
+    world.put(&document("aa")).await;
+    let second = page_of(&world, text, &scope, 2, first.resume).await;
+    assert_eq!(texts(&second), ["b3", "b4"]);
+}
+
+fn texts(page: &QueryPage) -> Vec<String> {
+    page.rows.iter().map(|row| serde_json::from_slice(row).unwrap()).collect()
+}
