@@ -249,9 +249,11 @@ impl IndexSet {
     pub fn order(&self, order: &[OrderPath], need: &Need) -> Option<Ordered> {
         let conditions = conjuncts(need);
         let own = self.kinds.iter().find_map(|kind| kind.order(order, &conditions))?;
-        // Rows with equal values come in the order of their documents, and in this direction, whichever index is walked.
         let within = self.kinds.iter().filter_map(|kind| kind.order_within(order, &conditions));
-        Some(within.into_iter().find(|within| within.backward == own.backward).unwrap_or(own))
+        // Rows with equal values come in the order of their documents, in the direction in which the entries are walked.
+        // It follows from policy and query alone, so whatever a page costs, and however its rows are found in the end,
+        // they come in this order.
+        within.min_by_key(|within| within.backward != own.backward).or(Some(own))
     }
 }
 

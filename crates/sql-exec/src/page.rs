@@ -275,11 +275,7 @@ impl Execution<'_> {
             self.page.index_entries = reader.entries;
             self.page.lookup_and_load = (reader.lookup, reader.load);
             let Some(mut batch) = batch else { return Ok(()) };
-            if let Some(partial) = &done {
-                // Documents that were put before it since do not come between its rows.
-                let given = batch.iter().position(|document| document.number() == partial.number);
-                batch.drain(..given.unwrap_or(0));
-            }
+            drop_put_before(&mut batch, done.as_ref());
             let (mut batch, mut told) = (batch.into_iter(), 0);
             while !batch.as_slice().is_empty() {
                 self.announce(&announcer, batch.as_slice(), &mut told);
@@ -622,6 +618,13 @@ impl Execution<'_> {
         }
         Ok(())
     }
+}
+
+/// Leaves out documents that were put before the one that was given in part: they do not come between its rows.
+fn drop_put_before(batch: &mut Vec<Incoming>, partial: Option<&PartialDocument>) {
+    let is_partial = |document: &Incoming| partial.is_some_and(|partial| partial.number == document.number());
+    let before = batch.iter().position(is_partial).unwrap_or(0);
+    batch.drain(..before);
 }
 
 /// The position right before the document that a position follows, so that a page that stops within a document goes on

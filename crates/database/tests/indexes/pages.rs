@@ -79,3 +79,61 @@ async fn a_document_of_a_large_partition_that_was_given_in_part_may_go() {
 fn texts(page: &QueryPage) -> Vec<String> {
     page.rows.iter().map(|row| serde_json::from_slice(row).unwrap()).collect()
 }
+
+/// An order among documents that are equal in the first paths of a composite index is read from it, whatever direction it has:
+/// a page reads its own documents and the first of the next one.
+#[tokio::test]
+async fn equal_in_the_first_paths_and_ordered_by_the_last() {
+    let composite = |paths: &[(&str, bool)]| {
+        let path = |(path, down): &(&str, bool)| json!({"path": path, "order": if *down { "descending" } else { "ascending" }});
+        Value::Array(paths.iter().map(path).collect())
+    };
+    let policy = json!({"indexingPolicy": {"compositeIndexes": [
+        composite(&[("/a", false), ("/b", true)]),
+        composite(&[("/a", true), ("/d", false)]),
+        composite(&[("/a", false), ("/b", false), ("/e", true)]),
+    ]}});
+    let world = World::new(policy).await;
+    for number in 0..200 {
+        // Ranks have ties.
+        let (a, rank) = (number % 10, number * 7 % 50 / 2);
+        world
+            .put(&json!({"id": number.to_string(), "pk": "p", "a": a, "b": rank, "d": rank, "e": rank}))
+            .await;
+    }
+    for (text, key, is_backward) in [
+        ("c.a = 3 ORDER BY c.b DESC", "b", false),
+        ("c.a = 3 ORDER BY c.b", "b", true),
+        ("c.a = 3 ORDER BY c.d DESC", "d", true),
+        ("c.a = 3 ORDER BY c.d", "d", false),
+        ("c.a = 3 AND c.b < 20 ORDER BY c.b DESC", "b", false),
+        ("c.a = 3 AND c.b > 2 AND c.b < 20 ORDER BY c.b", "b", true),
+        ("c.a = 3 AND c.b = 10 ORDER BY c.e DESC", "e", false),
+        ("c.b = 10 AND c.a = 3 ORDER BY c.e", "e", true),
+    ] {
+        let text = format!("SELECT * FROM c WHERE {text}");
+        let descends = text.ends_with("DESC");
+        let first = page(&world, &text, 2, None).await;
+        assert!(first.in_index_order && first.reverse_ties == is_backward, "{text}");
+        assert!(first.documents <= 3, "{text}: {} documents", first.documents);
+        let whole = page(&world, &text, 1_000, None).await;
+        let ranks: Vec<(i64, i64)> = whole
+            .rows
+            .iter()
+            .map(|row| {
+                let row: Value = serde_json::from_slice(row).unwrap();
+                let number: i64 = row["id"].as_str().unwrap().parse().unwrap();
+                (row[key].as_i64().unwrap(), number)
+            })
+            .collect();
+        let mut sorted = ranks.clone();
+        sorted.sort_by_key(|(rank, number)| {
+            (if descends { -rank } else { *rank }, if is_backward { -number } else { *number })
+        });
+        assert!(ranks.len() > 2 || text.contains("= 10"), "{text}: {} rows", ranks.len());
+        assert_eq!(ranks, sorted, "{text}");
+        // However the next page finds its rows, it goes on where the first one ended.
+        let rest = page(&world, &text, 1_000, first.resume).await;
+        assert_eq!([first.rows, rest.rows].concat(), whole.rows, "{text}");
+    }
+}
