@@ -1,11 +1,12 @@
 //! Answers from the index alone: counts, least and greatest values, distinct values.
 //!
 //! In: what of an index answers the query (`sql-plan`). Out: finished groups, or nothing where the index cannot tell after
-//! all: documents may expire or are left out of the index, a term stands for several values, a sum would be rounded
+//! all: documents are left out of the index, a term stands for several values, a sum would be rounded
 //! differently.
 //! Invariant: the answer is the one that reading all documents gives.
 
 use crate::access::{RangeIndex, finder, scope_entries};
+use crate::expired::Expired;
 use crate::operators::groups::{FinishedGroup, RowPlace};
 use crate::page::ExecuteError;
 use crate::rows::Counts;
@@ -42,9 +43,15 @@ pub(crate) struct Asking<'a> {
     pub(crate) reader: &'a FeedReader,
     pub(crate) scope: &'a FeedScope,
     pub(crate) counts: Counts,
+    /// What has expired in each range, once that was asked for.
+    expired: Vec<Expired>,
 }
 
-impl Asking<'_> {
+impl<'a> Asking<'a> {
+    pub(crate) fn new(plan: &'a IndexPlan, reader: &'a FeedReader, scope: &'a FeedScope) -> Asking<'a> {
+        Asking { plan, reader, scope, counts: Counts::default(), expired: Vec::new() }
+    }
+
     /// The groups of a query, if the index can tell them.
     pub(crate) async fn groups(
         &mut self,
@@ -77,22 +84,28 @@ impl Asking<'_> {
         }
     }
 
-    /// Whether the index has all documents, and none that has expired.
-    pub(crate) async fn is_complete(&self) -> Result<bool, ExecuteError> {
+    /// Whether the index has all documents, and can tell which of them have expired.
+    pub(crate) async fn is_complete(&mut self) -> Result<bool, ExecuteError> {
         let set = &self.plan.indexes.active;
-        if !set.is_used() || self.reader.expiry.default_ttl.is_some() {
+        if !set.is_used() {
             return Ok(false);
         }
-        for finder in self.finders()? {
+        for range in self.reader.ranges(self.scope)? {
+            let finder = finder(self.reader, range);
             if finder.count(set.excluded()).await? > 0 {
                 return Ok(false);
             }
+            let Some(expired) = Expired::find(self.reader, set, &finder).await? else { return Ok(false) };
+            self.counts.entries += expired.entries;
+            self.expired.push(expired);
         }
         Ok(true)
     }
 
-    fn finders(&self) -> Result<Vec<Finder>, ExecuteError> {
-        Ok(self.reader.ranges(self.scope)?.into_iter().map(|range| finder(self.reader, range)).collect())
+    /// What looks into each range, and what has expired there.
+    fn finders(&self) -> Result<Vec<(Finder, Expired)>, ExecuteError> {
+        let finders = self.reader.ranges(self.scope)?.into_iter().map(|range| finder(self.reader, range));
+        Ok(finders.zip(self.expired.iter().cloned()).collect())
     }
 
     fn is_keyed(&self) -> bool {
@@ -102,8 +115,7 @@ impl Asking<'_> {
     async fn count(&mut self) -> Result<Option<u64>, ExecuteError> {
         let set = &self.plan.indexes.active;
         let mut sum = 0;
-        for range in self.reader.ranges(self.scope)? {
-            let finder = finder(self.reader, range);
+        for (range, (finder, expired)) in self.reader.ranges(self.scope)?.into_iter().zip(self.finders()?) {
             let scope = scope_entries(set, self.reader, self.scope, range);
             let mut index = RangeIndex::new(finder.clone(), self.plan);
             let demand = Demand {
@@ -115,14 +127,14 @@ impl Asking<'_> {
             };
             let access = choose_postings(self.plan, &demand, &mut index).await?;
             sum += match &access.path {
-                AccessPath::Scan => finder.count(set.documents()).await?,
+                AccessPath::Scan => finder.count(set.documents()).await?.saturating_sub(expired.count()),
                 _ if !access.exact => return Ok(None),
                 AccessPath::Seek(served) | AccessPath::Range(served) | AccessPath::Composite(served)
                     if !served.repeated =>
                 {
                     let mut count = 0;
                     for terms in &served.ranges {
-                        count += self.count_entries(&finder, served.family, terms).await?;
+                        count += self.count_entries(&finder, served.family, terms, &expired).await?;
                     }
                     count
                 }
@@ -132,7 +144,7 @@ impl Asking<'_> {
                     };
                     let numbers = found.numbers(&finder, 0, usize::MAX).await?;
                     self.counts.entries += found.entries;
-                    numbers.len() as u64
+                    numbers.into_iter().filter(|number| !expired.has(*number)).count() as u64
                 }
             };
         }
@@ -144,8 +156,9 @@ impl Asking<'_> {
         finder: &Finder,
         family: Family,
         terms: &TermRange,
+        expired: &Expired,
     ) -> Result<u64, ExecuteError> {
-        if *terms == TermRange::everything() {
+        if *terms == TermRange::everything() && expired.count() == 0 {
             return Ok(finder.count(family).await?);
         }
         let mut rest = finder.keys(family, terms);
@@ -154,13 +167,18 @@ impl Asking<'_> {
             let batch =
                 finder.snapshot.scan_keys(&rest, Direction::Forward, STEP).await.map_err(IndexError::from)?;
             charge_entries(batch.keys.len())?;
+            self.counts.entries += batch.keys.len() as u64;
             count += batch.keys.len() as u64;
+            if expired.count() > 0 {
+                for key in batch.keys.iter() {
+                    count -= u64::from(expired.has(read_entry(key).map_err(IndexError::from)?.1));
+                }
+            }
             match batch.keys.last() {
                 Some(last) if batch.more => rest.start = just_after(last),
                 _ => break,
             }
         }
-        self.counts.entries += count;
         Ok(count)
     }
 
@@ -183,9 +201,9 @@ impl Asking<'_> {
     async fn extreme(&mut self, path: &Path, maximum: bool) -> Result<Option<Value>, ExecuteError> {
         let Some((family, ranges)) = self.family(path).filter(|_| !self.is_keyed()) else { return Ok(None) };
         let mut best: Option<Value> = None;
-        for finder in self.finders()? {
+        for (finder, expired) in self.finders()? {
             for terms in &ranges {
-                let keys = finder.keys(family, terms);
+                let keys = (finder.keys(family, terms), &expired);
                 let greatest = self.end_term(&finder, &keys, Direction::Backward).await?;
                 let wanted = if maximum {
                     greatest.clone()
@@ -207,17 +225,32 @@ impl Asking<'_> {
         Ok(Some(best.unwrap_or_default()))
     }
 
+    /// The first term in a direction that a document has which has not expired.
     async fn end_term(
         &mut self,
         finder: &Finder,
-        keys: &KeyRange,
+        (keys, expired): &(KeyRange, &Expired),
         direction: Direction,
     ) -> Result<Option<Vec<u8>>, ExecuteError> {
-        let limit = ScanLimit { entry_count_max: 1, byte_count_max: usize::MAX };
-        let batch = finder.snapshot.scan_keys(keys, direction, limit).await.map_err(IndexError::from)?;
-        self.counts.entries += 1;
-        let Some(key) = batch.keys.last() else { return Ok(None) };
-        Ok(Some(read_entry(key).map_err(IndexError::from)?.0.to_vec()))
+        let mut rest = keys.clone();
+        let mut limit = ScanLimit { entry_count_max: 1, byte_count_max: usize::MAX };
+        loop {
+            let batch = finder.snapshot.scan_keys(&rest, direction, limit).await.map_err(IndexError::from)?;
+            charge_entries(batch.keys.len())?;
+            self.counts.entries += batch.keys.len() as u64;
+            for key in batch.keys.iter() {
+                let (term, number) = read_entry(key).map_err(IndexError::from)?;
+                if !expired.has(number) {
+                    return Ok(Some(term.to_vec()));
+                }
+            }
+            match (batch.keys.last(), direction) {
+                (Some(last), Direction::Forward) if batch.more => rest.start = just_after(last),
+                (Some(last), Direction::Backward) if batch.more => rest.end = last.to_vec().into(),
+                _ => return Ok(None),
+            }
+            limit.entry_count_max = STEP.entry_count_max;
+        }
     }
 
     /// The distinct values at a path; none if documents without a value count, and there are some.
@@ -229,7 +262,7 @@ impl Asking<'_> {
         let Some((family, ranges)) = self.family(path).filter(|_| !self.is_keyed()) else { return Ok(None) };
         let set = &self.plan.indexes.active;
         let mut found: BTreeMap<Value, Occurrence> = BTreeMap::new();
-        for finder in self.finders()? {
+        for (finder, expired) in self.finders()? {
             if undefined && finder.count(family).await? != finder.count(set.documents()).await? {
                 return Ok(None);
             }
@@ -246,6 +279,9 @@ impl Asking<'_> {
                     self.counts.entries += batch.keys.len() as u64;
                     for key in batch.keys.iter() {
                         let (term, number) = read_entry(key).map_err(IndexError::from)?;
+                        if expired.has(number) {
+                            continue;
+                        }
                         match &mut current {
                             Some((own, occurrence)) if own == term => occurrence.count += 1,
                             _ => {

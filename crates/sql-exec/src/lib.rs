@@ -16,6 +16,7 @@ mod access;
 mod ahead;
 mod announce;
 mod budget;
+mod expired;
 mod frame;
 mod in_order;
 mod index_only;

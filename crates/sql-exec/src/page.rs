@@ -544,7 +544,7 @@ impl Execution<'_> {
     ) -> Result<Option<Vec<FinishedGroup>>, ExecuteError> {
         let Input::Container(reader, scope, Some(plan)) = input else { return Ok(None) };
         let Some(only) = plan.only.as_ref().filter(|_| self.uses_indexes()) else { return Ok(None) };
-        let mut asking = Asking { plan, reader, scope, counts: Counts::default() };
+        let mut asking = Asking::new(plan, reader, scope);
         let groups = asking.groups(only, grouping).await?;
         self.count(asking.counts);
         let held =
@@ -565,7 +565,7 @@ impl Execution<'_> {
         else {
             return Ok(false);
         };
-        let mut asking = Asking { plan, reader, scope, counts: Counts::default() };
+        let mut asking = Asking::new(plan, reader, scope);
         if !asking.is_complete().await? {
             return Ok(false);
         }

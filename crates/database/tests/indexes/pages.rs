@@ -2,7 +2,7 @@
 
 use crate::world::World;
 use astrarium_database::partition::{Component, PartitionKey};
-use astrarium_database::{FeedScope, Limits, Query, QueryPage, QueryScope, Resume};
+use astrarium_database::{FeedScope, IndexUse, Limits, Query, QueryPage, QueryScope, Resume};
 use serde_json::{Value, json};
 
 fn not_indexed() -> Value {
@@ -135,5 +135,57 @@ async fn equal_in_the_first_paths_and_ordered_by_the_last() {
         // However the next page finds its rows, it goes on where the first one ended.
         let rest = page(&world, &text, 1_000, first.resume).await;
         assert_eq!([first.rows, rest.rows].concat(), whole.rows, "{text}");
+    }
+}
+
+/// Documents that can expire do not keep answers from being read from the index alone, and are left out of them from the
+/// second on at which they expire.
+#[tokio::test]
+async fn answers_from_the_index_alone_leave_out_what_has_expired() {
+    let queries = [
+        "SELECT VALUE COUNT(1) FROM c",
+        "SELECT VALUE COUNT(1) FROM c WHERE c.n >= 2",
+        "SELECT VALUE COUNT(1) FROM c WHERE c.n IN (1, 3) AND c.m = 1",
+        "SELECT VALUE MIN(c.n) FROM c",
+        "SELECT VALUE MAX(c.n) FROM c",
+        "SELECT DISTINCT VALUE c.n FROM c WHERE c.n > 0",
+        "SELECT c.m, COUNT(1) AS k FROM c GROUP BY c.m",
+    ];
+    for default in [json!(null), json!(-1), json!(10)] {
+        let mut definition = json!({});
+        if !default.is_null() {
+            definition["defaultTtl"] = default.clone();
+        }
+        let world = World::new(definition).await;
+        for number in 0..24 {
+            let mut document = json!({"id": number.to_string(), "pk": "p", "n": number / 4, "m": number % 3});
+            match number % 4 {
+                0 => document["ttl"] = json!(5),
+                1 => document["ttl"] = json!(-1),
+                2 => document["ttl"] = json!(20 + number),
+                _ => {}
+            }
+            world.put(&document).await;
+            world.clock.advance_seconds(number % 2);
+        }
+        for _ in 0..50 {
+            for text in queries {
+                let indexed = page(&world, text, 1_000, None).await;
+                let query = Query::parse(text, Vec::new()).unwrap();
+                let limits = Limits { index_use: IndexUse::Never, ..Limits::default() };
+                let scope = QueryScope::Given(FeedScope::All);
+                let container = world.container().await;
+                let read =
+                    world.account.query_documents(&container, &query, &scope, None, limits).await.unwrap();
+                let sorted = |page: &QueryPage| {
+                    let mut rows = page.rows.clone();
+                    rows.sort();
+                    rows
+                };
+                assert_eq!(sorted(&indexed), sorted(&read), "{text}, {default}");
+                assert_eq!(indexed.documents, 0, "{text}, {default}");
+            }
+            world.clock.advance_seconds(1);
+        }
     }
 }
