@@ -126,10 +126,10 @@ impl Container {
         source_of: impl Fn(ShardId, u64) -> NumberSource,
     ) -> Result<Container, Error> {
         let definition = stored_definition(&resource)?;
-        let snapshot = engine.snapshot();
-        let generations = Generations::new(&records::generations(&*snapshot, resource.rid).await?)?;
+        let view = crate::view(engine).await?;
+        let generations = Generations::new(&records::generations(&*view, resource.rid).await?)?;
         let mut ranges = Vec::new();
-        for row in records::ranges(&*snapshot, resource.rid).await? {
+        for row in records::ranges(&*view, resource.rid).await? {
             let shard = ShardId(row.shard);
             let state = engine.shard(shard).await?;
             let last = state.high_water.max(first_number(row.id));

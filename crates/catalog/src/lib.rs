@@ -16,9 +16,18 @@ pub mod records;
 
 use astrarium_keys::Malformed;
 use astrarium_kv as kv;
+use std::sync::Arc;
 
 /// The shard of all catalog commits.
 pub const CATALOG_SHARD: kv::ShardId = kv::ShardId(0);
+
+/// The epoch of the catalog: nobody fences it, for nothing that a writer of the catalog goes by is cached.
+pub const CATALOG_EPOCH: u64 = 0;
+
+/// The catalog as it is now.
+pub async fn view(engine: &dyn kv::Engine) -> Result<Arc<dyn kv::View>, kv::Error> {
+    engine.view(CATALOG_SHARD, CATALOG_EPOCH).await
+}
 
 /// Why the catalog could not be read.
 #[derive(Debug, Clone, thiserror::Error)]

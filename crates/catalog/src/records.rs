@@ -1,17 +1,17 @@
 //! Catalog resources in storage: finding them by name or rid, listing them, and staging their changes.
 //!
-//! Reads take a snapshot; changes are appended to a batch that the caller commits. Nothing here decides whether a
+//! Reads take a view of the catalog's shard; changes are appended to a batch that the caller commits. Nothing here decides whether a
 //! change is allowed.
 //! Invariants
 //! - A resource, its name entry and (for offers) its owner agree in every commit.
 //! - Creating expects the name to be free and the parent to be there; replacing and deleting expect the version that
 //!   was read. So concurrent changes end in one winner, and no child outlives its parent unnoticed.
 
-use crate::{CATALOG_SHARD, Error};
+use crate::{CATALOG_EPOCH, CATALOG_SHARD, Error};
 use astrarium_keys::index_state::{self, GenerationsRecord};
 use astrarium_keys::record::{self, KeyRangeRow, Record, RecordKind};
 use astrarium_keys::{Malformed, Rid};
-use astrarium_kv::{Direction, Expectation, KeyRange, ScanLimit, Snapshot, Space, Stamp, WriteBatch};
+use astrarium_kv::{Direction, Expectation, KeyRange, ScanLimit, Space, Stamp, View, WriteBatch};
 use bytes::Bytes;
 
 /// Bytes of definitions read in one step of a listing.
@@ -38,27 +38,27 @@ impl Resource {
 
 /// Finds a resource by the name its user gave it.
 pub async fn by_name(
-    snapshot: &dyn Snapshot,
+    view: &dyn View,
     kind: RecordKind,
     parent: Rid,
     id: &str,
 ) -> Result<Option<Resource>, Error> {
     let name = record::name_key(kind, parent, id);
-    match snapshot.get(Space::Meta, &name).await? {
+    match view.get(Space::Meta, &name).await? {
         None => Ok(None),
-        Some(value) => by_number(snapshot, kind, parent, record::read_name_value(&value)?).await,
+        Some(value) => by_number(view, kind, parent, record::read_name_value(&value)?).await,
     }
 }
 
 /// Finds a resource by its number below a parent.
 pub async fn by_number(
-    snapshot: &dyn Snapshot,
+    view: &dyn View,
     kind: RecordKind,
     parent: Rid,
     number: u64,
 ) -> Result<Option<Resource>, Error> {
     let key = record::record_key(kind, parent, number);
-    let value = snapshot.get(Space::Meta, &key).await?;
+    let value = view.get(Space::Meta, &key).await?;
     value.map(|value| resource(kind, parent, number, &value)).transpose()
 }
 
@@ -73,7 +73,7 @@ pub struct Listing {
 
 /// Lists resources of a kind below a parent in order of creation, after a number.
 pub async fn list(
-    snapshot: &dyn Snapshot,
+    view: &dyn View,
     kind: RecordKind,
     parent: Rid,
     after: u64,
@@ -82,7 +82,7 @@ pub async fn list(
     let mut range = KeyRange::prefix(&record::record_prefix(kind, parent));
     range.start = record::record_key(kind, parent, after.saturating_add(1));
     let limit = ScanLimit { entry_count_max: count_max, byte_count_max: LIST_BYTES_MAX };
-    let batch = snapshot.scan(Space::Meta, &range, Direction::Forward, limit).await?;
+    let batch = view.scan(Space::Meta, &range, Direction::Forward, limit).await?;
     let resources = batch
         .entries
         .iter()
@@ -92,15 +92,11 @@ pub async fn list(
 }
 
 /// Lists everything of a kind below a parent.
-pub async fn list_all(
-    snapshot: &dyn Snapshot,
-    kind: RecordKind,
-    parent: Rid,
-) -> Result<Vec<Resource>, Error> {
+pub async fn list_all(view: &dyn View, kind: RecordKind, parent: Rid) -> Result<Vec<Resource>, Error> {
     let mut all = Vec::new();
     let mut after = 0;
     loop {
-        let step = list(snapshot, kind, parent, after, 1_000).await?;
+        let step = list(view, kind, parent, after, 1_000).await?;
         after = step.resources.last().map_or(after, |last| last.rid.number());
         all.extend(step.resources);
         if !step.more {
@@ -115,7 +111,7 @@ fn resource(kind: RecordKind, parent: Rid, number: u64, value: &[u8]) -> Result<
 
 /// An empty batch of the catalog.
 pub fn batch() -> WriteBatch {
-    WriteBatch::new(CATALOG_SHARD, 0)
+    WriteBatch::new(CATALOG_SHARD, CATALOG_EPOCH)
 }
 
 /// Stages a new resource; its number must be new.
@@ -150,12 +146,12 @@ pub fn stage_delete(batch: &mut WriteBatch, old: &Resource) {
 /// Stages the removal of everything of a kind below a parent. The parent itself is removed in the same batch, and
 /// creating a child expects the parent, so a child made meanwhile makes one of the two commits fail.
 pub async fn stage_delete_all(
-    snapshot: &dyn Snapshot,
+    view: &dyn View,
     batch: &mut WriteBatch,
     kind: RecordKind,
     parent: Rid,
 ) -> Result<Vec<Resource>, Error> {
-    let all = list_all(snapshot, kind, parent).await?;
+    let all = list_all(view, kind, parent).await?;
     for resource in &all {
         stage_delete(batch, resource);
     }
@@ -188,23 +184,23 @@ pub fn stage_remove_ranges(batch: &mut WriteBatch, container: Rid, rows: &[KeyRa
 }
 
 /// A container's key ranges, in order of their bounds.
-pub async fn ranges(snapshot: &dyn Snapshot, container: Rid) -> Result<Vec<KeyRangeRow>, Error> {
-    let value = snapshot.get(Space::Meta, &record::ranges_key(container)).await?;
+pub async fn ranges(view: &dyn View, container: Rid) -> Result<Vec<KeyRangeRow>, Error> {
+    let value = view.get(Space::Meta, &record::ranges_key(container)).await?;
     let value = value.ok_or(Malformed::new("key ranges of a container"))?;
     Ok(KeyRangeRow::decode_all(&value)?)
 }
 
 /// Shards whose content waits to be removed.
-pub async fn shards_to_sweep(snapshot: &dyn Snapshot) -> Result<Vec<u64>, Error> {
+pub async fn shards_to_sweep(view: &dyn View) -> Result<Vec<u64>, Error> {
     let range = KeyRange::prefix(&[astrarium_keys::tags::meta::SWEEP]);
     let limit = ScanLimit { entry_count_max: 1_000, byte_count_max: LIST_BYTES_MAX };
-    let batch = snapshot.scan(Space::Meta, &range, Direction::Forward, limit).await?;
+    let batch = view.scan(Space::Meta, &range, Direction::Forward, limit).await?;
     Ok(batch.entries.iter().map(|(key, _)| record::read_sweep_key(key)).collect::<Result<_, _>>()?)
 }
 
 /// The generations of a container's index.
-pub async fn generations(snapshot: &dyn Snapshot, container: Rid) -> Result<GenerationsRecord, Error> {
-    let value = snapshot.get(Space::Meta, &index_state::generations_key(container)).await?;
+pub async fn generations(view: &dyn View, container: Rid) -> Result<GenerationsRecord, Error> {
+    let value = view.get(Space::Meta, &index_state::generations_key(container)).await?;
     Ok(value.map(|value| GenerationsRecord::decode(&value)).transpose()?.unwrap_or_default())
 }
 
@@ -235,24 +231,24 @@ pub fn stage_generations(
 }
 
 /// The generations of a shard's index whose entries wait to be removed.
-pub async fn generations_to_sweep_of(snapshot: &dyn Snapshot, shard: u64) -> Result<Vec<u8>, Error> {
-    let marks = sweep_marks(snapshot, &index_state::sweep_prefix(shard)).await?;
+pub async fn generations_to_sweep_of(view: &dyn View, shard: u64) -> Result<Vec<u8>, Error> {
+    let marks = sweep_marks(view, &index_state::sweep_prefix(shard)).await?;
     Ok(marks.into_iter().map(|(_, generation)| generation).collect())
 }
 
 /// Shards and generations of their index whose entries wait to be removed.
-pub async fn generations_to_sweep(snapshot: &dyn Snapshot) -> Result<Vec<(u64, u8)>, Error> {
-    sweep_marks(snapshot, &[astrarium_keys::tags::meta::SWEEP_GENERATION]).await
+pub async fn generations_to_sweep(view: &dyn View) -> Result<Vec<(u64, u8)>, Error> {
+    sweep_marks(view, &[astrarium_keys::tags::meta::SWEEP_GENERATION]).await
 }
 
-async fn sweep_marks(snapshot: &dyn Snapshot, prefix: &[u8]) -> Result<Vec<(u64, u8)>, Error> {
+async fn sweep_marks(view: &dyn View, prefix: &[u8]) -> Result<Vec<(u64, u8)>, Error> {
     let limit = ScanLimit { entry_count_max: 1_000, byte_count_max: LIST_BYTES_MAX };
-    let batch = snapshot.scan(Space::Meta, &KeyRange::prefix(prefix), Direction::Forward, limit).await?;
+    let batch = view.scan(Space::Meta, &KeyRange::prefix(prefix), Direction::Forward, limit).await?;
     Ok(batch.entries.iter().map(|(key, _)| index_state::read_sweep_key(key)).collect::<Result<_, _>>()?)
 }
 
 /// The first container after another one, in the order of rids, that has a generation under construction.
-pub async fn next_to_build(snapshot: &dyn Snapshot, after: Option<Rid>) -> Result<Option<Rid>, Error> {
+pub async fn next_to_build(view: &dyn View, after: Option<Rid>) -> Result<Option<Rid>, Error> {
     let mut range = KeyRange::prefix(&[astrarium_keys::tags::meta::GENERATIONS]);
     let beyond = |key: &[u8]| Bytes::from([key, &[0]].concat());
     if let Some(after) = after {
@@ -260,7 +256,7 @@ pub async fn next_to_build(snapshot: &dyn Snapshot, after: Option<Rid>) -> Resul
     }
     let limit = ScanLimit { entry_count_max: 1_000, byte_count_max: LIST_BYTES_MAX };
     loop {
-        let batch = snapshot.scan(Space::Meta, &range, Direction::Forward, limit).await?;
+        let batch = view.scan(Space::Meta, &range, Direction::Forward, limit).await?;
         for (key, value) in &batch.entries {
             if GenerationsRecord::decode(value)?.building.is_some() {
                 return Ok(Some(index_state::read_generations_key(key)?));

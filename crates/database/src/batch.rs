@@ -8,8 +8,9 @@
 //!
 //! Not here: the form of requests and responses, statuses (`wire`, `gateway`).
 
-use crate::documents::{Failure, Target, check_own_partition, checked_key, required, stage_write};
-use crate::{ATTEMPTS_MAX, Account, Conditions, Error, Kind, Link, Patch, WriteMode, WriteOptions};
+use crate::attempts::Failure;
+use crate::documents::{Target, check_own_partition, checked_key, required, stage_write};
+use crate::{Account, Conditions, Error, Kind, Link, Patch, WriteMode, WriteOptions};
 use crate::{read_charge, write_charge};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_env::Instant;
@@ -204,16 +205,10 @@ impl Account {
     ) -> Result<BatchOutcome, Error> {
         // By a clock that nobody sets.
         let deadline = Instant::now() + BATCH_TIME_MAX;
-        let mut container = container.clone();
-        for _ in 0..ATTEMPTS_MAX {
-            match self.transact_once(&container, operations, shown_bytes_max, deadline).await {
-                Ok(outcome) => return Ok(outcome),
-                Err(Failure::Lost) => {}
-                Err(Failure::Fenced) => container = self.reload(&container).await?,
-                Err(Failure::Refused(error)) => return Err(error),
-            }
-        }
-        Err(Error::RetryWith)
+        self.attempt(container, |trial| async move {
+            self.transact_once(&trial.container, operations, shown_bytes_max, deadline).await
+        })
+        .await
     }
 
     async fn transact_once(
@@ -225,7 +220,7 @@ impl Account {
     ) -> Result<BatchOutcome, Failure> {
         let (first, _) = operations.first().ok_or_else(|| Error::invalid("There are no operations."))?;
         let range = range_of(container, first);
-        let mut transaction = self.begin(container, range, self.engine().snapshot()).await?;
+        let mut transaction = self.begin(container, range, self.view(range).await?).await?;
         let (mut all, mut shown, mut staged) = (Vec::with_capacity(operations.len()), 0, 0);
         let mut failed = None;
         for (index, keyed) in operations.iter().enumerate() {
@@ -253,16 +248,18 @@ impl Account {
             }
         }
         let (lsn, result) = match failed {
-            Some(failed) => (self.range_lsn(range).await?, Err(failed)),
-            None => (self.commit_if_changed(transaction, range).await?, Ok(all)),
+            Some(failed) => (transaction.stored().state().version, Err(failed)),
+            None => (self.commit_if_changed(transaction).await?, Ok(all)),
         };
         Ok(BatchOutcome { container: container.clone(), range_id: range.id, lsn, result })
     }
 
-    async fn commit_if_changed(&self, transaction: Transaction, range: &Range) -> Result<u64, Failure> {
+    /// Commits what a transaction changes; gives the range's LSN as of the commit, or as of what was read.
+    pub(crate) async fn commit_if_changed(&self, transaction: Transaction) -> Result<u64, Failure> {
+        let seen = transaction.stored().state().version;
         match transaction.into_batch() {
             Some(batch) => Ok(self.engine().commit(batch).await?.0),
-            None => Ok(self.range_lsn(range).await?),
+            None => Ok(seen),
         }
     }
 

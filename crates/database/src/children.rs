@@ -3,13 +3,14 @@
 //! They differ in what their definition may be (checked by `catalog::definition` before it comes here), in their
 //! parent, and in what goes with them when they are removed.
 
+use crate::attempts::Failure;
 use crate::databases::{find, find_database};
 use crate::scripts::script_count_max;
-use crate::{ATTEMPTS_MAX, Account, Conditions, Error, Link};
+use crate::{Account, Conditions, Error, Link};
 use astrarium_catalog::records::{self, Listing, Resource};
 use astrarium_keys::Rid;
 use astrarium_keys::record::RecordKind;
-use astrarium_kv::{self as kv, Snapshot, WriteBatch};
+use astrarium_kv::{self as kv, View, WriteBatch};
 
 /// Which kind of child, and where.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +41,7 @@ impl ChildKind<'_> {
         }
     }
 
-    async fn parent(self, snapshot: &dyn Snapshot) -> Result<Resource, Error> {
+    async fn parent(self, view: &dyn View) -> Result<Resource, Error> {
         let (database, below) = match self {
             ChildKind::User(database) | ChildKind::ClientEncryptionKey(database) => (database, None),
             ChildKind::Permission(database, user) => (database, Some((RecordKind::User, user))),
@@ -50,10 +51,10 @@ impl ChildKind<'_> {
                 (database, Some((RecordKind::Container, container)))
             }
         };
-        let database = find_database(snapshot, database).await?.ok_or(Error::OwnerNotFound)?;
+        let database = find_database(view, database).await?.ok_or(Error::OwnerNotFound)?;
         match below {
             None => Ok(database),
-            Some((kind, link)) => find(snapshot, kind, database.rid, link).await?.ok_or(Error::OwnerNotFound),
+            Some((kind, link)) => find(view, kind, database.rid, link).await?.ok_or(Error::OwnerNotFound),
         }
     }
 }
@@ -66,11 +67,11 @@ impl Account {
         id: &str,
         definition: &str,
     ) -> Result<Resource, Error> {
-        let snapshot = self.engine().snapshot();
-        let parent = kind.parent(&*snapshot).await?;
+        let view = self.catalog().await?;
+        let parent = kind.parent(&*view).await?;
         let resource = self.new_resource(kind.record_kind(), parent.rid, id, definition.to_owned());
         if is_script(resource.kind) {
-            self.check_script_count(&*snapshot, &resource).await?;
+            self.check_script_count(&*view, &resource).await?;
             self.check_script(&resource).await?;
         }
         let mut batch = records::batch();
@@ -82,9 +83,9 @@ impl Account {
 
     /// Finds a child.
     pub async fn child(&self, kind: ChildKind<'_>, link: Link<'_>) -> Result<Resource, Error> {
-        let snapshot = self.engine().snapshot();
-        let parent = kind.parent(&*snapshot).await?;
-        find(&*snapshot, kind.record_kind(), parent.rid, link).await?.ok_or(Error::NotFound)
+        let view = self.catalog().await?;
+        let parent = kind.parent(&*view).await?;
+        find(&*view, kind.record_kind(), parent.rid, link).await?.ok_or(Error::NotFound)
     }
 
     /// Finds a permission by its rid alone, if it, its user and its database are there.
@@ -92,13 +93,13 @@ impl Account {
         let (Some(database), Some(user)) = (rid.database_part(), rid.container_part()) else {
             return Ok(None);
         };
-        let snapshot = self.engine().snapshot();
-        if find_database(&*snapshot, Link::Rid(database)).await?.is_none()
-            || find(&*snapshot, RecordKind::User, database, Link::Rid(user)).await?.is_none()
+        let view = self.catalog().await?;
+        if find_database(&*view, Link::Rid(database)).await?.is_none()
+            || find(&*view, RecordKind::User, database, Link::Rid(user)).await?.is_none()
         {
             return Ok(None);
         }
-        find(&*snapshot, RecordKind::Permission, user, Link::Rid(rid)).await
+        find(&*view, RecordKind::Permission, user, Link::Rid(rid)).await
     }
 
     /// Lists children in order of creation, after a number; also gives the parent's rid.
@@ -108,9 +109,9 @@ impl Account {
         after: u64,
         count_max: usize,
     ) -> Result<(Rid, Listing), Error> {
-        let snapshot = self.engine().snapshot();
-        let parent = kind.parent(&*snapshot).await?;
-        let listing = records::list(&*snapshot, kind.record_kind(), parent.rid, after, count_max).await?;
+        let view = self.catalog().await?;
+        let parent = kind.parent(&*view).await?;
+        let listing = records::list(&*view, kind.record_kind(), parent.rid, after, count_max).await?;
         Ok((parent.rid, listing))
     }
 
@@ -123,29 +124,36 @@ impl Account {
         definition: &str,
         conditions: &Conditions,
     ) -> Result<Resource, Error> {
-        for _ in 0..ATTEMPTS_MAX {
-            let snapshot = self.engine().snapshot();
-            let parent = kind.parent(&*snapshot).await?;
-            let old = find(&*snapshot, kind.record_kind(), parent.rid, link).await?.ok_or(Error::NotFound)?;
-            conditions.check_write(old.record.etag, old.record.timestamp)?;
-            let record = self.new_record(id, definition.to_owned());
-            if is_script(old.kind) {
-                self.check_script(&Resource { record: record.clone(), ..old.clone() }).await?;
-            }
-            let mut batch = records::batch();
-            records::stage_replace(&mut batch, &old, &record);
-            match self.engine().commit(batch).await {
-                Ok(version) => {
-                    let record = astrarium_keys::record::Record { version: version.0, ..record };
-                    return Ok(Resource { record, ..old });
-                }
-                // The first expectation is the version that was read, the second the new name.
-                Err(kv::Error::Conflict { expectation: 0 }) => {}
-                Err(kv::Error::Conflict { .. }) => return Err(Error::Exists),
-                Err(error) => return Err(error.into()),
-            }
+        self.attempt_catalog(|| self.replace_child_once(kind, link, id, definition, conditions)).await
+    }
+
+    async fn replace_child_once(
+        &self,
+        kind: ChildKind<'_>,
+        link: Link<'_>,
+        id: &str,
+        definition: &str,
+        conditions: &Conditions,
+    ) -> Result<Resource, Failure> {
+        let view = self.catalog().await?;
+        let parent = kind.parent(&*view).await?;
+        let old = find(&*view, kind.record_kind(), parent.rid, link).await?.ok_or(Error::NotFound)?;
+        conditions.check_write(old.record.etag, old.record.timestamp)?;
+        let record = self.new_record(id, definition.to_owned());
+        if is_script(old.kind) {
+            self.check_script(&Resource { record: record.clone(), ..old.clone() }).await?;
         }
-        Err(Error::RetryWith)
+        let mut batch = records::batch();
+        records::stage_replace(&mut batch, &old, &record);
+        match self.engine().commit(batch).await {
+            Ok(version) => {
+                let record = astrarium_keys::record::Record { version: version.0, ..record };
+                Ok(Resource { record, ..old })
+            }
+            // The first expectation is the version that was read, the second the new name.
+            Err(kv::Error::Conflict { expectation: 1.. }) => Err(Error::Exists.into()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Makes a child, or gives the one of this name new content; tells whether it was made.
@@ -156,19 +164,18 @@ impl Account {
         definition: &str,
         conditions: &Conditions,
     ) -> Result<(Resource, bool), Error> {
-        for _ in 0..ATTEMPTS_MAX {
-            match self.replace_child(kind, Link::Name(id), id, definition, conditions).await {
-                Ok(resource) => return Ok((resource, false)),
-                Err(Error::NotFound) => {}
-                Err(error) => return Err(error),
+        self.attempt_catalog(|| async move {
+            match self.replace_child_once(kind, Link::Name(id), id, definition, conditions).await {
+                Err(Failure::Refused(Error::NotFound)) => {}
+                replaced => return replaced.map(|resource| (resource, false)),
             }
             match self.create_child(kind, id, definition).await {
-                Ok(resource) => return Ok((resource, true)),
-                Err(Error::Exists) => {}
-                Err(error) => return Err(error),
+                // Made by somebody else since.
+                Err(Error::Exists) => Err(Failure::Lost),
+                created => Ok((created?, true)),
             }
-        }
-        Err(Error::RetryWith)
+        })
+        .await
     }
 
     /// Removes a child; a user goes with its permissions.
@@ -178,23 +185,20 @@ impl Account {
         link: Link<'_>,
         conditions: &Conditions,
     ) -> Result<(), Error> {
-        for _ in 0..ATTEMPTS_MAX {
-            let snapshot = self.engine().snapshot();
-            let parent = kind.parent(&*snapshot).await?;
-            let old = find(&*snapshot, kind.record_kind(), parent.rid, link).await?.ok_or(Error::NotFound)?;
+        self.attempt_catalog(|| async move {
+            let view = self.catalog().await?;
+            let parent = kind.parent(&*view).await?;
+            let old = find(&*view, kind.record_kind(), parent.rid, link).await?.ok_or(Error::NotFound)?;
             conditions.check_write(old.record.etag, old.record.timestamp)?;
             let mut batch: WriteBatch = records::batch();
             records::stage_delete(&mut batch, &old);
             if old.kind == RecordKind::User {
-                records::stage_delete_all(&*snapshot, &mut batch, RecordKind::Permission, old.rid).await?;
+                records::stage_delete_all(&*view, &mut batch, RecordKind::Permission, old.rid).await?;
             }
-            match self.engine().commit(batch).await {
-                Ok(_) => return Ok(()),
-                Err(kv::Error::Conflict { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(Error::RetryWith)
+            self.engine().commit(batch).await?;
+            Ok(())
+        })
+        .await
     }
 }
 

@@ -1,15 +1,16 @@
 //! Containers: create, find, replace, remove; and the way from a name to a container ready for use.
 
+use crate::attempts::Failure;
 use crate::databases::{find, find_database};
 use crate::index_builds::next_generations;
-use crate::{ATTEMPTS_MAX, Account, Conditions, Error, Link, computed};
+use crate::{Account, Conditions, Error, Link, computed};
 use astrarium_catalog::container::{Container, stored_definition};
 use astrarium_catalog::definition::container::ContainerDefinition;
 use astrarium_catalog::definition::throughput::Throughput;
 use astrarium_catalog::records::{self, Listing, Resource};
 use astrarium_keys::Rid;
 use astrarium_keys::record::{KeyRangeRow, Record, RecordKind};
-use astrarium_kv::{self as kv, Snapshot, WriteBatch};
+use astrarium_kv::{self as kv, View, WriteBatch};
 use astrarium_partition::EffectiveRange;
 use std::sync::Arc;
 
@@ -29,13 +30,13 @@ impl Account {
         database: Link<'_>,
         new: &NewContainer,
     ) -> Result<Arc<Container>, Error> {
-        let snapshot = self.engine().snapshot();
-        let database = find_database(&*snapshot, database).await?.ok_or(Error::OwnerNotFound)?;
-        check_encryption_keys(&*snapshot, database.rid, &new.definition).await?;
+        let view = self.catalog().await?;
+        let database = find_database(&*view, database).await?.ok_or(Error::OwnerNotFound)?;
+        check_encryption_keys(&*view, database.rid, &new.definition).await?;
         computed::check(&new.definition)?;
         let definition = definition_text(&new.definition);
         let resource = self.new_resource(RecordKind::Container, database.rid, &new.definition.id, definition);
-        let shared = self.find_offer(&*snapshot, database.rid).await?.is_some();
+        let shared = self.find_offer(&*view, database.rid).await?.is_some();
         let throughput = new.throughput.or((!shared).then_some(Throughput::DEFAULT));
         let rows = self.new_ranges(&new.definition, throughput);
         let mut batch = records::batch();
@@ -89,27 +90,28 @@ impl Account {
     /// Loads a container: once more if it changes meanwhile, so that its definition is not older than its epochs.
     async fn load_container(&self, database: Link<'_>, link: Link<'_>) -> Result<Arc<Container>, Error> {
         let cache = &self.shared.containers;
-        for _ in 0..ATTEMPTS_MAX {
+        self.attempt_catalog(|| async move {
             let generation = cache.generation();
-            let snapshot = self.engine().snapshot();
-            let database = find_database(&*snapshot, database).await?.ok_or(Error::NotFound)?;
-            let resource = find(&*snapshot, RecordKind::Container, database.rid, link).await?;
+            let view = self.catalog().await?;
+            let database = find_database(&*view, database).await?.ok_or(Error::NotFound)?;
+            let resource = find(&*view, RecordKind::Container, database.rid, link).await?;
             let resource = resource.ok_or(Error::NotFound)?;
             let (rid, version) = (resource.rid, resource.record.version);
-            let generations = records::generations(&*snapshot, rid).await?.version;
+            let generations = records::generations(&*view, rid).await?.version;
             let source_of = |shard, last| cache.number_source(shard, last);
             let loaded = Container::load(self.engine(), resource, database.record.id, source_of).await;
-            let snapshot = self.engine().snapshot();
-            let again = find(&*snapshot, RecordKind::Container, database.rid, Link::Rid(rid)).await?;
-            let generations_again = records::generations(&*snapshot, rid).await?.version;
+            let view = self.catalog().await?;
+            let again = find(&*view, RecordKind::Container, database.rid, Link::Rid(rid)).await?;
+            let generations_again = records::generations(&*view, rid).await?.version;
             if again.is_some_and(|again| again.record.version == version) && generations == generations_again
             {
                 let container = Arc::new(loaded?);
                 cache.insert(generation, &container);
                 return Ok(container);
             }
-        }
-        Err(Error::RetryWith)
+            Err(Failure::Lost)
+        })
+        .await
     }
 
     /// Lists the containers of a database in order of creation, after a number.
@@ -119,10 +121,9 @@ impl Account {
         after: u64,
         count_max: usize,
     ) -> Result<(Rid, Listing), Error> {
-        let snapshot = self.engine().snapshot();
-        let database = find_database(&*snapshot, database).await?.ok_or(Error::OwnerNotFound)?;
-        let listing =
-            records::list(&*snapshot, RecordKind::Container, database.rid, after, count_max).await?;
+        let view = self.catalog().await?;
+        let database = find_database(&*view, database).await?.ok_or(Error::OwnerNotFound)?;
+        let listing = records::list(&*view, RecordKind::Container, database.rid, after, count_max).await?;
         Ok((database.rid, listing))
     }
 
@@ -135,29 +136,26 @@ impl Account {
         definition: &ContainerDefinition,
         conditions: &Conditions,
     ) -> Result<Arc<Container>, Error> {
-        for _ in 0..ATTEMPTS_MAX {
-            let snapshot = self.engine().snapshot();
-            let parent = find_database(&*snapshot, database).await?.ok_or(Error::OwnerNotFound)?;
-            let old = find(&*snapshot, RecordKind::Container, parent.rid, container)
-                .await?
-                .ok_or(Error::NotFound)?;
-            conditions.check_write(old.record.etag, old.record.timestamp)?;
-            let batch = self.stage_replacement(&*snapshot, &old, definition).await?;
-            match self.engine().commit(batch).await {
-                Ok(_) => {
-                    self.shared.containers.forget(old.rid);
-                    return self.container(Link::Rid(parent.rid), Link::Rid(old.rid)).await;
-                }
-                Err(kv::Error::Conflict { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(Error::RetryWith)
+        let (parent, replaced) = self
+            .attempt_catalog(|| async move {
+                let view = self.catalog().await?;
+                let parent = find_database(&*view, database).await?.ok_or(Error::OwnerNotFound)?;
+                let old = find(&*view, RecordKind::Container, parent.rid, container)
+                    .await?
+                    .ok_or(Error::NotFound)?;
+                conditions.check_write(old.record.etag, old.record.timestamp)?;
+                let batch = self.stage_replacement(&*view, &old, definition).await?;
+                self.engine().commit(batch).await?;
+                Ok((parent.rid, old.rid))
+            })
+            .await?;
+        self.shared.containers.forget(replaced);
+        self.container(Link::Rid(parent), Link::Rid(replaced)).await
     }
 
     async fn stage_replacement(
         &self,
-        snapshot: &dyn Snapshot,
+        view: &dyn View,
         old: &Resource,
         definition: &ContainerDefinition,
     ) -> Result<WriteBatch, Error> {
@@ -167,14 +165,14 @@ impl Account {
         let mut batch = records::batch();
         let record = self.new_record(&old.record.id, definition_text(&definition));
         records::stage_replace(&mut batch, old, &record);
-        let rows = records::ranges(snapshot, old.rid).await?;
+        let rows = records::ranges(view, old.rid).await?;
         for row in &rows {
             batch.fence(kv::ShardId(row.shard));
         }
-        let generations = records::generations(snapshot, old.rid).await?;
+        let generations = records::generations(view, old.rid).await?;
         let definitions = (&old_definition, &definition);
         let number = || self.next_catalog_number();
-        if let Some(new) = next_generations(snapshot, &rows, &generations, definitions, number).await? {
+        if let Some(new) = next_generations(view, &rows, &generations, definitions, number).await? {
             records::stage_generations(&mut batch, old.rid, &rows, &generations, &new);
             let construction = new.building.map_or(0, |building| building.construction);
             batch.high_water = batch.high_water.max(construction);
@@ -189,44 +187,41 @@ impl Account {
         container: Link<'_>,
         conditions: &Conditions,
     ) -> Result<(), Error> {
-        for _ in 0..ATTEMPTS_MAX {
-            let snapshot = self.engine().snapshot();
-            let parent = find_database(&*snapshot, database).await?.ok_or(Error::NotFound)?;
-            let old = find(&*snapshot, RecordKind::Container, parent.rid, container)
-                .await?
-                .ok_or(Error::NotFound)?;
-            conditions.check_write(old.record.etag, old.record.timestamp)?;
-            let mut batch = records::batch();
-            self.stage_delete_container(&*snapshot, &mut batch, &old).await?;
-            match self.engine().commit(batch).await {
-                Ok(_) => {
-                    self.shared.containers.forget(old.rid);
-                    let (database, container) = (parent.record.id, old.record.id);
-                    tracing::info!(database, container, "container dropped");
-                    return Ok(());
-                }
-                Err(kv::Error::Conflict { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(Error::RetryWith)
+        let (parent, old) = self
+            .attempt_catalog(|| async move {
+                let view = self.catalog().await?;
+                let parent = find_database(&*view, database).await?.ok_or(Error::NotFound)?;
+                let old = find(&*view, RecordKind::Container, parent.rid, container)
+                    .await?
+                    .ok_or(Error::NotFound)?;
+                conditions.check_write(old.record.etag, old.record.timestamp)?;
+                let mut batch = records::batch();
+                self.stage_delete_container(&*view, &mut batch, &old).await?;
+                self.engine().commit(batch).await?;
+                Ok((parent, old))
+            })
+            .await?;
+        self.shared.containers.forget(old.rid);
+        let (database, container) = (parent.record.id, old.record.id);
+        tracing::info!(database, container, "container dropped");
+        Ok(())
     }
 
     pub(crate) async fn stage_delete_container(
         &self,
-        snapshot: &dyn Snapshot,
+        view: &dyn View,
         batch: &mut WriteBatch,
         container: &Resource,
     ) -> Result<(), Error> {
         records::stage_delete(batch, container);
-        let rows = records::ranges(snapshot, container.rid).await?;
+        let rows = records::ranges(view, container.rid).await?;
         let shards: Vec<u64> = rows.iter().map(|row| row.shard).collect();
         self.keep_sessions(&container.record.id, &shards).await?;
         records::stage_remove_ranges(batch, container.rid, &rows);
         for kind in [RecordKind::StoredProcedure, RecordKind::Trigger, RecordKind::UserDefinedFunction] {
-            records::stage_delete_all(snapshot, batch, kind, container.rid).await?;
+            records::stage_delete_all(view, batch, kind, container.rid).await?;
         }
-        self.stage_delete_offer(snapshot, batch, container.rid).await
+        self.stage_delete_offer(view, batch, container.rid).await
     }
 
     /// New content for a resource: a new etag and time.
@@ -248,14 +243,14 @@ fn range_count(throughput: u32) -> u32 {
 
 /// An encryption policy may name only keys that the database has.
 async fn check_encryption_keys(
-    snapshot: &dyn Snapshot,
+    view: &dyn View,
     database: Rid,
     definition: &ContainerDefinition,
 ) -> Result<(), Error> {
     let paths = definition.client_encryption.iter().flat_map(|policy| &policy.included_paths);
     for path in paths {
         let id = &path.key_id;
-        if records::by_name(snapshot, RecordKind::ClientEncryptionKey, database, id).await?.is_none() {
+        if records::by_name(view, RecordKind::ClientEncryptionKey, database, id).await?.is_none() {
             return Err(Error::invalid(format!("ClientEncryptionKey with id '[{id}]' does not exist.")));
         }
     }

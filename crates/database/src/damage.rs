@@ -32,12 +32,12 @@ impl Account {
 
     /// Every shard with the path of its container.
     async fn named_shards(&self) -> Result<Vec<(u64, String)>, Error> {
-        let snapshot = self.engine().snapshot();
+        let view = self.catalog().await?;
         let mut named = Vec::new();
-        for database in records::list_all(&*snapshot, RecordKind::Database, Rid::ROOT).await? {
-            for container in records::list_all(&*snapshot, RecordKind::Container, database.rid).await? {
+        for database in records::list_all(&*view, RecordKind::Database, Rid::ROOT).await? {
+            for container in records::list_all(&*view, RecordKind::Container, database.rid).await? {
                 let name = format!("{}/{}", database.record.id, container.record.id);
-                let rows = records::ranges(&*snapshot, container.rid).await?;
+                let rows = records::ranges(&*view, container.rid).await?;
                 named.extend(rows.iter().map(|row| (row.shard, name.clone())));
             }
         }

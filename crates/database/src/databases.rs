@@ -1,12 +1,12 @@
 //! Databases: create, find, list, remove with everything in them.
 
-use crate::{ATTEMPTS_MAX, Account, Conditions, Error, Link};
+use crate::{Account, Conditions, Error, Link};
 use astrarium_catalog::definition::database::DatabaseDefinition;
 use astrarium_catalog::definition::throughput::Throughput;
 use astrarium_catalog::records::{self, Listing, Resource};
 use astrarium_keys::Rid;
 use astrarium_keys::record::RecordKind;
-use astrarium_kv::{self as kv, Snapshot, WriteBatch};
+use astrarium_kv::{self as kv, View, WriteBatch};
 
 impl Account {
     /// Makes a database, with shared throughput if any is given.
@@ -27,57 +27,54 @@ impl Account {
 
     /// Finds a database.
     pub async fn database(&self, link: Link<'_>) -> Result<Resource, Error> {
-        let snapshot = self.engine().snapshot();
-        find_database(&*snapshot, link).await?.ok_or(Error::NotFound)
+        let view = self.catalog().await?;
+        find_database(&*view, link).await?.ok_or(Error::NotFound)
     }
 
     /// Lists databases in order of creation, after a number.
     pub async fn list_databases(&self, after: u64, count_max: usize) -> Result<Listing, Error> {
-        let snapshot = self.engine().snapshot();
-        Ok(records::list(&*snapshot, RecordKind::Database, Rid::ROOT, after, count_max).await?)
+        let view = self.catalog().await?;
+        Ok(records::list(&*view, RecordKind::Database, Rid::ROOT, after, count_max).await?)
     }
 
     /// Removes a database and everything in it.
     pub async fn delete_database(&self, link: Link<'_>, conditions: &Conditions) -> Result<(), Error> {
-        for _ in 0..ATTEMPTS_MAX {
-            let snapshot = self.engine().snapshot();
-            let database = find_database(&*snapshot, link).await?.ok_or(Error::NotFound)?;
-            conditions.check_write(database.record.etag, database.record.timestamp)?;
-            let mut batch = records::batch();
-            records::stage_delete(&mut batch, &database);
-            let containers = self.stage_delete_content(&*snapshot, &mut batch, &database).await?;
-            match self.engine().commit(batch).await {
-                Ok(_) => {
-                    for container in containers {
-                        self.shared.containers.forget(container);
-                    }
-                    tracing::info!(database = database.record.id, "database dropped");
-                    return Ok(());
-                }
-                Err(kv::Error::Conflict { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
+        let (database, containers) = self
+            .attempt_catalog(|| async move {
+                let view = self.catalog().await?;
+                let database = find_database(&*view, link).await?.ok_or(Error::NotFound)?;
+                conditions.check_write(database.record.etag, database.record.timestamp)?;
+                let mut batch = records::batch();
+                records::stage_delete(&mut batch, &database);
+                let containers = self.stage_delete_content(&*view, &mut batch, &database).await?;
+                self.engine().commit(batch).await?;
+                Ok((database, containers))
+            })
+            .await?;
+        for container in containers {
+            self.shared.containers.forget(container);
         }
-        Err(Error::RetryWith)
+        tracing::info!(database = database.record.id, "database dropped");
+        Ok(())
     }
 
     /// Stages the removal of everything below a database and gives the containers among it.
     async fn stage_delete_content(
         &self,
-        snapshot: &dyn Snapshot,
+        view: &dyn View,
         batch: &mut WriteBatch,
         database: &Resource,
     ) -> Result<Vec<Rid>, Error> {
         let mut gone = Vec::new();
-        for container in records::list_all(snapshot, RecordKind::Container, database.rid).await? {
-            self.stage_delete_container(snapshot, batch, &container).await?;
+        for container in records::list_all(view, RecordKind::Container, database.rid).await? {
+            self.stage_delete_container(view, batch, &container).await?;
             gone.push(container.rid);
         }
-        for user in records::stage_delete_all(snapshot, batch, RecordKind::User, database.rid).await? {
-            records::stage_delete_all(snapshot, batch, RecordKind::Permission, user.rid).await?;
+        for user in records::stage_delete_all(view, batch, RecordKind::User, database.rid).await? {
+            records::stage_delete_all(view, batch, RecordKind::Permission, user.rid).await?;
         }
-        records::stage_delete_all(snapshot, batch, RecordKind::ClientEncryptionKey, database.rid).await?;
-        self.stage_delete_offer(snapshot, batch, database.rid).await?;
+        records::stage_delete_all(view, batch, RecordKind::ClientEncryptionKey, database.rid).await?;
+        self.stage_delete_offer(view, batch, database.rid).await?;
         Ok(gone)
     }
 
@@ -104,24 +101,21 @@ impl Account {
     }
 }
 
-pub(crate) async fn find_database(
-    snapshot: &dyn Snapshot,
-    link: Link<'_>,
-) -> Result<Option<Resource>, Error> {
-    find(snapshot, RecordKind::Database, Rid::ROOT, link).await
+pub(crate) async fn find_database(view: &dyn View, link: Link<'_>) -> Result<Option<Resource>, Error> {
+    find(view, RecordKind::Database, Rid::ROOT, link).await
 }
 
 /// Finds a resource of a kind below a parent, by name or rid.
 pub(crate) async fn find(
-    snapshot: &dyn Snapshot,
+    view: &dyn View,
     kind: RecordKind,
     parent: Rid,
     link: Link<'_>,
 ) -> Result<Option<Resource>, Error> {
     let found = match link {
-        Link::Name(id) => records::by_name(snapshot, kind, parent, id).await?,
+        Link::Name(id) => records::by_name(view, kind, parent, id).await?,
         Link::Rid(rid) => {
-            let found = records::by_number(snapshot, kind, parent, rid.number()).await?;
+            let found = records::by_number(view, kind, parent, rid.number()).await?;
             found.filter(|resource| resource.rid == rid)
         }
     };

@@ -1,16 +1,17 @@
 //! Point operations on documents: read, create, upsert, replace, delete, and delete of a logical partition.
 //!
 //! The checks come in the service's order: container, body, partition key, existence, condition. A write is staged on
-//! a snapshot and committed once; if somebody else was faster, everything is checked again on a new snapshot.
+//! a view and committed once; if somebody else was faster, everything is checked again on a new view.
 
-use crate::{ATTEMPTS_MAX, Account, Conditions, Error, Link, read_charge, write_charge};
+use crate::attempts::Failure;
+use crate::{Account, Conditions, Error, Link, read_charge, write_charge};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_keys::body::{Body, IndexDirective};
 use astrarium_keys::rid::ChildType;
 use astrarium_keys::{Rid, document, number};
-use astrarium_kv::{self as kv, Snapshot, Space};
+use astrarium_kv::{ShardState, Space, View};
 use astrarium_partition::{PartitionKey, PartitionKeyDefinition};
-use astrarium_store::sweep::sweep_partition;
+use astrarium_store::sweep::{PartitionStep, sweep_partition};
 use astrarium_store::{BYTE_TALLY, DOCUMENT_TALLY, Expiry, FeedScope, Incoming, Location, Transaction};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -74,14 +75,16 @@ impl Account {
         link: DocumentLink<'_>,
         partition_key: Option<&PartitionKey>,
     ) -> Result<Outcome, Error> {
-        let snapshot = self.engine().snapshot();
-        let location = self.locate(&*snapshot, container, link, partition_key).await?;
-        let (range_id, shard) = (location.range.id, location.range.shard);
-        let body = astrarium_store::read(&*snapshot, &location, self.expiry(container)).await?;
-        let body = body.ok_or(Error::NotFound)?;
-        let lsn = self.engine().shard(shard).await?.version.max(body.header.lsn);
-        let charge = read_charge(body.text().len());
-        Ok(Outcome { container: container.clone(), range_id, lsn, body, created: false, charge })
+        self.attempt(container, |trial| async move {
+            let container = trial.container;
+            let (location, view) = self.locate(&container, link, partition_key).await?;
+            let body = astrarium_store::read(&*view, &location, self.expiry(&container)).await?;
+            let body = body.ok_or(Error::NotFound)?;
+            let (range_id, lsn) = (location.range.id, view.state().version);
+            let charge = read_charge(body.text().len());
+            Ok(Outcome { container, range_id, lsn, body, created: false, charge })
+        })
+        .await
     }
 
     /// Creates, upserts or replaces a document.
@@ -92,33 +95,25 @@ impl Account {
         text: &[u8],
         options: WriteOptions<'_>,
     ) -> Result<Outcome, Error> {
-        let mut container = container.clone();
-        for attempt in 0..ATTEMPTS_MAX {
+        self.attempt(container, |trial| async move {
             // Checked anew in each round, since the container may have changed; only a lost race pays twice.
-            let incoming = Incoming::parse(&container.definition, text)?;
-            let partition = checked_partition(&container, &incoming, options.partition_key)?;
-            let write = Write { container: &container, mode, partition: &partition, options };
-            let unseen = attempt == 0 && matches!(mode, WriteMode::Create);
-            let result = if unseen {
+            let incoming = Incoming::parse(&trial.container.definition, text).map_err(Error::from)?;
+            let partition = checked_partition(&trial.container, &incoming, options.partition_key)?;
+            let write = Write { container: &trial.container, mode, partition: &partition, options };
+            if trial.lost == 0 && matches!(mode, WriteMode::Create) {
                 self.create_unseen(&write, incoming).await
             } else {
                 self.write_seen(&write, incoming).await
-            };
-            match result {
-                Ok(outcome) => return Ok(outcome),
-                Err(Failure::Lost) => {}
-                Err(Failure::Fenced) => container = self.reload(&container).await?,
-                Err(Failure::Refused(error)) => return Err(error),
             }
-        }
-        Err(Error::RetryWith)
+        })
+        .await
     }
 
     /// Writes a new document without reading first: the commit tells whether there is one already.
     async fn create_unseen(&self, write: &Write<'_>, incoming: Incoming) -> Result<Outcome, Failure> {
         let location = Location::of(write.container, write.partition, &incoming.id);
-        let snapshot = self.engine().snapshot();
-        let mut transaction = self.begin(write.container, location.range, snapshot).await?;
+        let view = self.view(location.range).await?;
+        let mut transaction = self.begin(write.container, location.range, view).await?;
         let length = incoming.text_length();
         let body = transaction.write_unseen(location.key, incoming, write.options.index_directive).clone();
         let lsn = self.commit(transaction).await?;
@@ -133,15 +128,15 @@ impl Account {
     }
 
     async fn write_seen(&self, write: &Write<'_>, incoming: Incoming) -> Result<Outcome, Failure> {
-        let snapshot = self.engine().snapshot();
         let location = Location::of(write.container, write.partition, &incoming.id);
+        let view = self.view(location.range).await?;
         let replaced = match write.mode {
             WriteMode::Replace(link) => {
-                Some(self.locate(&*snapshot, write.container, link, Some(write.partition)).await?.key)
+                Some(locate_in(&*view, write.container, link, write.partition).await?.key)
             }
             WriteMode::Create | WriteMode::Upsert => None,
         };
-        let mut transaction = self.begin(write.container, location.range, snapshot).await?;
+        let mut transaction = self.begin(write.container, location.range, view).await?;
         let target = Target { key: &location.key, replaced: replaced.as_ref() };
         let staged = stage_write(&mut transaction, target, write.mode, incoming, write.options).await?;
         let lsn = self.commit(transaction).await?;
@@ -163,16 +158,10 @@ impl Account {
         partition_key: Option<&PartitionKey>,
         conditions: &Conditions,
     ) -> Result<Outcome, Error> {
-        let mut container = container.clone();
-        for _ in 0..ATTEMPTS_MAX {
-            match self.delete_once(&container, link, partition_key, conditions).await {
-                Ok(outcome) => return Ok(outcome),
-                Err(Failure::Lost) => {}
-                Err(Failure::Fenced) => container = self.reload(&container).await?,
-                Err(Failure::Refused(error)) => return Err(error),
-            }
-        }
-        Err(Error::RetryWith)
+        self.attempt(container, |trial| async move {
+            self.delete_once(&trial.container, link, partition_key, conditions).await
+        })
+        .await
     }
 
     async fn delete_once(
@@ -182,9 +171,8 @@ impl Account {
         partition_key: Option<&PartitionKey>,
         conditions: &Conditions,
     ) -> Result<Outcome, Failure> {
-        let snapshot = self.engine().snapshot();
-        let location = self.locate(&*snapshot, container, link, partition_key).await?;
-        let mut transaction = self.begin(container, location.range, snapshot).await?;
+        let (location, view) = self.locate(container, link, partition_key).await?;
+        let mut transaction = self.begin(container, location.range, view).await?;
         let body = transaction.remove(&location.key).await?.ok_or(Error::NotFound)?;
         conditions.check_write(body.header.etag, body.header.timestamp)?;
         let lsn = self.commit(transaction).await?;
@@ -201,35 +189,38 @@ impl Account {
         partition_key: &PartitionKey,
     ) -> Result<(u32, u64, f64), Error> {
         let mut container = container.clone();
-        let mut charge = 0.0;
-        let mut lost = 0;
-        let mut index = 0;
-        while lost < ATTEMPTS_MAX {
-            let scope = self.partition_scope(&container, partition_key)?;
-            let ranges: Vec<&Range> =
-                container.ranges.iter().filter(|range| touches(&container, range, &scope)).collect();
-            let range = *ranges.get(index).ok_or(Error::KeyRangeGone)?;
-            let indexes = self.indexes(&container);
-            let step = sweep_partition(self.engine(), self.env(), &container, &indexes, range, &scope).await;
-            match step.map_err(Failure::from) {
-                Ok(step) => {
-                    charge += write_charge(step.bytes);
-                    index += usize::from(!step.more);
-                    if index == ranges.len() {
-                        let state = self.engine().shard(range.shard).await?;
-                        return Ok((range.id, state.version, charge));
-                    }
-                }
-                Err(Failure::Lost) => lost += 1,
-                Err(Failure::Fenced) => {
-                    // The ranges may be others now; what is removed stays removed.
-                    container = self.reload(&container).await?;
-                    index = 0;
-                }
-                Err(Failure::Refused(error)) => return Err(error),
+        let (mut charge, mut index) = (0.0, 0);
+        loop {
+            let swept = self.attempt(&container, |trial| {
+                // After a fence the ranges may be others; what is removed stays removed.
+                let index = if Arc::ptr_eq(&trial.container, &container) { index } else { 0 };
+                async move { self.sweep_range_of_partition(trial.container, partition_key, index).await }
+            });
+            let swept = swept.await?;
+            charge += write_charge(swept.step.bytes);
+            index = swept.index + usize::from(!swept.step.more);
+            if index == swept.range_count {
+                return Ok((swept.range_id, swept.lsn, charge));
             }
+            container = swept.container;
         }
-        Err(Error::RetryWith)
+    }
+
+    /// One step of removing a partition, in the range at an index among those it is in.
+    async fn sweep_range_of_partition(
+        &self,
+        container: Arc<Container>,
+        partition_key: &PartitionKey,
+        index: usize,
+    ) -> Result<SweptRange, Failure> {
+        let scope = self.partition_scope(&container, partition_key)?;
+        let ranges: Vec<&Range> =
+            container.ranges.iter().filter(|range| touches(&container, range, &scope)).collect();
+        let (range, range_count) = (*ranges.get(index).ok_or(Error::KeyRangeGone)?, ranges.len());
+        let indexes = self.indexes(&container);
+        let step = sweep_partition(self.engine(), self.env(), &container, &indexes, range, &scope).await?;
+        let (range_id, lsn) = (range.id, self.range_lsn(range).await?);
+        Ok(SweptRange { container, step, index, range_count, range_id, lsn })
     }
 
     /// The id and LSN of the range that a partition key belongs to, or of the first range without one.
@@ -243,14 +234,12 @@ impl Account {
             Some(key) => container.range_of(&definition.effective(&key)),
             None => &container.ranges[0],
         };
-        Ok((range.id, self.engine().shard(range.shard).await?.version))
+        Ok((range.id, self.range_lsn(range).await?))
     }
 
     /// What a range holds.
     pub async fn range_usage(&self, range: &Range) -> Result<RangeUsage, Error> {
-        let tallies = self.engine().shard(range.shard).await?.tallies;
-        let sum = |tally: usize| u64::try_from(tallies[tally]).unwrap_or_default();
-        Ok(RangeUsage { documents: sum(DOCUMENT_TALLY), bytes: sum(BYTE_TALLY) })
+        Ok(usage(self.engine().shard(range.shard).await?))
     }
 
     /// The LSN of a range.
@@ -266,9 +255,9 @@ impl Account {
         &self,
         container: &Arc<Container>,
         range: &Range,
-        snapshot: Arc<dyn Snapshot>,
+        view: Arc<dyn View>,
     ) -> Result<Transaction, astrarium_store::Error> {
-        Transaction::begin(self.env(), container, range, self.indexes(container), snapshot).await
+        Transaction::begin(self.env(), container, range, self.indexes(container), view).await
     }
 
     pub(crate) async fn commit(&self, transaction: Transaction) -> Result<u64, Failure> {
@@ -277,31 +266,34 @@ impl Account {
         Ok(self.engine().commit(batch).await?.0)
     }
 
-    /// Where a document named by a client is.
+    /// Where a document named by a client is, and a view of its range.
     pub(crate) async fn locate<'a>(
         &self,
-        snapshot: &dyn Snapshot,
         container: &'a Container,
         link: DocumentLink<'_>,
         partition_key: Option<&PartitionKey>,
-    ) -> Result<Location<'a>, Error> {
+    ) -> Result<(Location<'a>, Arc<dyn View>), Failure> {
         let definition = &container.definition.partition_key;
         match link {
             Link::Name(id) => {
                 let key = checked_key(definition, required(partition_key)?)?;
-                Ok(Location::of(container, &key, id))
+                let location = Location::of(container, &key, id);
+                let view = self.view(location.range).await?;
+                Ok((location, view))
             }
             Link::Rid(rid) => {
                 let key = partition_key.map(|key| checked_key(definition, key)).transpose()?;
-                let location = locate_by_rid(snapshot, container, rid).await?;
-                let prefix = key.map(|key| {
-                    document::partition_prefix(location.range.shard.0, &definition.effective(&key), &key)
-                });
-                // A document of another partition is not there, as far as this request is concerned.
-                match prefix {
-                    Some(prefix) if !location.key.starts_with(&prefix) => Err(Error::NotFound),
-                    _ => Ok(location),
+                let ranges = match &key {
+                    Some(key) => std::slice::from_ref(container.range_of(&definition.effective(key))),
+                    None => &container.ranges[..],
+                };
+                for range in ranges {
+                    let view = self.view(range).await?;
+                    if let Some(location) = by_rid(&*view, container, range, rid, key.as_ref()).await? {
+                        return Ok((location, view));
+                    }
                 }
+                Err(Error::NotFound.into())
             }
         }
     }
@@ -325,6 +317,18 @@ struct Write<'a> {
     options: WriteOptions<'a>,
 }
 
+/// What one step of removing a partition did.
+struct SweptRange {
+    /// The container that the step went by.
+    container: Arc<Container>,
+    step: PartitionStep,
+    /// The range's place among those of the partition, and how many these are.
+    index: usize,
+    range_count: usize,
+    range_id: u32,
+    lsn: u64,
+}
+
 /// A write that is part of a transaction now.
 pub(crate) struct Staged {
     /// The document as it will be.
@@ -333,55 +337,6 @@ pub(crate) struct Staged {
     pub(crate) created: bool,
     /// Request units.
     pub(crate) charge: f64,
-}
-
-/// Why one try of a write did not succeed.
-pub(crate) enum Failure {
-    /// Somebody else changed the document first: try again.
-    Lost,
-    /// The container changed: load it again, then try again.
-    Fenced,
-    /// The answer is no.
-    Refused(Error),
-}
-
-impl<E: Into<Error>> From<E> for Failure
-where
-    E: FailureSource,
-{
-    fn from(error: E) -> Failure {
-        error.failure()
-    }
-}
-
-/// Errors that a try can end with; a trait of our own because storage errors are not all refusals.
-pub(crate) trait FailureSource {
-    fn failure(self) -> Failure;
-}
-
-impl FailureSource for kv::Error {
-    fn failure(self) -> Failure {
-        match self {
-            kv::Error::Conflict { .. } => Failure::Lost,
-            kv::Error::Fenced { .. } => Failure::Fenced,
-            other => Failure::Refused(other.into()),
-        }
-    }
-}
-
-impl FailureSource for astrarium_store::Error {
-    fn failure(self) -> Failure {
-        match self {
-            astrarium_store::Error::Storage(error) => error.failure(),
-            damaged @ astrarium_store::Error::Malformed(_) => Failure::Refused(damaged.into()),
-        }
-    }
-}
-
-impl FailureSource for Error {
-    fn failure(self) -> Failure {
-        Failure::Refused(self)
-    }
 }
 
 /// Where a write goes.
@@ -433,23 +388,50 @@ pub(crate) async fn stage_write(
     Ok(Staged { body, created: old.is_none(), charge })
 }
 
-async fn locate_by_rid<'a>(
-    snapshot: &dyn Snapshot,
+/// Where a document of a logical partition is, as a view of the partition's range has it.
+pub(crate) async fn locate_in<'a>(
+    view: &dyn View,
     container: &'a Container,
-    rid: Rid,
+    link: DocumentLink<'_>,
+    key: &PartitionKey,
 ) -> Result<Location<'a>, Error> {
-    // Only the number is looked up, and other containers and other kinds of resources have the same ones.
-    if rid != Rid::child(container.rid(), ChildType::Document, rid.number()) {
-        return Err(Error::NotFound);
-    }
-    for range in &container.ranges {
-        let entry = snapshot.get(Space::Log, &number::number_key(range.shard.0, rid.number())).await?;
-        if let Some(suffix) = entry {
-            let key: Bytes = document::from_suffix(range.shard.0, &suffix);
-            return Ok(Location { range, effective: range.keys.min.clone(), key });
+    match link {
+        Link::Name(id) => Ok(Location::of(container, key, id)),
+        Link::Rid(rid) => {
+            let range = container.range_of(&container.definition.partition_key.effective(key));
+            by_rid(view, container, range, rid, Some(key)).await?.ok_or(Error::NotFound)
         }
     }
-    Err(Error::NotFound)
+}
+
+/// Where a document is that a range may have, by its rid; nothing for one of another logical partition.
+async fn by_rid<'a>(
+    view: &dyn View,
+    container: &Container,
+    range: &'a Range,
+    rid: Rid,
+    key: Option<&PartitionKey>,
+) -> Result<Option<Location<'a>>, Error> {
+    // Only the number is looked up, and other containers and other kinds of resources have the same ones.
+    if rid != Rid::child(container.rid(), ChildType::Document, rid.number()) {
+        return Ok(None);
+    }
+    let shard = range.shard.0;
+    let Some(suffix) = view.get(Space::Log, &number::number_key(shard, rid.number())).await? else {
+        return Ok(None);
+    };
+    let location =
+        Location { range, effective: range.keys.min.clone(), key: document::from_suffix(shard, &suffix) };
+    let definition = &container.definition.partition_key;
+    let prefix = key.map(|key| document::partition_prefix(shard, &definition.effective(key), key));
+    // A document of another partition is not there, as far as this request is concerned.
+    Ok(prefix.is_none_or(|prefix| location.key.starts_with(&prefix)).then_some(location))
+}
+
+/// What a range holds whose shard has these counters.
+pub(crate) fn usage(state: ShardState) -> RangeUsage {
+    let sum = |tally: usize| u64::try_from(state.tallies[tally]).unwrap_or_default();
+    RangeUsage { documents: sum(DOCUMENT_TALLY), bytes: sum(BYTE_TALLY) }
 }
 
 /// Whether a range holds keys of a scope.

@@ -1,8 +1,9 @@
 //! The read feed: documents page by page.
 
-use crate::documents::checked_key;
+use crate::attempts::Failure;
+use crate::documents::{checked_key, touches};
 use crate::{Account, Error, read_charge};
-use astrarium_catalog::container::Container;
+use astrarium_catalog::container::{Container, Range};
 use astrarium_keys::body::Body;
 use astrarium_partition::{EffectiveRange, PartitionKey};
 use astrarium_store::{FeedError, FeedPosition, FeedReader, FeedScope, PageLimit};
@@ -34,13 +35,13 @@ impl Account {
         Ok(FeedScope::Partition(checked_key(definition, key)?))
     }
 
-    /// What reads a container's documents as they are now.
-    pub(crate) fn reader(&self, container: &Arc<Container>) -> FeedReader {
-        FeedReader {
-            snapshot: self.engine().snapshot(),
-            container: Arc::clone(container),
-            expiry: self.expiry(container),
-        }
+    /// What reads the documents of a scope as they are now: one view for each of its ranges.
+    pub(crate) async fn reader(
+        &self,
+        container: &Arc<Container>,
+        scope: &FeedScope,
+    ) -> Result<FeedReader, Failure> {
+        Ok(FeedReader::open(self.engine(), container, scope, self.expiry(container)).await?)
     }
 
     /// Reads a page of documents.
@@ -51,17 +52,44 @@ impl Account {
         position: Option<FeedPosition>,
         limit: PageLimit,
     ) -> Result<DocumentPage, Error> {
-        let reader = self.reader(container);
+        let position = &position;
+        self.attempt(container, |trial| async move {
+            self.feed_page(&trial.container, scope, position.clone(), limit).await
+        })
+        .await
+    }
+
+    async fn feed_page(
+        &self,
+        container: &Arc<Container>,
+        scope: &FeedScope,
+        position: Option<FeedPosition>,
+        limit: PageLimit,
+    ) -> Result<DocumentPage, Failure> {
+        // A page is of one range: the one where it goes on, or the first of the scope.
+        let range_id = match &position {
+            Some(position) => position.range_id(),
+            None => first_range(container, scope).ok_or(Error::KeyRangeGone)?.id,
+        };
+        let reader = self.reader(container, &FeedScope::Range(range_id)).await?;
         let page = reader.page(scope, position, limit).await?;
         // As on the service a full page does not say whether it is the last: there may be an empty one after it.
         let last = page.documents.last().filter(|_| page.documents.len() >= limit.count_max);
         let resume = page.resume.clone().or_else(|| last.map(|(position, _)| position.clone()));
         let range =
             container.ranges.iter().find(|range| range.id == page.range_id).ok_or(Error::KeyRangeGone)?;
-        let lsn = self.range_lsn(range).await?;
+        let lsn = reader.view(range.shard)?.state().version;
         let documents: Vec<Body> = page.documents.into_iter().map(|(_, body)| body).collect();
         let charge = documents.iter().map(|body| read_charge(body.text().len())).sum::<f64>().max(1.0);
         Ok(DocumentPage { documents, resume, range_id: page.range_id, lsn, charge })
+    }
+}
+
+/// The first range of a scope.
+fn first_range<'c>(container: &'c Container, scope: &FeedScope) -> Option<&'c Range> {
+    match scope {
+        FeedScope::Slice(slice) => Some(container.range_of(&slice.min)),
+        _ => container.ranges.iter().find(|range| touches(container, range, scope)),
     }
 }
 

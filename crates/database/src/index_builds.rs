@@ -4,20 +4,21 @@
 //! In: definitions, and calls of [`Account::build_indexes`] from whoever runs background work. Out: commits of the catalog
 //! that say which generation is in use and which is under construction; `store::rebuild` does the steps.
 //! Invariants
-//! - Queries use the active generation only, and make sure that it was not given up before their snapshot (`queries`), so
-//!   their answers are right at any time.
+//! - Queries use the active generation only, and the engine refuses them a view if it was given up before, so their
+//!   answers are right at any time.
 //! - Everything needed to go on after a kill is in storage; a construction that nobody needs any more is marked to be swept
 //!   in the commit that gives it up.
 
+use crate::attempts::{Failure, Trial};
+use crate::documents::usage;
 use crate::{Account, Error, Link};
 use astrarium_catalog::container::{Container, former_definition};
 use astrarium_catalog::definition::container::ContainerDefinition;
 use astrarium_catalog::records;
 use astrarium_keys::index_state::{Building, GenerationsRecord, NO_GENERATION};
 use astrarium_keys::record::KeyRangeRow;
-use astrarium_kv::{self as kv, Snapshot};
+use astrarium_kv::View;
 use astrarium_store::rebuild::{BuildStep, build_step, watermark};
-use std::sync::Arc;
 
 impl Account {
     /// Does a bounded part of building the indexes of containers whose policies changed or whose entries were lost, one
@@ -26,10 +27,10 @@ impl Account {
         if self.renew_lost_indexes().await? {
             return Ok(true);
         }
-        let snapshot = self.engine().snapshot();
+        let view = self.catalog().await?;
         let after = *self.shared.last_built.lock();
-        let next = match records::next_to_build(&*snapshot, after).await? {
-            None if after.is_some() => records::next_to_build(&*snapshot, None).await?,
+        let next = match records::next_to_build(&*view, after).await? {
+            None if after.is_some() => records::next_to_build(&*view, None).await?,
             next => next,
         };
         *self.shared.last_built.lock() = next;
@@ -48,69 +49,60 @@ impl Account {
             }
             Err(error) => return Err(error),
         };
-        match self.build_container(&container).await {
-            Err(Error::RetryWith) => {
-                self.shared.containers.forget(rid);
-                Ok(true)
-            }
-            other => other.map(|()| true),
+        let built = self.attempt(&container, |trial| async move { self.build_container(&trial).await }).await;
+        match built {
+            Err(Error::RetryWith) => self.shared.containers.forget(rid),
+            // Removed a moment ago.
+            Err(Error::OwnerNotFound) => self.shared.background.build_gone(Some(rid)),
+            other => other?,
         }
+        Ok(true)
     }
 
     /// One step for one container.
-    async fn build_container(&self, container: &Arc<Container>) -> Result<(), Error> {
-        let Some(building) = container.generations.building else { return Err(Error::RetryWith) };
+    async fn build_container(&self, trial: &Trial) -> Result<(), Failure> {
+        let container = &trial.container;
+        let building = container.generations.building.ok_or(Error::RetryWith)?;
         self.shared.background.build_goes_on(container);
         let indexes = self.indexes(container);
         for range in &container.ranges {
-            let step = build_step(self.engine(), range, &indexes, building.construction).await;
-            match step {
-                Ok(BuildStep::Moved) => {
-                    let percent = self.index_progress(container).await?;
-                    self.shared.background.build_moved(container, percent);
-                    return Ok(());
-                }
-                Ok(BuildStep::Complete) => {}
-                Err(astrarium_store::Error::Storage(kv::Error::Fenced { .. })) => {
-                    return Err(Error::RetryWith);
-                }
-                Err(error) => return Err(error.into()),
+            let step = build_step(self.engine(), range, &indexes, building.construction, trial.lost).await?;
+            if step == BuildStep::Moved {
+                let percent = self.index_progress(container).await?;
+                self.shared.background.build_moved(container, percent);
+                return Ok(());
             }
         }
         self.activate(container, building).await
     }
 
     /// Brings a complete generation into use.
-    async fn activate(&self, container: &Container, building: Building) -> Result<(), Error> {
-        let snapshot = self.engine().snapshot();
-        let old = records::generations(&*snapshot, container.rid()).await?;
+    async fn activate(&self, container: &Container, building: Building) -> Result<(), Failure> {
+        let view = self.catalog().await?;
+        let old = records::generations(&*view, container.rid()).await?;
         if old.version != container.generations.version {
-            return Err(Error::RetryWith);
+            return Err(Failure::Fenced);
         }
-        let rows = records::ranges(&*snapshot, container.rid()).await?;
+        let rows = records::ranges(&*view, container.rid()).await?;
         let new = GenerationsRecord { active: building.generation, ..GenerationsRecord::default() };
         let mut batch = records::batch();
         records::stage_generations(&mut batch, container.rid(), &rows, &old, &new);
         records::expect_present(&mut batch, &container.resource);
-        match self.engine().commit(batch).await {
-            Ok(_) => {
-                self.shared.containers.forget(container.rid());
-                self.shared.background.build_done(container);
-                Ok(())
-            }
-            Err(kv::Error::Conflict { .. }) => Err(Error::RetryWith),
-            Err(error) => Err(error.into()),
-        }
+        self.engine().commit(batch).await?;
+        self.shared.containers.forget(container.rid());
+        self.shared.background.build_done(container);
+        Ok(())
     }
 
     /// How far the index of a container is with following its policy, in percent; 100 when it does.
     pub async fn index_progress(&self, container: &Container) -> Result<u8, Error> {
         let Some(building) = container.generations.building else { return Ok(100) };
-        let snapshot = self.engine().snapshot();
         let (mut done, mut all) = (0.0, 0.0);
         for range in &container.ranges {
-            let documents = self.range_usage(range).await?.documents as f64;
-            let mark = watermark(&*snapshot, range.shard.0, building.construction).await?;
+            let state = self.engine().shard(range.shard).await?;
+            let view = self.engine().view(range.shard, state.epoch).await?;
+            let documents = usage(view.state()).documents as f64;
+            let mark = watermark(&*view, range.shard.0, building.construction).await?;
             let share = mark.map_or(0.0, |mark| match mark.last {
                 Some(_) if mark.is_complete() => 1.0,
                 Some(last) => {
@@ -129,7 +121,7 @@ impl Account {
 
 /// What becomes of the generations of an index when a container's definition changes; `None` if nothing does.
 pub(crate) async fn next_generations(
-    snapshot: &dyn Snapshot,
+    view: &dyn View,
     rows: &[KeyRangeRow],
     generations: &GenerationsRecord,
     (old, new): (&ContainerDefinition, &ContainerDefinition),
@@ -144,7 +136,7 @@ pub(crate) async fn next_generations(
     if generations.building.is_some() && new.has_same_indexes(old) {
         return Ok(None);
     }
-    let generation = free_generation(snapshot, rows, generations).await?;
+    let generation = free_generation(view, rows, generations).await?;
     Ok(Some(GenerationsRecord {
         version: 0,
         active: generations.active,
@@ -155,14 +147,14 @@ pub(crate) async fn next_generations(
 
 /// A generation that a container does not have, and of which nothing waits to be removed.
 pub(crate) async fn free_generation(
-    snapshot: &dyn Snapshot,
+    view: &dyn View,
     rows: &[KeyRangeRow],
     generations: &GenerationsRecord,
 ) -> Result<u8, Error> {
     let building = generations.building.map(|building| building.generation);
     let mut used = vec![Some(generations.active), building];
     for row in rows {
-        used.extend(records::generations_to_sweep_of(snapshot, row.shard).await?.into_iter().map(Some));
+        used.extend(records::generations_to_sweep_of(view, row.shard).await?.into_iter().map(Some));
     }
     // Sweeping is behind by hundreds of changes: later.
     (1..=u8::MAX).find(|number| !used.contains(&Some(*number))).ok_or(Error::Busy)

@@ -10,12 +10,11 @@
 
 use crate::databases::find;
 use crate::index_builds::free_generation;
-use crate::{ATTEMPTS_MAX, Account, Container, Error, Link};
+use crate::{Account, Container, Error, Link};
 use astrarium_catalog::records::{self, Resource};
 use astrarium_keys::Rid;
 use astrarium_keys::index_state::{Building, GenerationsRecord, NO_GENERATION};
 use astrarium_keys::record::RecordKind;
-use astrarium_kv as kv;
 
 impl Account {
     /// Begins to build all indexes anew if storage has lost entries of them; tells whether it had to.
@@ -37,23 +36,23 @@ impl Account {
 
     /// All containers of the account.
     pub(crate) async fn all_containers(&self) -> Result<Vec<Resource>, Error> {
-        let snapshot = self.engine().snapshot();
+        let view = self.catalog().await?;
         let mut containers = Vec::new();
-        for database in records::list_all(&*snapshot, RecordKind::Database, Rid::ROOT).await? {
-            containers.extend(records::list_all(&*snapshot, RecordKind::Container, database.rid).await?);
+        for database in records::list_all(&*view, RecordKind::Database, Rid::ROOT).await? {
+            containers.extend(records::list_all(&*view, RecordKind::Container, database.rid).await?);
         }
         Ok(containers)
     }
 
     async fn renew_index(&self, container: &Resource) -> Result<(), Error> {
-        for _ in 0..ATTEMPTS_MAX {
-            let snapshot = self.engine().snapshot();
+        self.attempt_catalog(|| async move {
+            let view = self.catalog().await?;
             let found =
-                find(&*snapshot, RecordKind::Container, container.parent, Link::Rid(container.rid)).await?;
+                find(&*view, RecordKind::Container, container.parent, Link::Rid(container.rid)).await?;
             let Some(present) = found else { return Ok(()) };
-            let old = records::generations(&*snapshot, container.rid).await?;
-            let rows = records::ranges(&*snapshot, container.rid).await?;
-            let generation = free_generation(&*snapshot, &rows, &old).await?;
+            let old = records::generations(&*view, container.rid).await?;
+            let rows = records::ranges(&*view, container.rid).await?;
+            let generation = free_generation(&*view, &rows, &old).await?;
             let construction = self.next_catalog_number();
             let building = Some(Building { generation, construction });
             let new = GenerationsRecord { active: NO_GENERATION, building, ..old.clone() };
@@ -61,15 +60,10 @@ impl Account {
             batch.high_water = construction;
             records::stage_generations(&mut batch, container.rid, &rows, &old, &new);
             records::expect_present(&mut batch, &present);
-            match self.engine().commit(batch).await {
-                Ok(_) => {
-                    self.shared.containers.forget(container.rid);
-                    return Ok(());
-                }
-                Err(kv::Error::Conflict { .. } | kv::Error::Fenced { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(Error::RetryWith)
+            self.engine().commit(batch).await?;
+            self.shared.containers.forget(container.rid);
+            Ok(())
+        })
+        .await
     }
 }

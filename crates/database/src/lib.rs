@@ -4,10 +4,11 @@
 //! embedders all call the same methods of [`Account`].
 //! Invariants
 //! - Every change is one commit: it has happened wholly and durably when its method answers, or not at all.
-//! - Conflicts between concurrent changes are retried here; callers see only outcomes that a serial run could give.
+//! - Conflicts between concurrent changes are retried here (`attempts`); callers see only outcomes that a serial run could give.
 //!
 //! Not here: header names, status codes and JSON envelopes (`gateway`), key bytes (`keys`).
 
+mod attempts;
 mod background;
 mod background_tasks;
 mod batch;
@@ -93,9 +94,6 @@ use statements::StatementCache;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use workers::Workers;
-
-/// Times an operation is tried again after losing against concurrent changes, before the client is told to retry.
-const ATTEMPTS_MAX: usize = 50;
 
 /// How a client names a resource.
 #[derive(Debug, Clone, Copy)]

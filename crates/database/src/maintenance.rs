@@ -30,7 +30,7 @@ impl Account {
     }
 
     async fn sweep_generations(&self) -> Result<bool, Error> {
-        let marks = records::generations_to_sweep(&*self.engine().snapshot()).await?;
+        let marks = records::generations_to_sweep(&*self.catalog().await?).await?;
         self.shared.background.replaced_indexes(marks.len());
         let Some(&(shard, generation)) = marks.first() else {
             return Ok(false);
@@ -54,7 +54,7 @@ impl Account {
     }
 
     async fn sweep_containers(&self) -> Result<bool, Error> {
-        let shards = records::shards_to_sweep(&*self.engine().snapshot()).await?;
+        let shards = records::shards_to_sweep(&*self.catalog().await?).await?;
         self.shared.background.removed_ranges(shards.len());
         let Some(&shard) = shards.first() else {
             return Ok(false);
@@ -96,9 +96,9 @@ impl Account {
 
     /// Checks everything stored, container by container, and reports each as `database/container`.
     pub async fn verify(&self, mut progress: impl FnMut(&str, &Report)) -> Result<(), Error> {
-        let snapshot = self.engine().snapshot();
-        for database in records::list_all(&*snapshot, RecordKind::Database, Rid::ROOT).await? {
-            for resource in records::list_all(&*snapshot, RecordKind::Container, database.rid).await? {
+        let view = self.catalog().await?;
+        for database in records::list_all(&*view, RecordKind::Database, Rid::ROOT).await? {
+            for resource in records::list_all(&*view, RecordKind::Container, database.rid).await? {
                 let name = format!("{}/{}", database.record.id, resource.record.id);
                 let source_of = |shard, last| self.shared.containers.number_source(shard, last);
                 let container =

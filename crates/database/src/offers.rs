@@ -4,12 +4,12 @@
 //! which clients address it. It is made and removed in the same commit as its owner.
 
 use crate::databases::find;
-use crate::{ATTEMPTS_MAX, Account, Conditions, Error, Link};
+use crate::{Account, Conditions, Error, Link};
 use astrarium_catalog::definition::throughput::{Migration, Offer, Throughput};
 use astrarium_catalog::records::{self, Listing, Resource};
 use astrarium_keys::Rid;
 use astrarium_keys::record::RecordKind;
-use astrarium_kv::{self as kv, Snapshot, WriteBatch};
+use astrarium_kv::{View, WriteBatch};
 use serde_json::Value;
 
 /// A change of throughput that a client asks for.
@@ -24,20 +24,20 @@ pub struct OfferChange {
 impl Account {
     /// Lists all offers in order of creation, after a number.
     pub async fn list_offers(&self, after: u64, count_max: usize) -> Result<Listing, Error> {
-        let snapshot = self.engine().snapshot();
-        Ok(records::list(&*snapshot, RecordKind::Offer, Rid::ROOT, after, count_max).await?)
+        let view = self.catalog().await?;
+        Ok(records::list(&*view, RecordKind::Offer, Rid::ROOT, after, count_max).await?)
     }
 
     /// Finds an offer by its own rid.
     pub async fn offer(&self, rid: Rid) -> Result<Resource, Error> {
-        let snapshot = self.engine().snapshot();
-        find(&*snapshot, RecordKind::Offer, Rid::ROOT, Link::Rid(rid)).await?.ok_or(Error::NotFound)
+        let view = self.catalog().await?;
+        find(&*view, RecordKind::Offer, Rid::ROOT, Link::Rid(rid)).await?.ok_or(Error::NotFound)
     }
 
     /// The least throughput that an offer can be set to.
     pub async fn minimum_throughput(&self, offer: &Resource) -> Result<u32, Error> {
-        let snapshot = self.engine().snapshot();
-        let sharing = self.sharing_containers(&*snapshot, offer).await?;
+        let view = self.catalog().await?;
+        let sharing = self.sharing_containers(&*view, offer).await?;
         Ok(stored_offer(offer)?.minimum(sharing))
     }
 
@@ -48,24 +48,21 @@ impl Account {
         change: &OfferChange,
         conditions: &Conditions,
     ) -> Result<Resource, Error> {
-        for _ in 0..ATTEMPTS_MAX {
-            let snapshot = self.engine().snapshot();
-            let old = find(&*snapshot, RecordKind::Offer, Rid::ROOT, Link::Rid(rid))
-                .await?
-                .ok_or(Error::NotFound)?;
+        self.attempt_catalog(|| async move {
+            let view = self.catalog().await?;
+            let old =
+                find(&*view, RecordKind::Offer, Rid::ROOT, Link::Rid(rid)).await?.ok_or(Error::NotFound)?;
             conditions.check_write(old.record.etag, old.record.timestamp)?;
-            let sharing = self.sharing_containers(&*snapshot, &old).await?;
-            let offer = stored_offer(&old)?.replaced(&change.body, change.migration, sharing)?;
+            let sharing = self.sharing_containers(&*view, &old).await?;
+            let offer =
+                stored_offer(&old)?.replaced(&change.body, change.migration, sharing).map_err(Error::from)?;
             let record = self.new_record(&old.record.id, Value::Object(offer.content()).to_string());
             let mut batch = records::batch();
             records::stage_replace(&mut batch, &old, &record);
-            match self.engine().commit(batch).await {
-                Ok(_) => return Ok(Resource { record, ..old }),
-                Err(kv::Error::Conflict { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(Error::RetryWith)
+            self.engine().commit(batch).await?;
+            Ok(Resource { record, ..old })
+        })
+        .await
     }
 
     pub(crate) fn new_offer(&self, owner: &Resource, throughput: Throughput) -> Resource {
@@ -73,34 +70,30 @@ impl Account {
         self.new_resource(RecordKind::Offer, Rid::ROOT, &owner.rid.to_string(), content)
     }
 
-    pub(crate) async fn find_offer(
-        &self,
-        snapshot: &dyn Snapshot,
-        owner: Rid,
-    ) -> Result<Option<Resource>, Error> {
-        Ok(records::by_name(snapshot, RecordKind::Offer, Rid::ROOT, &owner.to_string()).await?)
+    pub(crate) async fn find_offer(&self, view: &dyn View, owner: Rid) -> Result<Option<Resource>, Error> {
+        Ok(records::by_name(view, RecordKind::Offer, Rid::ROOT, &owner.to_string()).await?)
     }
 
     pub(crate) async fn stage_delete_offer(
         &self,
-        snapshot: &dyn Snapshot,
+        view: &dyn View,
         batch: &mut WriteBatch,
         owner: Rid,
     ) -> Result<(), Error> {
-        if let Some(offer) = self.find_offer(snapshot, owner).await? {
+        if let Some(offer) = self.find_offer(view, owner).await? {
             records::stage_delete(batch, &offer);
         }
         Ok(())
     }
 
     /// How many containers live from a database's offer; none from a container's.
-    async fn sharing_containers(&self, snapshot: &dyn Snapshot, offer: &Resource) -> Result<u32, Error> {
+    async fn sharing_containers(&self, view: &dyn View, offer: &Resource) -> Result<u32, Error> {
         let Some(owner) = Rid::parse(&offer.record.id).filter(|owner| owner.as_bytes().len() == 4) else {
             return Ok(0);
         };
         let mut sharing = 0;
-        for container in records::list_all(snapshot, RecordKind::Container, owner).await? {
-            sharing += u32::from(self.find_offer(snapshot, container.rid).await?.is_none());
+        for container in records::list_all(view, RecordKind::Container, owner).await? {
+            sharing += u32::from(self.find_offer(view, container.rid).await?.is_none());
         }
         Ok(sharing)
     }

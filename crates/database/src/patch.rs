@@ -2,13 +2,12 @@
 //!
 //! In: a [`Patch`] and the document's name. Out: the document as it is then.
 //! The checks come in the service's order: targets, existence, etag, condition, operations, and then those of every
-//! document that is written. The outcome is computed anew on each new snapshot, so no concurrent change is lost.
+//! document that is written. The outcome is computed anew on each new view, so no concurrent change is lost.
 //! Not here: how operations change a text (`value::patch`), the form of the request (`wire`).
 
-use crate::documents::{Failure, Staged, checked_key, stage_write};
-use crate::{
-    ATTEMPTS_MAX, Account, DocumentLink, Error, Limits, Link, Outcome, Query, WriteMode, WriteOptions,
-};
+use crate::attempts::Failure;
+use crate::documents::{Staged, checked_key, stage_write};
+use crate::{Account, DocumentLink, Error, Limits, Link, Outcome, Query, WriteMode, WriteOptions};
 use astrarium_catalog::container::Container;
 use astrarium_keys::body::Body;
 
@@ -56,16 +55,11 @@ impl Account {
         patch: &Patch,
         options: WriteOptions<'_>,
     ) -> Result<Outcome, Error> {
-        let mut container = container.clone();
-        for _ in 0..ATTEMPTS_MAX {
-            match self.patch_once(&container, link, patch, options).await {
-                Ok(outcome) => return Ok(outcome),
-                Err(Failure::Lost) => {}
-                Err(Failure::Fenced) => container = self.reload(&container).await?,
-                Err(Failure::Refused(error)) => return Err(error),
-            }
-        }
-        Err(Error::RetryWith)
+        let patched = self.attempt(container, |trial| async move {
+            self.patch_once(&trial.container, link, patch, options).await
+        });
+        // A condition is a whole query: too large to be part of every request's future.
+        Box::pin(patched).await
     }
 
     async fn patch_once(
@@ -75,9 +69,8 @@ impl Account {
         patch: &Patch,
         options: WriteOptions<'_>,
     ) -> Result<Outcome, Failure> {
-        let snapshot = self.engine().snapshot();
-        let location = self.locate(&*snapshot, container, link, options.partition_key).await?;
-        let mut transaction = self.begin(container, location.range, snapshot).await?;
+        let (location, view) = self.locate(container, link, options.partition_key).await?;
+        let mut transaction = self.begin(container, location.range, view).await?;
         let staged = self.stage_patch(&mut transaction, container, &location.key, patch, options).await?;
         let lsn = self.commit(transaction).await?;
         Ok(Outcome {

@@ -1,5 +1,6 @@
 //! Queries: text and parameters in, pages of rows out; over the documents of a container, or over values at hand.
 
+use crate::attempts::Failure;
 use crate::charge::query_charge;
 use crate::error::QueryFault;
 use crate::planned::{PlanSlot, PlannedQuery};
@@ -197,32 +198,30 @@ impl Account {
 
     async fn page_of_documents(
         &self,
-        mut container: Arc<Container>,
+        container: Arc<Container>,
         query: &Query,
         scope: &QueryScope,
         resume: Option<Resume>,
         limits: Limits,
         attempt: Attempt,
     ) -> Result<QueryPage, Error> {
-        let mut watch = Stopwatch::start(query.reading);
-        let (mut planned, mut input);
-        loop {
-            planned = self.planned(&container, query)?;
+        // A container that has changed is refused its views, and the page is planned again; views that were given stay right.
+        let prepared = self.attempt(&container, |trial| async move {
+            let mut watch = Stopwatch::start(query.reading);
+            let container = trial.container;
+            let planned = self.planned(&container, query)?;
             watch.planned();
-            input = self.input(self.reader(&container), &planned, scope)?;
+            let input = self.input(&container, &planned, scope).await?;
             watch.chosen();
-            // A change of the policy that came before the snapshot may have swept the index that this container names.
-            if self.is_current(&container).await? {
-                break;
-            }
-            container = self.reload(&container).await?;
-        }
+            Ok((container, planned, input, watch))
+        });
+        let (container, planned, input, watch) = prepared.await?;
         check_mergeable(&container, query, &planned.plan, scope, &input)?;
         self.run_page(&container, query, &planned.plan, input, resume, limits, watch, attempt).await
     }
 
-    /// Runs a page of a query over one scope as a snapshot has it, whatever becomes of the container meanwhile.
-    pub(crate) async fn query_snapshot(
+    /// Runs a page of a query over one scope as a reader's views have it, whatever becomes of the container meanwhile.
+    pub(crate) async fn query_views(
         &self,
         reader: FeedReader,
         query: &Query,
@@ -237,7 +236,7 @@ impl Account {
                 let watch = Stopwatch::start(query.reading);
                 let container = Arc::clone(&reader.container);
                 let planned = account.planned(&container, &query)?;
-                let input = account.input(reader, &planned, &QueryScope::Given(scope))?;
+                let input = account.input_of(reader, &planned, scope)?;
                 account
                     .run_page(&container, &query, &planned.plan, input, resume, limits, watch, attempt)
                     .await
@@ -344,7 +343,10 @@ impl Account {
         let first = resume.is_none();
         let limits = whole_set(plan, limits);
         let range = serving_range(container, &input)?;
-        let lsn = self.range_lsn(range).await?;
+        let lsn = match &input {
+            Input::Container(reader, ..) => reader.view(range.shard)?.state().version,
+            Input::Values(_) | Input::Nothing => self.range_lsn(range).await?,
+        };
         let spatial_mode = match container.definition.geospatial {
             Geospatial::Geography => SpatialMode::Geography,
             Geospatial::Geometry => SpatialMode::Geometry,
@@ -435,16 +437,6 @@ impl Account {
         .await
     }
 
-    /// Whether a container is as it was loaded.
-    pub(crate) async fn is_current(&self, container: &Container) -> Result<bool, Error> {
-        for range in &container.ranges {
-            if self.engine().shard(range.shard).await?.epoch != range.epoch {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
     fn runtime(&self, spatial_mode: SpatialMode, attempt: Attempt) -> Runtime {
         Runtime {
             env: self.env().clone(),
@@ -457,11 +449,15 @@ impl Account {
     }
 
     /// What a query reads: the scope that was given, narrowed to one partition where the filter names it.
-    fn input(&self, reader: FeedReader, planned: &PlannedQuery, scope: &QueryScope) -> Result<Input, Error> {
+    async fn input(
+        &self,
+        container: &Arc<Container>,
+        planned: &PlannedQuery,
+        scope: &QueryScope,
+    ) -> Result<Input, Failure> {
         if !innermost(&planned.plan).reads_documents() {
             return Ok(Input::Nothing);
         }
-        let container = &reader.container;
         let definition = &container.definition.partition_key;
         let scope = match scope {
             QueryScope::Given(scope) => scope.clone(),
@@ -475,13 +471,22 @@ impl Account {
                         FeedScope::Slice(EffectiveRange::of_prefix(definition.effective(key)))
                     }
                     _ if *cross_partition => FeedScope::All,
-                    _ => return Err(cross_partition_disabled()),
+                    _ => return Err(cross_partition_disabled().into()),
                 },
                 Route::Everything if *cross_partition => FeedScope::All,
-                Route::Everything => return Err(cross_partition_disabled()),
+                Route::Everything => return Err(cross_partition_disabled().into()),
             },
         };
-        let index = self.index_plan(container, planned)?;
+        let reader = self.reader(container, &scope).await?;
+        Ok(self.input_of(reader, planned, scope)?)
+    }
+
+    /// What a query reads of one scope.
+    fn input_of(&self, reader: FeedReader, planned: &PlannedQuery, scope: FeedScope) -> Result<Input, Error> {
+        if !innermost(&planned.plan).reads_documents() {
+            return Ok(Input::Nothing);
+        }
+        let index = self.index_plan(&reader.container, planned)?;
         Ok(Input::Container(reader, scope, index))
     }
 }

@@ -26,9 +26,9 @@ impl Account {
     ) -> Result<Vec<(ShardId, ShardState)>, Error> {
         self.restore_names().await?;
         let mut states = vec![(CATALOG_SHARD, self.catalog_state().await?)];
-        let snapshot = self.engine().snapshot();
-        for database in records::list_all(&*snapshot, RecordKind::Database, Rid::ROOT).await? {
-            for resource in records::list_all(&*snapshot, RecordKind::Container, database.rid).await? {
+        let view = self.catalog().await?;
+        for database in records::list_all(&*view, RecordKind::Database, Rid::ROOT).await? {
+            for resource in records::list_all(&*view, RecordKind::Container, database.rid).await? {
                 let name = format!("{}/{}", database.record.id, resource.record.id);
                 let source_of = |shard, last| self.shared.containers.number_source(shard, last);
                 let container =
@@ -59,7 +59,7 @@ impl Account {
         let mut batch = records::batch();
         for (key, value) in self.entries(Space::Meta, &[meta::NAME]).await? {
             let is_there = match record::record_key_of_name(&key, &value) {
-                Some(record_key) => self.engine().snapshot().get(Space::Meta, &record_key).await?.is_some(),
+                Some(record_key) => self.catalog().await?.get(Space::Meta, &record_key).await?.is_some(),
                 None => false,
             };
             if !is_there {
@@ -71,12 +71,11 @@ impl Account {
             let id = record::Record::decode(&value).map_err(astrarium_catalog::Error::from)?.id;
             let name = record::name_key_of_record(&key, &id);
             let value = record::name_value(number);
-            if self.engine().snapshot().get(Space::Meta, &name).await?.as_ref() != Some(&value) {
+            if self.catalog().await?.get(Space::Meta, &name).await?.as_ref() != Some(&value) {
                 batch.put(Space::Meta, name, value, Stamp::NONE);
             }
         }
         if !batch.mutations.is_empty() {
-            batch.epoch = self.engine().shard(CATALOG_SHARD).await?.epoch;
             self.engine().commit(batch).await?;
         }
         Ok(())
@@ -108,7 +107,7 @@ impl Account {
         ] {
             let one = ScanLimit { entry_count_max: 1, byte_count_max: 1 };
             let range = KeyRange::prefix(&[tag]);
-            let last = self.engine().snapshot().scan(space, &range, Direction::Backward, one).await?;
+            let last = self.catalog().await?.scan(space, &range, Direction::Backward, one).await?;
             let shard = last.entries.first().and_then(|(key, _)| key.get(1..)?.first_chunk().copied());
             state.high_water = state.high_water.max(shard.map_or(0, u64::from_be_bytes));
         }
@@ -118,9 +117,9 @@ impl Account {
     async fn entries(&self, space: Space, prefix: &[u8]) -> Result<Vec<(Bytes, Bytes)>, Error> {
         let mut range = KeyRange::prefix(prefix);
         let mut entries = Vec::new();
-        let snapshot = self.engine().snapshot();
+        let view = self.catalog().await?;
         loop {
-            let step = snapshot.scan(space, &range, Direction::Forward, STEP).await?;
+            let step = view.scan(space, &range, Direction::Forward, STEP).await?;
             entries.extend(step.entries);
             match entries.last() {
                 Some((last, _)) if step.more => range.start = astrarium_kv::just_after(last),

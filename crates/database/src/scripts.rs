@@ -6,8 +6,8 @@
 //!   `functions`: user-defined functions in queries.
 //!
 //! Invariants
-//! - An execution is one snapshot and one commit. If somebody else changed what it read by name or wrote, it has not
-//!   happened, and it runs again on a new snapshot while its time lasts.
+//! - An execution is one view of its range and one commit. If somebody else changed what it read by name or wrote, it has not
+//!   happened, and it runs again on a new view while its time lasts.
 //! - Nothing of an execution outlives its time limit, its waiting for a turn included.
 //!
 //! Not here: the JavaScript engine (`script`), headers and statuses (`gateway`).
@@ -17,15 +17,16 @@ pub(crate) mod gate;
 mod host;
 mod triggers;
 
+use crate::attempts::{Failure, Trial};
 use crate::databases::find;
-use crate::documents::{Failure, checked_key, required};
+use crate::documents::{checked_key, required};
 use crate::{Account, Error, Link};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_catalog::definition::script::StoredProcedure;
 use astrarium_catalog::records::{self, Resource};
 use astrarium_env::Instant;
 use astrarium_keys::record::RecordKind;
-use astrarium_kv::Snapshot;
+use astrarium_kv::View;
 use astrarium_partition::PartitionKey;
 use astrarium_script as script;
 use gate::Gate;
@@ -91,15 +92,13 @@ impl Account {
         request: &ScriptRequest,
     ) -> Result<ProcedureOutcome, Error> {
         let key = checked_key(&container.definition.partition_key, required(partition_key)?)?;
-        let mut execution = Execution::new(self, container, key);
-        loop {
-            let turn = execution.turn().await?;
-            let result = self.execute_once(&execution, link, parameters, request).await;
-            drop(turn);
-            if let Some(outcome) = execution.judge(self, result).await? {
-                return Ok(outcome);
-            }
-        }
+        let turns = Turns::new(self, container, key);
+        let turns = &turns;
+        self.attempt_without_bound(container, |trial| async move {
+            let (execution, _turn) = turns.next(trial).await?;
+            self.execute_once(&execution, link, parameters, request).await
+        })
+        .await
     }
 
     async fn execute_once(
@@ -109,12 +108,11 @@ impl Account {
         parameters: &[u8],
         request: &ScriptRequest,
     ) -> Result<ProcedureOutcome, Failure> {
-        let snapshot = self.engine().snapshot();
-        let script = self.procedure(&*snapshot, &execution.container, link).await?;
-        let host = execution.host(self, snapshot).await?;
+        let script = self.procedure(&execution.container, link).await?;
+        let host = execution.host(self).await?;
         let work = Work::Procedure { parameters: parameters.to_vec() };
         let answer = execution.run(self, script, work, request, host).await?;
-        let (lsn, charge) = self.commit_host(execution, answer.host).await?;
+        let (lsn, charge) = self.commit_host(answer.host).await?;
         Ok(ProcedureOutcome {
             container: execution.container.clone(),
             range_id: execution.range().id,
@@ -126,27 +124,16 @@ impl Account {
     }
 
     /// Makes what a host holds real; gives the range's LSN and what everything cost.
-    async fn commit_host(&self, execution: &Execution, host: ScriptHost) -> Result<(u64, f64), Failure> {
-        let (charge, has_queried) = (host.charge(), host.has_queried());
+    async fn commit_host(&self, host: ScriptHost) -> Result<(u64, f64), Failure> {
+        let charge = host.charge();
         let transaction = host.into_transaction().await?;
-        if let Some(batch) = transaction.into_batch() {
-            return Ok((self.engine().commit(batch).await?.0, charge));
-        }
-        // A commit would notice that the index it relied on is being swept; here somebody has to look.
-        if has_queried && !self.is_current(&execution.container).await? {
-            return Err(Failure::Fenced);
-        }
-        Ok((self.range_lsn(execution.range()).await?, charge))
+        Ok((self.commit_if_changed(transaction).await?, charge))
     }
 
-    async fn procedure(
-        &self,
-        snapshot: &dyn Snapshot,
-        container: &Container,
-        link: Link<'_>,
-    ) -> Result<Script, Error> {
+    async fn procedure(&self, container: &Container, link: Link<'_>) -> Result<Script, Error> {
+        let view = self.catalog().await?;
         let kind = RecordKind::StoredProcedure;
-        let resource = find(snapshot, kind, container.rid(), link).await?.ok_or(Error::NotFound)?;
+        let resource = find(&*view, kind, container.rid(), link).await?.ok_or(Error::NotFound)?;
         script_of(&resource)
     }
 
@@ -157,13 +144,9 @@ impl Account {
     }
 
     /// Refuses a new script beyond the number that a container may have.
-    pub(crate) async fn check_script_count(
-        &self,
-        snapshot: &dyn Snapshot,
-        resource: &Resource,
-    ) -> Result<(), Error> {
+    pub(crate) async fn check_script_count(&self, view: &dyn View, resource: &Resource) -> Result<(), Error> {
         let Some(count_max) = script_count_max(resource.kind) else { return Ok(()) };
-        let present = records::list(snapshot, resource.kind, resource.parent, 0, count_max).await?;
+        let present = records::list(view, resource.kind, resource.parent, 0, count_max).await?;
         if present.resources.len() < count_max {
             return Ok(());
         }
@@ -204,24 +187,40 @@ fn fault(error: script::Error, log: String) -> Error {
     Error::Script(Box::new(ScriptFault { error, log }))
 }
 
-/// One request that runs scripts, over all its attempts.
-struct Execution {
-    container: Arc<Container>,
+/// One request that runs scripts: when each of its attempts may begin, and when all of them have to end.
+struct Turns {
     key: PartitionKey,
     gate: Gate,
     end: Instant,
-    /// Whether an attempt has lost against somebody else.
-    has_lost: bool,
+}
+
+impl Turns {
+    fn new(account: &Account, container: &Container, key: PartitionKey) -> Turns {
+        let effective = container.definition.partition_key.effective(&key);
+        let gate = account.shared.gates.of(container.rid(), effective);
+        Turns { key, gate, end: Instant::now() + EXECUTION_TIME }
+    }
+
+    /// Waits until an attempt may begin: with others at first, alone once one has lost.
+    async fn next(&self, trial: Trial) -> Result<(Execution, gate::Turn), Error> {
+        let execution = Execution { container: trial.container, key: self.key.clone(), end: self.end };
+        let remaining = execution.remaining();
+        if remaining.is_zero() {
+            return Err(Error::RetryWith);
+        }
+        let turn = self.gate.turn(trial.lost > 0, remaining).await.ok_or(Error::RetryWith)?;
+        Ok((execution, turn))
+    }
+}
+
+/// One attempt of a request that runs scripts.
+struct Execution {
+    container: Arc<Container>,
+    key: PartitionKey,
+    end: Instant,
 }
 
 impl Execution {
-    fn new(account: &Account, container: &Arc<Container>, key: PartitionKey) -> Execution {
-        let effective = container.definition.partition_key.effective(&key);
-        let gate = account.shared.gates.of(container.rid(), effective);
-        let end = Instant::now() + EXECUTION_TIME;
-        Execution { container: container.clone(), key, gate, end, has_lost: false }
-    }
-
     fn range(&self) -> &Range {
         self.container.range_of(&self.container.definition.partition_key.effective(&self.key))
     }
@@ -230,24 +229,9 @@ impl Execution {
         self.end.saturating_duration_since(Instant::now())
     }
 
-    /// Waits until it may try: with others at first, alone once it has lost.
-    async fn turn(&self) -> Result<gate::Turn, Error> {
-        self.gate.turn(self.has_lost, self.remaining()).await.ok_or(Error::RetryWith)
-    }
-
-    /// What an attempt means: an outcome, an error, or nothing if there is to be another attempt.
-    async fn judge<T>(&mut self, account: &Account, result: Result<T, Failure>) -> Result<Option<T>, Error> {
-        match result {
-            Ok(outcome) => return Ok(Some(outcome)),
-            Err(Failure::Refused(error)) => return Err(error),
-            Err(Failure::Lost) => self.has_lost = true,
-            Err(Failure::Fenced) => self.container = account.reload(&self.container).await?,
-        }
-        if self.remaining().is_zero() { Err(Error::RetryWith) } else { Ok(None) }
-    }
-
-    async fn host(&self, account: &Account, snapshot: Arc<dyn Snapshot>) -> Result<ScriptHost, Failure> {
-        let mut transaction = account.begin(&self.container, self.range(), snapshot).await?;
+    async fn host(&self, account: &Account) -> Result<ScriptHost, Failure> {
+        let view = account.view(self.range()).await?;
+        let mut transaction = account.begin(&self.container, self.range(), view).await?;
         transaction.stand_by_reads();
         Ok(ScriptHost::new(account, &self.container, &self.key, transaction, self.end))
     }

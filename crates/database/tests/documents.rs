@@ -245,8 +245,10 @@ async fn removed_containers_leave_nothing_behind_and_their_rids_never_return() {
     let everything = astrarium_kv::KeyRange { start: vec![0].into(), end: vec![0xFF].into() };
     let limit = astrarium_kv::ScanLimit { entry_count_max: 10, byte_count_max: 1 << 20 };
     for space in astrarium_kv::Space::ALL {
-        let snapshot = world.engine.snapshot();
-        let left = snapshot.scan(space, &everything, astrarium_kv::Direction::Forward, limit).await.unwrap();
+        let shard = world.container.ranges[0].shard;
+        let epoch = world.engine.shard(shard).await.unwrap().epoch;
+        let view = world.engine.view(shard, epoch).await.unwrap();
+        let left = view.scan(space, &everything, astrarium_kv::Direction::Forward, limit).await.unwrap();
         assert_eq!(left.entries, vec![], "{space:?}");
     }
     // Opened again, as after a restart: numbers go on where they were.

@@ -11,7 +11,7 @@ use crate::kinds::{Served, TermRange};
 use astrarium_env::Stopped;
 use astrarium_keys::Malformed;
 use astrarium_keys::index_entry::{Family, read_entry};
-use astrarium_kv::{self as kv, Direction, KeyRange, ScanLimit, Snapshot, just_after};
+use astrarium_kv::{self as kv, Direction, KeyRange, ScanLimit, View, just_after};
 use bytes::Bytes;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ const LEAP_STEP: usize = 2;
 #[derive(Clone)]
 pub struct Finder {
     /// The view of the data.
-    pub snapshot: Arc<dyn Snapshot>,
+    pub snapshot: Arc<dyn View>,
     /// The shard.
     pub shard: u64,
 }

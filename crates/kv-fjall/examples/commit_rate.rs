@@ -134,14 +134,11 @@ fn reads(folder: &Path) -> Outcome<()> {
 
 fn measure_reads(what: &str, engine: &FjallEngine, keys: &[Bytes]) -> Outcome<()> {
     let get = |key: &Bytes| {
-        let value = block_on(engine.snapshot().get(Space::Body, key));
+        let value = block_on(block_on(engine.view(ShardId(0), 0))?.get(Space::Body, key));
         value.map(|value| assert!(value.is_some()))
     };
-    repeat(&format!("{what}: snapshot"), keys, |_| {
-        drop(engine.snapshot());
-        Ok::<_, astrarium_kv::Error>(())
-    })?;
-    repeat(&format!("{what}: snapshot and get"), keys, get)
+    repeat(&format!("{what}: view"), keys, |_| block_on(engine.view(ShardId(0), 0)).map(drop))?;
+    repeat(&format!("{what}: view and get"), keys, get)
 }
 
 fn repeat<E: Error + 'static>(

@@ -12,13 +12,14 @@
 
 use astrarium_kv::contract::block_on;
 use astrarium_kv::{
-    Direction, Engine, Expectation, FAMILY_BYTES, KeyRange, ScanLimit, ShardId, Snapshot, Space, Stamp,
+    Direction, Engine, Expectation, FAMILY_BYTES, KeyRange, ScanLimit, ShardId, Space, Stamp, View,
     WriteBatch,
 };
 use astrarium_kv_fjall::{FjallEngine, Options};
 use bytes::Bytes;
 use std::error::Error;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 const KEYS: u64 = 26;
@@ -123,7 +124,7 @@ fn commit(
 }
 
 fn queries(when: &str, engine: &FjallEngine, documents: u64) -> Outcome<()> {
-    let snapshot = engine.snapshot();
+    let snapshot = view(engine)?;
     let stats = engine.set_stats();
     println!("    {when}: {stats:?}");
     let first = |count| ScanLimit { entry_count_max: count, byte_count_max: usize::MAX };
@@ -165,7 +166,13 @@ fn queries(when: &str, engine: &FjallEngine, documents: u64) -> Outcome<()> {
     Ok(())
 }
 
-fn count(snapshot: &dyn Snapshot, term: u64) -> Outcome<u64> {
+const SHARD: ShardId = ShardId(1);
+
+fn view(engine: &FjallEngine) -> Outcome<Arc<dyn View>> {
+    Ok(block_on(engine.view(SHARD, 0))?)
+}
+
+fn count(snapshot: &dyn View, term: u64) -> Outcome<u64> {
     Ok(block_on(snapshot.count_keys(&family(term)))?)
 }
 
@@ -179,7 +186,7 @@ fn opening(documents: u64, at_once: u64) -> Outcome<()> {
         let engine = FjallEngine::open(folder.path(), Options::default())?;
         let (elapsed, processor) = (begun.elapsed().as_secs_f64(), processor_seconds() - processor);
         println!("opening {when}: {:.0} ms, {:.0} ms CPU", elapsed * 1e3, processor * 1e3);
-        assert_eq!(count(&*engine.snapshot(), 5)?, documents);
+        assert_eq!(count(&*view(&engine)?, 5)?, documents);
         let begun = Instant::now();
         engine.close()?;
         println!("closing: {:.0} ms", begun.elapsed().as_secs_f64() * 1e3);
@@ -188,7 +195,7 @@ fn opening(documents: u64, at_once: u64) -> Outcome<()> {
 }
 
 fn batch(number: u64, documents: u64, keys: Keys) -> WriteBatch {
-    let mut batch = WriteBatch::new(ShardId(1), 0);
+    let mut batch = WriteBatch::new(SHARD, 0);
     let key = [b"container-range-", &mix(number, 0).to_be_bytes()[..], &number.to_be_bytes()].concat();
     let key = Bytes::from(key);
     batch.expect(Space::Body, key.clone(), Expectation::Absent);

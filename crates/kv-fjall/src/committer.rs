@@ -3,8 +3,8 @@
 //! In: submissions from the queue. Out: answers, a new view for readers, new shard states.
 //! Invariants
 //! - It never waits for more work than there is, and never tries a failed write again.
-//! - A group becomes visible in the order: stable storage, readers' view, shard states, answers. So nobody hears of a
-//!   version that a snapshot taken afterwards does not show.
+//! - A group becomes visible in the order: stable storage, shard states, readers' snapshot, answers. So nobody hears of a
+//!   version that a view taken afterwards does not show, and a view's counters are of its own group (`view`).
 //! - When the thread ends, for whatever reason, nobody waits forever: the queue is closed and forgotten.
 //!
 //! Not here: what makes a batch commit or not (`group`).
@@ -146,8 +146,8 @@ impl Committer {
         self.last_group = group;
         self.last.note(group);
         let core = &self.core;
+        core.shards.note(group, self.group.take_shards());
         core.publish(&self.store, group, block);
-        core.shards.write().extend(self.group.take_shards());
         core.mark.acknowledge(group);
         let promises = self.group.take_promises();
         core.commits.fetch_add(promises.len() as u64, Ordering::Relaxed);

@@ -13,7 +13,7 @@ use crate::error::reading;
 use crate::queue::Answer;
 use crate::set;
 use crate::store::{GroupWriter, History, Store};
-use astrarium_kv::contract::{advance, holds, raise_fences, stamp_put};
+use astrarium_kv::contract::{advance, check_epoch, holds, raise_fences, stamp_put};
 use astrarium_kv::{
     CommitVersion, Error, Expectation, Mutation, SetChanges, ShardId, ShardState, Space, WriteBatch,
 };
@@ -56,12 +56,10 @@ impl Group {
         committed: impl Fn(ShardId) -> Result<ShardState, Error>,
     ) -> Result<CommitVersion, Error> {
         let current = match self.shards.get(&batch.shard) {
-            Some(state) => state.epoch,
-            None => committed(batch.shard)?.epoch,
+            Some(state) => *state,
+            None => committed(batch.shard)?,
         };
-        if batch.epoch != current {
-            return Err(Error::Fenced { shard: batch.shard, current });
-        }
+        check_epoch(batch.shard, batch.epoch, current)?;
         for (index, (space, key, expectation)) in batch.expectations.iter().enumerate() {
             if !self.is_met(store, *space, key, *expectation)? {
                 return Err(Error::Conflict { expectation: index });

@@ -37,6 +37,7 @@ mod snapshot;
 mod store;
 mod tree_files;
 mod values;
+mod view;
 
 pub use astrarium_packed::{SetOptions, SetStats};
 pub use committer::CommitTimes;
@@ -46,18 +47,16 @@ pub use shadow::Shadow;
 
 use arc_swap::ArcSwap;
 use astrarium_kv::{
-    CommitVersion, Engine, Error, Reply, ShardId, ShardState, Snapshot, Stats, WriteBatch, contract,
+    CommitVersion, Engine, Error, Reply, ShardId, ShardState, Stats, View, WriteBatch, contract,
 };
 use astrarium_packed::{Control, GroupBlock, Merger, SetView};
 use committer::TimeCounters;
 use folder::{Folder, PresenceCheck};
-use foldhash::fast::RandomState;
 use free_space::FreeSpace;
-use hashbrown::HashMap;
 use healing::Healing;
 use health::{CLOSED, Health};
 use mark::Mark;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use queue::{Queue, Submission};
 use snapshot::FjallSnapshot;
 use std::io;
@@ -68,6 +67,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use store::Store;
 use tokio::sync::oneshot;
+use view::KnownShards;
 
 /// How long dropping an engine that was not closed waits for its threads.
 const DROP_TIME_MAX: Duration = Duration::from_secs(10);
@@ -121,8 +121,8 @@ pub(crate) struct Core {
     /// Held while `current` is replaced: the committer and the merger do.
     publishing: Mutex<()>,
     pub(crate) set: Control,
-    /// States of shards as of `current` or a little older; filled when first asked for.
-    pub(crate) shards: RwLock<HashMap<ShardId, ShardState, RandomState>>,
+    /// Counters of shards; filled when first asked for.
+    pub(crate) shards: KnownShards,
     pub(crate) mark: Arc<Mark>,
     pub(crate) times: TimeCounters,
     pub(crate) commits: AtomicU64,
@@ -163,16 +163,6 @@ impl Core {
         }
     }
 
-    /// A shard's state. Readers race with the committer here: what is read from a view is never put over what the
-    /// committer has put in since.
-    pub(crate) fn shard_state(&self, shard: ShardId) -> Result<ShardState, Error> {
-        if let Some(state) = self.shards.read().get(&shard) {
-            return Ok(*state);
-        }
-        let state = self.current.load().shard(shard)?;
-        Ok(*self.shards.write().entry(shard).or_insert(state))
-    }
-
     /// Refuses writes from the moment on that the folder is found to be gone.
     fn check_presence(&self) {
         if let Some(reason) = self.presence.absence() {
@@ -194,8 +184,9 @@ impl Core {
 }
 
 impl Engine for FjallEngine {
-    fn snapshot(&self) -> Arc<dyn Snapshot> {
-        self.core.load().current.load_full()
+    fn view(&self, shard: ShardId, epoch: u64) -> Reply<Result<Arc<dyn View>, Error>> {
+        let view = self.core.load().view(shard, epoch);
+        Reply::ready(view.map(|view| Arc::new(view) as Arc<dyn View>))
     }
 
     fn commit(&self, batch: WriteBatch) -> Reply<Result<CommitVersion, Error>> {

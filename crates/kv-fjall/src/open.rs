@@ -26,11 +26,12 @@ use crate::set_files::{self, SetFiles};
 use crate::snapshot::FjallSnapshot;
 use crate::store::{History, SPACE_NAMES, Store};
 use crate::tree_files::{BadFile, drop_tables};
+use crate::view::KnownShards;
 use crate::{Core, FjallEngine, Life, Options};
 use arc_swap::ArcSwap;
 use astrarium_kv::{Error, ShardId, ShardState, Space};
 use astrarium_packed::{self as packed, Control, Recovered};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -584,7 +585,7 @@ fn start(
         current: ArcSwap::from_pointee(FjallSnapshot::open(Arc::clone(&store), last_group, set.view())),
         publishing: Mutex::default(),
         set: Control::new(options.set, &set.view(), set.merged_group()),
-        shards: RwLock::default(),
+        shards: KnownShards::default(),
         mark: Arc::clone(&mark),
         times: TimeCounters::default(),
         commits: 0.into(),

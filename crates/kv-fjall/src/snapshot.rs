@@ -1,4 +1,4 @@
-//! A consistent view of the store.
+//! A consistent view of the whole store, of which readers get one shard (`view`).
 //!
 //! In: reads of the contract. Out: answers at once, the bytes shared with our caches and fjall's memtables.
 //! The committer opens one view after each group, and all readers until the next group share it: opening one in fjall
@@ -12,7 +12,7 @@ use crate::store::{RESERVED_KEY, Store};
 use astrarium_kv::contract::{KEY_BYTES_MAX, ScanCollector};
 use astrarium_kv::{
     Direction, EntryBatch, Error, FAMILY_BYTES, KeyBatch, KeyRange, Reply, ScanBatch, ScanLimit, ShardId,
-    ShardState, Snapshot, Space,
+    ShardState, Space,
 };
 use astrarium_packed::SetView;
 use bytes::Bytes;
@@ -71,7 +71,12 @@ impl FjallSnapshot {
 
     /// The last group that it shows; 0 once the engine is closed.
     pub(crate) fn group(&self) -> u64 {
-        self.view.as_ref().map_or(0, |view| view.group)
+        self.open_group().unwrap_or(0)
+    }
+
+    /// The last group that it shows; refused once the engine is closed.
+    pub(crate) fn open_group(&self) -> Result<u64, Error> {
+        Ok(self.view()?.group)
     }
 
     fn view(&self) -> Result<&View, Error> {
@@ -133,16 +138,16 @@ impl View {
     }
 }
 
-impl Snapshot for FjallSnapshot {
-    fn get(&self, space: Space, key: &[u8]) -> Reply<Result<Option<Bytes>, Error>> {
+impl FjallSnapshot {
+    pub(crate) fn get(&self, space: Space, key: &[u8]) -> Reply<Result<Option<Bytes>, Error>> {
         Reply::ready(self.view().and_then(|view| view.get(space, key)))
     }
 
-    fn get_many(&self, space: Space, keys: &[Bytes]) -> Reply<Result<Vec<Option<Bytes>>, Error>> {
+    pub(crate) fn get_many(&self, space: Space, keys: &[Bytes]) -> Reply<Result<Vec<Option<Bytes>>, Error>> {
         Reply::ready(self.view().and_then(|view| keys.iter().map(|key| view.get(space, key)).collect()))
     }
 
-    fn scan(
+    pub(crate) fn scan(
         &self,
         space: Space,
         range: &KeyRange,
@@ -152,7 +157,7 @@ impl Snapshot for FjallSnapshot {
         Reply::ready(self.view().and_then(|view| view.scan(space, range, direction, limit)))
     }
 
-    fn scan_keys(
+    pub(crate) fn scan_keys(
         &self,
         range: &KeyRange,
         direction: Direction,
@@ -161,7 +166,7 @@ impl Snapshot for FjallSnapshot {
         Reply::ready(self.view().and_then(|view| view.of_set(set::scan(&view.set, range, direction, limit))))
     }
 
-    fn scan_entries(
+    pub(crate) fn scan_entries(
         &self,
         range: &KeyRange,
         direction: Direction,
@@ -172,11 +177,11 @@ impl Snapshot for FjallSnapshot {
         )
     }
 
-    fn count_keys(&self, family: &[u8; FAMILY_BYTES]) -> Reply<Result<u64, Error>> {
+    pub(crate) fn count_keys(&self, family: &[u8; FAMILY_BYTES]) -> Reply<Result<u64, Error>> {
         Reply::ready(self.view().and_then(|view| view.of_set(view.set.count(family))))
     }
 
-    fn estimate_keys(&self, range: &KeyRange) -> Reply<Result<u64, Error>> {
+    pub(crate) fn estimate_keys(&self, range: &KeyRange) -> Reply<Result<u64, Error>> {
         Reply::ready(self.view().and_then(|view| view.of_set(view.set.estimate(&range.start, &range.end))))
     }
 }

@@ -20,7 +20,7 @@ pub use suite::{Ending, block_on, check, check_reopen};
 
 use crate::{
     CommitVersion, EntryBatch, Error, Expectation, FAMILY_BYTES, KeyBatch, Mutation, SHORT_VALUE_BYTES_MAX,
-    ScanBatch, ScanLimit, ShardState, Stamp, WriteBatch,
+    ScanBatch, ScanLimit, ShardId, ShardState, Stamp, WriteBatch,
 };
 use bytes::{Bytes, BytesMut};
 
@@ -72,6 +72,11 @@ fn validate_set_key(key: &[u8]) -> Result<(), Error> {
         return Err(broken("a key of the set is shorter than its family"));
     }
     Ok(())
+}
+
+/// Refuses a batch or reader whose epoch is not the shard's.
+pub fn check_epoch(shard: ShardId, epoch: u64, state: ShardState) -> Result<(), Error> {
+    if epoch == state.epoch { Ok(()) } else { Err(Error::Fenced { shard, current: state.epoch }) }
 }
 
 fn validate_key(key: &[u8]) -> Result<(), Error> {
@@ -136,7 +141,7 @@ pub fn advance(state: &mut ShardState, batch: &WriteBatch) -> CommitVersion {
 }
 
 /// Calls `raise` once for each shard the batch fences, however often it is named.
-pub fn raise_fences(batch: &WriteBatch, mut raise: impl FnMut(crate::ShardId)) {
+pub fn raise_fences(batch: &WriteBatch, mut raise: impl FnMut(ShardId)) {
     for (index, shard) in batch.fences.iter().enumerate() {
         if !batch.fences[..index].contains(shard) {
             raise(*shard);

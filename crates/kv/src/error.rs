@@ -5,16 +5,16 @@ use crate::ShardId;
 /// Why a read or commit failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// Somebody else changed what the batch relied on. The caller's to retry from a new snapshot.
+    /// Somebody else changed what the batch relied on. The caller's to retry from a new view.
     #[error("expectation {expectation} of the batch does not hold")]
     Conflict {
         /// Index into [`crate::WriteBatch::expectations`].
         expectation: usize,
     },
-    /// The shard's epoch has moved: the batch was prepared from an old catalog. Reload it and retry.
-    #[error("shard {} is at epoch {current}, not the batch's", shard.0)]
+    /// The shard's epoch has moved: the batch was prepared, or the view asked for, from an old catalog. Reload it and retry.
+    #[error("shard {} is at epoch {current}, not at the one that was named", shard.0)]
     Fenced {
-        /// The batch's shard.
+        /// The shard of the batch or view.
         shard: ShardId,
         /// Its present epoch.
         current: u64,
@@ -52,7 +52,7 @@ pub enum Error {
 /// Who has to act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Retry from a new snapshot.
+    /// Retry from a new view.
     Conflict,
     /// Retry later.
     Throttled,

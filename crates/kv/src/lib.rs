@@ -1,17 +1,17 @@
 //! The ordered, transactional key-value contract that everything above is written against.
 //!
 //! Six ideas carry it:
-//! - A [`Snapshot`] gives consistent reads, in batches.
+//! - A [`View`] gives consistent reads of one shard, in batches, and tells the version that it shows.
 //! - A [`WriteBatch`] is a whole transaction: mutations plus the expectations they rely on. [`Engine::commit`] applies
 //!   it all or nothing and answers only when it is on stable storage.
 //! - Every batch belongs to one *shard* (a physical partition, or the catalog). The engine gives each committed batch
 //!   the shard's next version, and writes it into the keys and values that left a place for it ([`Stamp`]), so that
 //!   logs are in commit order without a counter that writers fight over.
-//! - A shard has an *epoch*. A batch names the epoch it was prepared under; a [`WriteBatch::fence`] raises it and so
-//!   refuses everything that was prepared from an older view of the catalog.
+//! - A shard has an *epoch*. Batches and readers name the epoch they know; a [`WriteBatch::fence`] raises it and so
+//!   refuses everyone who still goes by an older catalog.
 //! - Beside the spaces there is one *set* of keys with no value or a short one ([`SetChanges`]): many and small, scanned in order,
 //!   which an engine can keep far denser than entries of a space.
-//! - An [`Overlay`] is a snapshot with a batch applied that is not committed yet: what a transaction sees of its own
+//! - An [`Overlay`] is a view with a batch applied that is not committed yet: what a transaction sees of its own
 //!   writes, over any engine.
 //!
 //! Reads answer through [`Reply`], which is ready at once for an embedded engine and a real future for a remote one.
@@ -24,7 +24,7 @@ pub mod memory;
 mod overlay;
 mod reply;
 mod set;
-mod snapshot;
+mod view;
 
 pub use batch::{Expectation, Mutation, Stamp, WriteBatch};
 pub use error::{Error, Kind};
@@ -33,7 +33,7 @@ pub use reply::Reply;
 pub use set::{
     EntryBatch, EntryList, FAMILY_BYTES, KeyBatch, KeyList, SHORT_VALUE_BYTES_MAX, SetChanges, ValuedChanges,
 };
-pub use snapshot::{Direction, KeyRange, ScanBatch, ScanLimit, Snapshot, just_after};
+pub use view::{Direction, KeyRange, ScanBatch, ScanLimit, View, just_after};
 
 use std::sync::Arc;
 
@@ -107,15 +107,16 @@ pub struct Damage {
 
 /// A storage engine. Cheap to share; every method may be called from any thread.
 pub trait Engine: Send + Sync + 'static {
-    /// A consistent view of everything committed so far.
-    fn snapshot(&self) -> Arc<dyn Snapshot>;
+    /// A consistent view of everything that one shard holds at present, for a reader who goes by this epoch; another one is
+    /// refused with [`Error::Fenced`], as a batch would be.
+    fn view(&self, shard: ShardId, epoch: u64) -> Reply<Result<Arc<dyn View>, Error>>;
 
     /// Applies the batch if its epoch and all its expectations hold, all or nothing, durably.
     ///
-    /// Batches of one shard become visible in version order; a snapshot taken after the reply sees the batch.
+    /// Batches of one shard become visible in version order; a view taken after the reply shows the batch.
     fn commit(&self, batch: WriteBatch) -> Reply<Result<CommitVersion, Error>>;
 
-    /// The shard's counters, never newer than what a snapshot taken afterwards sees.
+    /// The shard's counters, never newer than what a view taken afterwards shows. For those who want no view: one tells its own.
     fn shard(&self, shard: ShardId) -> Reply<Result<ShardState, Error>>;
 
     /// Why writes are refused at present, if they are (disk full, I/O error).

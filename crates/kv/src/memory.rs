@@ -1,12 +1,12 @@
 //! The engine that keeps everything in memory: the specification of the contract, and `serve --memory`.
 //!
 //! In: batches and reads of the contract. Out: answers at once ([`Reply::ready`] always).
-//! Every key has a short chain of versions, each with the sequence number of the commit that wrote it. A snapshot is a
+//! Every key has a short chain of versions, each with the sequence number of the commit that wrote it. A view is a
 //! sequence number: it sees, of each key, the newest version that is not younger than itself.
 //! Invariants
-//! - A version stays while some live snapshot sees it, and goes at the next write of its key or soon after the last
-//!   such snapshot ends: each commit visits a bounded number of the keys that may hold something unneeded.
-//! - A chain is never longer than the number of distinct live snapshots plus one.
+//! - A version stays while some live view sees it, and goes at the next write of its key or soon after the last
+//!   such view ends: each commit visits a bounded number of the keys that may hold something unneeded.
+//! - A chain is never longer than the number of distinct live views plus one.
 //! - Locks are taken in the order `state`, `live`.
 //!
 //! Not here: durability. [`Engine::close`] only refuses later commits.
@@ -14,7 +14,7 @@
 use crate::contract::{self, ScanCollector};
 use crate::{
     CommitVersion, Direction, Engine, EntryBatch, Error, FAMILY_BYTES, KeyBatch, KeyRange, Reply, ScanBatch,
-    ScanLimit, ShardId, ShardState, Snapshot, Space, Stats, WriteBatch,
+    ScanLimit, ShardId, ShardState, Space, Stats, View, WriteBatch,
 };
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
@@ -38,7 +38,7 @@ pub struct MemoryEngine {
 #[derive(Default)]
 struct Shared {
     state: RwLock<State>,
-    /// How many snapshots are alive at each sequence number.
+    /// How many views are alive at each sequence number.
     live: Mutex<Live>,
 }
 
@@ -49,9 +49,9 @@ struct State {
     /// The spaces, then the set.
     spaces: [BTreeMap<Bytes, Chain>; SET + 1],
     shards: BTreeMap<ShardId, ShardState>,
-    /// Of the last commit; what a new snapshot sees.
+    /// Of the last commit; what a new view sees.
     sequence: u64,
-    /// Keys whose chains may be shortened once no snapshot is older than the sequence; in ascending order of it.
+    /// Keys whose chains may be shortened once no view is older than the sequence; in ascending order of it.
     unneeded: VecDeque<(u64, usize, Bytes)>,
     stats: Stats,
     closed: bool,
@@ -78,10 +78,8 @@ impl MemoryEngine {
 }
 
 impl Engine for MemoryEngine {
-    fn snapshot(&self) -> Arc<dyn Snapshot> {
-        let state = self.shared.state.read();
-        *self.shared.live.lock().entry(state.sequence).or_default() += 1;
-        Arc::new(MemorySnapshot { shared: Arc::clone(&self.shared), sequence: state.sequence })
+    fn view(&self, shard: ShardId, epoch: u64) -> Reply<Result<Arc<dyn View>, Error>> {
+        Reply::ready(self.shared.view(shard, epoch).map(|view| Arc::new(view) as Arc<dyn View>))
     }
 
     fn commit(&self, batch: WriteBatch) -> Reply<Result<CommitVersion, Error>> {
@@ -111,6 +109,17 @@ fn closed_reason() -> String {
 }
 
 impl Shared {
+    fn view(self: &Arc<Shared>, shard: ShardId, epoch: u64) -> Result<MemoryView, Error> {
+        let state = self.state.read();
+        if state.closed {
+            return Err(Error::Unavailable { reason: closed_reason() });
+        }
+        let (sequence, state_of_shard) = (state.sequence, state.shard(shard));
+        contract::check_epoch(shard, epoch, state_of_shard)?;
+        *self.live.lock().entry(sequence).or_default() += 1;
+        Ok(MemoryView { shared: Arc::clone(self), sequence, shard, state: state_of_shard })
+    }
+
     fn commit(&self, batch: WriteBatch) -> Result<CommitVersion, Error> {
         contract::validate(&batch)?;
         let mut state = self.state.write();
@@ -130,10 +139,7 @@ impl State {
 
     /// Whether the batch may commit on the present state.
     fn examine(&mut self, batch: &WriteBatch) -> Result<(), Error> {
-        let current = self.shard(batch.shard).epoch;
-        if batch.epoch != current {
-            return Err(Error::Fenced { shard: batch.shard, current });
-        }
+        contract::check_epoch(batch.shard, batch.epoch, self.shard(batch.shard))?;
         for (index, (space, key, expectation)) in batch.expectations.iter().enumerate() {
             let present = self.spaces[*space as usize].get(key).and_then(|chain| chain.newest.value.as_ref());
             if !contract::holds(*expectation, present.map(AsRef::as_ref)) {
@@ -187,7 +193,7 @@ impl State {
         }
     }
 
-    /// Shortens the chains that no living snapshot needs any more, oldest first.
+    /// Shortens the chains that no living view needs any more, oldest first.
     fn collect(&mut self, visits: usize, live: &Live) {
         let oldest = live.keys().next().copied().unwrap_or(u64::MAX);
         for _ in 0..visits {
@@ -218,7 +224,7 @@ impl Chain {
         self.prune(live);
     }
 
-    /// Keeps of the older versions those that some live snapshot sees.
+    /// Keeps of the older versions those that some live view sees.
     fn prune(&mut self, live: &Live) {
         let mut replaced_at = self.newest.sequence;
         for index in (0..self.older.len()).rev() {
@@ -242,15 +248,17 @@ impl Chain {
     }
 }
 
-struct MemorySnapshot {
+struct MemoryView {
     shared: Arc<Shared>,
     sequence: u64,
+    shard: ShardId,
+    state: ShardState,
 }
 
-impl Drop for MemorySnapshot {
+impl Drop for MemoryView {
     fn drop(&mut self) {
         let mut live = self.shared.live.lock();
-        let count = live.get_mut(&self.sequence).expect("a living snapshot is counted");
+        let count = live.get_mut(&self.sequence).expect("a living view is counted");
         *count -= 1;
         if *count == 0 {
             live.remove(&self.sequence);
@@ -258,7 +266,15 @@ impl Drop for MemorySnapshot {
     }
 }
 
-impl Snapshot for MemorySnapshot {
+impl View for MemoryView {
+    fn shard(&self) -> ShardId {
+        self.shard
+    }
+
+    fn state(&self) -> ShardState {
+        self.state
+    }
+
     fn get(&self, space: Space, key: &[u8]) -> Reply<Result<Option<Bytes>, Error>> {
         let state = self.shared.state.read();
         let chain = state.spaces[space as usize].get(key);
@@ -330,7 +346,7 @@ impl Snapshot for MemorySnapshot {
     }
 }
 
-impl MemorySnapshot {
+impl MemoryView {
     fn set_entries<'s>(
         &'s self,
         state: &'s State,
@@ -382,19 +398,23 @@ mod tests {
         block_on(engine.commit(batch)).unwrap();
     }
 
-    fn everything(snapshot: &dyn Snapshot) -> Vec<(Bytes, Bytes)> {
+    fn view(engine: &MemoryEngine) -> Arc<dyn View> {
+        block_on(engine.view(ShardId(1), 0)).unwrap()
+    }
+
+    fn everything(view: &dyn View) -> Vec<(Bytes, Bytes)> {
         let range = KeyRange { start: Bytes::new(), end: Bytes::from_static(&[0xFF]) };
         let limit = ScanLimit { entry_count_max: usize::MAX, byte_count_max: usize::MAX };
-        block_on(snapshot.scan(Space::Meta, &range, Direction::Forward, limit)).unwrap().entries
+        block_on(view.scan(Space::Meta, &range, Direction::Forward, limit)).unwrap().entries
     }
 
     #[test]
-    fn a_long_snapshot_keeps_one_version_of_a_hot_key() {
+    fn a_long_view_keeps_one_version_of_a_hot_key() {
         let engine = MemoryEngine::new();
         write(&engine, 1, Some(0));
-        let held = engine.snapshot();
+        let held = view(&engine);
         for value in 1..100 {
-            let _short = engine.snapshot();
+            let _short = view(&engine);
             write(&engine, 1, Some(value));
         }
         write(&engine, 1, Some(100));
@@ -418,10 +438,10 @@ mod tests {
     }
 
     proptest! {
-        /// Each snapshot sees what a copy of the whole map at its time holds; when the last is gone, so are all old
+        /// Each view sees what a copy of the whole map at its time holds; when the last is gone, so are all old
         /// versions and removed keys.
         #[test]
-        fn snapshots_are_copies(steps in vec(step(), 0..80)) {
+        fn views_are_copies(steps in vec(step(), 0..80)) {
             let engine = MemoryEngine::new();
             let mut model = BTreeMap::new();
             let mut open = Vec::new();
@@ -434,12 +454,12 @@ mod tests {
                             None => model.remove(&key),
                         };
                     }
-                    Step::Open => open.push((engine.snapshot(), model.clone())),
+                    Step::Open => open.push((view(&engine), model.clone())),
                     Step::Drop(which) if !open.is_empty() => drop(open.swap_remove(which % open.len())),
                     Step::Drop(_) => {}
                 }
-                for (snapshot, model) in &open {
-                    let seen: Vec<_> = everything(&**snapshot).iter().map(|(key, value)| (key[0], value[0])).collect();
+                for (view, model) in &open {
+                    let seen: Vec<_> = everything(&**view).iter().map(|(key, value)| (key[0], value[0])).collect();
                     prop_assert_eq!(seen, model.clone().into_iter().collect::<Vec<_>>());
                 }
             }

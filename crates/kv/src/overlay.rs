@@ -1,6 +1,6 @@
 //! What a transaction sees of its own writes before it commits.
 //!
-//! In: a base snapshot, a staged [`WriteBatch`] and the version it would get. Out: a [`Snapshot`] that answers as one
+//! In: a base view, a staged [`WriteBatch`] and the version it would get. Out: a [`View`] that answers as one
 //! taken right after the commit would, so that queries and index searches run over it unchanged.
 //! The staged writes are stamped and sorted once; a read of a range in which none of them lies goes straight to the base.
 //! A scan asks the base in rounds and merges each round's entries with the staged ones.
@@ -16,7 +16,7 @@
 
 use crate::{
     CommitVersion, Direction, EntryBatch, Error, FAMILY_BYTES, KeyBatch, KeyRange, Reply, ScanBatch,
-    ScanLimit, Snapshot, Space, WriteBatch,
+    ScanLimit, ShardId, ShardState, Space, View, WriteBatch,
 };
 use bytes::Bytes;
 use std::cmp::Ordering;
@@ -27,10 +27,10 @@ use std::sync::Arc;
 /// How far the limit of a round may grow beyond the caller's, so that a round stays small in memory.
 const ROUND_MAX: ScanLimit = ScanLimit { entry_count_max: 1024, byte_count_max: 1024 * 1024 };
 
-/// A base snapshot with a staged batch applied on top. Later changes of the batch are not seen: make a new one, which
+/// A base view with a staged batch applied on top. Later changes of the batch are not seen: make a new one, which
 /// costs a sort of the batch and a copy of what is stamped.
 pub struct Overlay {
-    base: Arc<dyn Snapshot>,
+    base: Arc<dyn View>,
     spaces: [Arc<Changes>; Space::ALL.len()],
     set: Arc<Changes>,
     /// Those of the set that are there in the base: they do not count as new.
@@ -43,7 +43,7 @@ type Changes = BTreeMap<Bytes, Option<Bytes>>;
 impl Overlay {
     /// Shows `base` as it would be with `batch` committed as `version` of its shard. The stamps of the batch must lie
     /// within their keys and values, as [`crate::contract::validate`] demands.
-    pub fn new(base: Arc<dyn Snapshot>, batch: &WriteBatch, version: u64) -> Overlay {
+    pub fn new(base: Arc<dyn View>, batch: &WriteBatch, version: u64) -> Overlay {
         let mut spaces: [Changes; Space::ALL.len()] = Default::default();
         for mutation in &batch.mutations {
             let (space, key, value) = mutation.clone().stamped(CommitVersion(version));
@@ -63,7 +63,16 @@ impl Overlay {
     }
 }
 
-impl Snapshot for Overlay {
+impl View for Overlay {
+    fn shard(&self) -> ShardId {
+        self.base.shard()
+    }
+
+    /// That of the base: what is not committed has no version.
+    fn state(&self) -> ShardState {
+        self.base.state()
+    }
+
     fn get(&self, space: Space, key: &[u8]) -> Reply<Result<Option<Bytes>, Error>> {
         match self.changes(space).get(key) {
             Some(staged) => Reply::ready(Ok(staged.clone())),
@@ -104,7 +113,7 @@ impl Snapshot for Overlay {
         direction: Direction,
         limit: ScanLimit,
     ) -> Reply<Result<ScanBatch, Error>> {
-        let ask = move |base: &dyn Snapshot, rest: &KeyRange, limit| base.scan(space, rest, direction, limit);
+        let ask = move |base: &dyn View, rest: &KeyRange, limit| base.scan(space, rest, direction, limit);
         merge(&self.base, self.changes(space), range, direction, limit, ask)
     }
 
@@ -114,7 +123,7 @@ impl Snapshot for Overlay {
         direction: Direction,
         limit: ScanLimit,
     ) -> Reply<Result<KeyBatch, Error>> {
-        let ask = move |base: &dyn Snapshot, rest: &KeyRange, limit| base.scan_keys(rest, direction, limit);
+        let ask = move |base: &dyn View, rest: &KeyRange, limit| base.scan_keys(rest, direction, limit);
         merge(&self.base, &self.set, range, direction, limit, ask)
     }
 
@@ -124,8 +133,7 @@ impl Snapshot for Overlay {
         direction: Direction,
         limit: ScanLimit,
     ) -> Reply<Result<EntryBatch, Error>> {
-        let ask =
-            move |base: &dyn Snapshot, rest: &KeyRange, limit| base.scan_entries(rest, direction, limit);
+        let ask = move |base: &dyn View, rest: &KeyRange, limit| base.scan_entries(rest, direction, limit);
         merge(&self.base, &self.set, range, direction, limit, ask)
     }
 
@@ -274,7 +282,7 @@ impl Piece for EntryBatch {
 
 /// Scans base and changes as one, asking the base by `ask`.
 fn merge<P: Piece, A>(
-    base: &Arc<dyn Snapshot>,
+    base: &Arc<dyn View>,
     changes: &Arc<Changes>,
     range: &KeyRange,
     direction: Direction,
@@ -282,7 +290,7 @@ fn merge<P: Piece, A>(
     ask: A,
 ) -> Reply<Result<P, Error>>
 where
-    A: Fn(&dyn Snapshot, &KeyRange, ScanLimit) -> Reply<Result<P, Error>> + Send + 'static,
+    A: Fn(&dyn View, &KeyRange, ScanLimit) -> Reply<Result<P, Error>> + Send + 'static,
 {
     if within(changes, range).next().is_none() {
         return ask(&**base, range, limit);
@@ -303,7 +311,7 @@ where
 
 /// A scan under way. It owns what it needs, because a base that answers later outlives the call.
 struct Merge<P, A> {
-    base: Arc<dyn Snapshot>,
+    base: Arc<dyn View>,
     changes: Arc<Changes>,
     direction: Direction,
     limit: ScanLimit,
@@ -319,7 +327,7 @@ struct Merge<P, A> {
 
 impl<P: Piece, A> Merge<P, A>
 where
-    A: Fn(&dyn Snapshot, &KeyRange, ScanLimit) -> Reply<Result<P, Error>> + Send + 'static,
+    A: Fn(&dyn View, &KeyRange, ScanLimit) -> Reply<Result<P, Error>> + Send + 'static,
 {
     /// Answers at once as long as the base does.
     fn run(mut self) -> Reply<Result<P, Error>> {

@@ -1,13 +1,13 @@
 //! The engine's set: keys, many and small, beside the spaces; an entry may carry a short value.
 //!
-//! Batches add keys to the set and remove keys from it; snapshots scan it in key order, both ways. Lists of keys are
+//! Batches add keys to the set and remove keys from it; views scan it in key order, both ways. Lists of keys are
 //! one buffer, because a document has tens of keys and an allocation for each would cost more than the rest.
 //! Most keys have no value and cost nothing for it; postings of texts and edges of graphs have one ([`SetChanges::add_entry`]).
 //! Invariants
 //! - Within a batch no key is both added and removed, and no key is named twice.
-//! - Adding a key that is there, or removing one that is not, changes nothing, but makes [`Snapshot::count_keys`] wrong.
+//! - Adding a key that is there, or removing one that is not, changes nothing, but makes [`View::count_keys`] wrong.
 //!
-//! [`Snapshot::count_keys`]: crate::Snapshot::count_keys
+//! [`View::count_keys`]: crate::View::count_keys
 
 /// Bytes that keys are counted by: all keys that begin with the same so many bytes are one family.
 pub const FAMILY_BYTES: usize = 16;

@@ -9,7 +9,7 @@ use astrarium_kv::contract::block_on;
 use astrarium_kv::memory::MemoryEngine;
 use astrarium_kv::{
     Direction, Engine, EntryBatch, Error, FAMILY_BYTES, KeyBatch, KeyRange, Overlay, Reply, ScanBatch,
-    ScanLimit, ShardId, Snapshot, Space, Stamp, WriteBatch,
+    ScanLimit, ShardId, ShardState, Space, Stamp, View, WriteBatch,
 };
 use bytes::Bytes;
 use proptest::collection::{btree_set, vec};
@@ -24,18 +24,22 @@ const DIRECTIONS: [Direction; 2] = [Direction::Forward, Direction::Backward];
 
 /// A base whose answers all come later, and that counts the scans.
 struct Remote {
-    base: Arc<dyn Snapshot>,
+    base: Arc<dyn View>,
     scans: AtomicUsize,
 }
 
 impl Remote {
-    fn new(base: Arc<dyn Snapshot>) -> Arc<Remote> {
+    fn new(base: Arc<dyn View>) -> Arc<Remote> {
         Arc::new(Remote { base, scans: AtomicUsize::new(0) })
     }
 
     fn count_scan(&self) {
         self.scans.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+fn view(engine: &MemoryEngine) -> Arc<dyn View> {
+    block_on(engine.view(SHARD, 0)).unwrap()
 }
 
 /// The same answer, after the first poll found nothing.
@@ -54,7 +58,15 @@ fn later<T: Send + Unpin + 'static>(reply: Reply<T>) -> Reply<T> {
     })
 }
 
-impl Snapshot for Remote {
+impl View for Remote {
+    fn shard(&self) -> ShardId {
+        self.base.shard()
+    }
+
+    fn state(&self) -> ShardState {
+        self.base.state()
+    }
+
     fn get(&self, space: Space, key: &[u8]) -> Reply<Result<Option<Bytes>, Error>> {
         later(self.base.get(space, key))
     }
@@ -173,10 +185,10 @@ fn batch(writes: &[Write], set_before: &BTreeSet<Vec<u8>>, toggled: &BTreeSet<Ve
 
 /// Walks a range to its end: what `ask` gives must be the same, piece for piece, from both snapshots.
 fn check_walk<T: PartialEq + std::fmt::Debug>(
-    views: [&dyn Snapshot; 2],
+    views: [&dyn View; 2],
     range: &KeyRange,
     direction: Direction,
-    ask: impl Fn(&dyn Snapshot, &KeyRange) -> (T, Option<Bytes>, bool),
+    ask: impl Fn(&dyn View, &KeyRange) -> (T, Option<Bytes>, bool),
 ) {
     let mut rest = range.clone();
     loop {
@@ -195,13 +207,7 @@ fn check_walk<T: PartialEq + std::fmt::Debug>(
 }
 
 /// Panics unless both give the same pieces of a range of a space.
-fn check_scan(
-    views: [&dyn Snapshot; 2],
-    space: Space,
-    range: &KeyRange,
-    direction: Direction,
-    limit: ScanLimit,
-) {
+fn check_scan(views: [&dyn View; 2], space: Space, range: &KeyRange, direction: Direction, limit: ScanLimit) {
     check_walk(views, range, direction, |view, rest| {
         let piece = block_on(view.scan(space, rest, direction, limit)).unwrap();
         assert!(piece.entries.len() <= limit.entry_count_max.max(1));
@@ -210,7 +216,7 @@ fn check_scan(
 }
 
 /// Panics unless both give the same pieces of a range of the set.
-fn check_scan_keys(views: [&dyn Snapshot; 2], range: &KeyRange, direction: Direction, limit: ScanLimit) {
+fn check_scan_keys(views: [&dyn View; 2], range: &KeyRange, direction: Direction, limit: ScanLimit) {
     check_walk(views, range, direction, |view, rest| {
         let piece = block_on(view.scan_keys(rest, direction, limit)).unwrap();
         assert!(piece.keys.len() <= limit.entry_count_max.max(1));
@@ -220,7 +226,7 @@ fn check_scan_keys(views: [&dyn Snapshot; 2], range: &KeyRange, direction: Direc
     assert!(estimate > 0 || expected == 0, "an estimate of nothing is sure");
 }
 
-fn check_points(views: [&dyn Snapshot; 2], keys: &[Bytes]) {
+fn check_points(views: [&dyn View; 2], keys: &[Bytes]) {
     for space in Space::ALL {
         let [found, expected] = views.map(|view| block_on(view.get_many(space, keys)).unwrap());
         assert_eq!(found, expected, "{space:?}");
@@ -249,16 +255,16 @@ proptest! {
     ) {
         let engine = MemoryEngine::new();
         block_on(engine.commit(batch(&old_writes, &BTreeSet::new(), &old_set))).unwrap();
-        let before = engine.snapshot();
+        let before = view(&engine);
         let staged = batch(&writes, &old_set, &toggled);
         let local = Overlay::new(Arc::clone(&before), &staged, 2);
         let remote = Overlay::new(Remote::new(before), &staged, 2);
         prop_assert_eq!(block_on(engine.commit(staged)).unwrap().0, 2);
-        let after = engine.snapshot();
+        let after = view(&engine);
 
         let keys: Vec<_> = keys.into_iter().chain(writes.iter().map(|write| write.key.clone())).collect();
         for overlay in [&local, &remote] {
-            let views: [&dyn Snapshot; 2] = [overlay, &*after];
+            let views: [&dyn View; 2] = [overlay, &*after];
             check_points(views, &keys);
             for direction in DIRECTIONS {
                 for (range, limit) in &space_ranges {
@@ -289,10 +295,10 @@ fn rounds_grow() {
         }
     }
     block_on(engine.commit(old)).unwrap();
-    let base = Remote::new(engine.snapshot());
-    let overlay = Overlay::new(Arc::clone(&base) as Arc<dyn Snapshot>, &staged, 2);
+    let base = Remote::new(view(&engine));
+    let overlay = Overlay::new(Arc::clone(&base) as Arc<dyn View>, &staged, 2);
     block_on(engine.commit(staged)).unwrap();
-    let after = engine.snapshot();
+    let after = view(&engine);
     let check = |start: u32, end: u32, limit: (usize, usize), rounds_max: usize| {
         let range = KeyRange { start: key(start).into(), end: key(end).into() };
         let limit = ScanLimit { entry_count_max: limit.0, byte_count_max: limit.1 };

@@ -10,7 +10,7 @@ use astrarium_index::{Access, Candidates, Finder, IndexSet, Indexes, Ordered, Se
 use astrarium_sql_plan::physical::{
     AccessPath, Demand, IndexPlan, IndexUse, OrderEntries, PlannedAccess, Statistics, choose_postings,
 };
-use astrarium_store::{FeedReader, FeedScope};
+use astrarium_store::{FeedError, FeedReader, FeedScope};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ pub(crate) struct Found {
 }
 
 /// What looks into the indexes of a range.
-pub(crate) fn finder(reader: &FeedReader, range: &Range) -> Finder {
-    Finder { snapshot: Arc::clone(&reader.snapshot), shard: range.shard.0 }
+pub(crate) fn finder(reader: &FeedReader, range: &Range) -> Result<Finder, FeedError> {
+    Ok(Finder { snapshot: Arc::clone(reader.view(range.shard)?), shard: range.shard.0 })
 }
 
 /// The entries of a scope, if it is not a whole range.
@@ -168,7 +168,7 @@ impl Search<'_> {
         }
         let set = &self.plan.indexes.active;
         let scope = scope_entries(set, self.reader, self.scope, range);
-        let mut index = RangeIndex::new(finder(self.reader, range), self.plan);
+        let mut index = RangeIndex::new(finder(self.reader, range)?, self.plan);
         let demand =
             Demand { rows, in_order, whole: false, scope: scope.as_ref(), index_use: self.index_use };
         let planned = choose_postings(self.plan, &demand, &mut index).await?;

@@ -89,7 +89,7 @@ impl Walk<'_> {
         let set = &self.plan.indexes.active;
         let scope = scope_entries(set, self.reader, self.scope, range);
         let mut own = [RangeOfOrder {
-            statistics: RangeIndex::new(finder(self.reader, range), self.plan),
+            statistics: RangeIndex::new(finder(self.reader, range)?, self.plan),
             scope: scope.as_ref(),
         }];
         let demand = OrderDemand { rows: wanted, is_lacking: is_lacking(after), index_use: self.index_use };
@@ -192,7 +192,7 @@ impl Execution<'_> {
         after: Option<&LastRow>,
         last: &mut Option<LastRow>,
     ) -> Result<Going, ExecuteError> {
-        let finder = finder(walk.reader, range);
+        let finder = finder(walk.reader, range)?;
         let mut entries = walk.entries(&finder, after);
         let direction = walk.direction();
         let mut step = STEP.0;
@@ -286,7 +286,7 @@ impl Execution<'_> {
 
     /// The numbers of documents without an entry.
     async fn list_lacking(&mut self, walk: &Walk<'_>, range: &Range) -> Result<Vec<u64>, ExecuteError> {
-        let finder = finder(walk.reader, range);
+        let finder = finder(walk.reader, range)?;
         let set = &walk.plan.indexes.active;
         let mut lists = Vec::new();
         for family in [set.documents(), walk.ordered.family] {

@@ -19,7 +19,7 @@ use astrarium_sql_plan::Expr;
 use astrarium_sql_plan::needs::IndexOnly;
 use astrarium_sql_plan::physical::{AccessPath, Demand, IndexPlan, IndexUse, choose_postings};
 use astrarium_sql_plan::plan::Grouping;
-use astrarium_store::{FeedReader, FeedScope};
+use astrarium_store::{FeedError, FeedReader, FeedScope};
 use astrarium_value::{Object, Value};
 use std::collections::BTreeMap;
 
@@ -91,7 +91,7 @@ impl<'a> Asking<'a> {
             return Ok(false);
         }
         for range in self.reader.ranges(self.scope)? {
-            let finder = finder(self.reader, range);
+            let finder = finder(self.reader, range)?;
             if finder.count(set.excluded()).await? > 0 {
                 return Ok(false);
             }
@@ -105,7 +105,8 @@ impl<'a> Asking<'a> {
     /// What looks into each range, and what has expired there.
     fn finders(&self) -> Result<Vec<(Finder, Expired)>, ExecuteError> {
         let finders = self.reader.ranges(self.scope)?.into_iter().map(|range| finder(self.reader, range));
-        Ok(finders.zip(self.expired.iter().cloned()).collect())
+        let finders = finders.zip(self.expired.iter().cloned());
+        Ok(finders.map(|(finder, expired)| Ok((finder?, expired))).collect::<Result<_, FeedError>>()?)
     }
 
     fn is_keyed(&self) -> bool {

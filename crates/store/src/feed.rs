@@ -10,7 +10,7 @@ use crate::{Error, Expiry};
 use astrarium_catalog::container::Range;
 use astrarium_keys::body::Body;
 use astrarium_keys::{document, number};
-use astrarium_kv::{Direction, KeyRange, ScanLimit, Snapshot, Space, just_after};
+use astrarium_kv::{Direction, KeyRange, ScanLimit, Space, View, just_after};
 use astrarium_partition::{EffectiveRange, PartitionKey};
 use bytes::Bytes;
 
@@ -65,7 +65,7 @@ impl Scope<'_> {
 
 /// A page in insertion order; positions are document numbers.
 pub(crate) async fn by_insertion(
-    snapshot: &dyn Snapshot,
+    view: &dyn View,
     range: &Range,
     after: u64,
     limit: PageLimit,
@@ -78,10 +78,10 @@ pub(crate) async fn by_insertion(
     loop {
         keys.start = number::number_key(shard, position.saturating_add(1));
         let step = ScanLimit { entry_count_max: page.step(), byte_count_max: usize::MAX };
-        let batch = snapshot.scan(Space::Log, &keys, Direction::Forward, step).await?;
+        let batch = view.scan(Space::Log, &keys, Direction::Forward, step).await?;
         let body_keys: Vec<Bytes> =
             batch.entries.iter().map(|(_, suffix)| document::from_suffix(shard, suffix)).collect();
-        let bodies = snapshot.get_many(Space::Body, &body_keys).await?;
+        let bodies = view.get_many(Space::Body, &body_keys).await?;
         for ((key, _), body) in batch.entries.iter().zip(bodies) {
             let here = number::read_number(key)?;
             if !page.offer(here, body)? {
@@ -100,7 +100,7 @@ pub(crate) async fn by_insertion(
 
 /// A page in key order; positions are the suffixes of document keys.
 pub(crate) async fn by_key(
-    snapshot: &dyn Snapshot,
+    view: &dyn View,
     range: &Range,
     scope: &Scope<'_>,
     after: Option<&[u8]>,
@@ -115,7 +115,7 @@ pub(crate) async fn by_key(
     }
     while keys.start < keys.end {
         let step = ScanLimit { entry_count_max: page.step(), byte_count_max: limit.bytes_max };
-        let batch = snapshot.scan(Space::Body, &keys, Direction::Forward, step).await?;
+        let batch = view.scan(Space::Body, &keys, Direction::Forward, step).await?;
         for (key, body) in batch.entries {
             let here = key.slice(document::SHARD_PREFIX_LENGTH..);
             if !page.offer(here.clone(), Some(body))? {

@@ -37,7 +37,7 @@ use astrarium_catalog as catalog;
 use astrarium_catalog::definition::container::DefaultTtl;
 use astrarium_keys::Malformed;
 use astrarium_keys::body::{Body, Header};
-use astrarium_kv::{self as kv, Snapshot, Space};
+use astrarium_kv::{self as kv, Space, View};
 
 /// Why documents could not be read or written.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -84,12 +84,8 @@ impl Expiry {
 }
 
 /// Reads one visible document.
-pub async fn read(
-    snapshot: &dyn Snapshot,
-    location: &Location<'_>,
-    expiry: Expiry,
-) -> Result<Option<Body>, Error> {
-    let Some(bytes) = snapshot.get(Space::Body, &location.key).await? else {
+pub async fn read(view: &dyn View, location: &Location<'_>, expiry: Expiry) -> Result<Option<Body>, Error> {
+    let Some(bytes) = view.get(Space::Body, &location.key).await? else {
         return Ok(None);
     };
     let body = Body::decode(bytes)?;

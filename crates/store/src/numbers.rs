@@ -27,7 +27,8 @@ impl FeedReader {
             }
         }
         let limit = ScanLimit { entry_count_max: count_max, byte_count_max: usize::MAX };
-        let batch = self.snapshot.scan(Space::Log, &keys, direction, limit).await.map_err(Error::from)?;
+        let batch =
+            self.view(range.shard)?.scan(Space::Log, &keys, direction, limit).await.map_err(Error::from)?;
         let numbers = batch.entries.iter().map(|(key, _)| number::read_number(key));
         Ok(numbers.collect::<Result<Vec<u64>, _>>().map_err(Error::from)?)
     }

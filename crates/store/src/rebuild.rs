@@ -20,8 +20,7 @@ use astrarium_keys::body::{Body, Header};
 use astrarium_keys::index_state::{Watermark, watermark_key};
 use astrarium_keys::{document, number};
 use astrarium_kv::{
-    self as kv, Direction, Engine, Expectation, KeyList, KeyRange, ScanLimit, Snapshot, Space, Stamp,
-    WriteBatch,
+    self as kv, Direction, Engine, Expectation, KeyList, KeyRange, ScanLimit, Space, Stamp, View, WriteBatch,
 };
 use bytes::Bytes;
 use std::time::Duration;
@@ -34,8 +33,6 @@ const DOCUMENTS_AT_ONCE: usize = 8;
 const ENTRY_BYTES_MAX: usize = 1 << 20;
 /// A step takes no further document after so long, by a clock that nobody sets.
 const STEP_TIME_MAX: Duration = Duration::from_millis(3);
-/// Times a step is tried again, each time with half as many documents, after somebody wrote one of them.
-const ATTEMPTS_MAX: usize = 10;
 
 /// What one step of building found to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,18 +49,14 @@ pub(crate) struct Construction {
     key: Bytes,
     /// The watermark, if the construction has begun here.
     watermark: Option<Watermark>,
-    /// What the snapshot has at the key.
+    /// What the view has at the key.
     found: Expectation,
 }
 
 impl Construction {
-    pub(crate) async fn read(
-        snapshot: &dyn Snapshot,
-        shard: u64,
-        construction: u64,
-    ) -> Result<Construction, Error> {
+    pub(crate) async fn read(view: &dyn View, shard: u64, construction: u64) -> Result<Construction, Error> {
         let key = watermark_key(shard);
-        let found = snapshot.get(Space::Meta, &key).await?;
+        let found = view.get(Space::Meta, &key).await?;
         let found = found.map(|value| Watermark::decode(&value)).transpose()?;
         Ok(Construction {
             key: Bytes::copy_from_slice(&key),
@@ -97,44 +90,36 @@ impl Construction {
 }
 
 /// How far a construction is in a shard, if it has begun there.
-pub async fn watermark(
-    snapshot: &dyn Snapshot,
-    shard: u64,
-    construction: u64,
-) -> Result<Option<Watermark>, Error> {
-    Ok(Construction::read(snapshot, shard, construction).await?.watermark)
+pub async fn watermark(view: &dyn View, shard: u64, construction: u64) -> Result<Option<Watermark>, Error> {
+    Ok(Construction::read(view, shard, construction).await?.watermark)
 }
 
-/// Does a bounded part of the construction of `indexes.building` in one range.
+/// Does a bounded part of the construction of `indexes.building` in one range: half as much for each time it has `lost` before
+/// because somebody wrote one of its documents.
 pub async fn build_step(
     engine: &dyn Engine,
     range: &Range,
     indexes: &Indexes,
     construction: u64,
+    lost: u32,
 ) -> Result<BuildStep, Error> {
     let Some(set) = indexes.building.as_ref().filter(|set| set.is_used()) else {
         return Ok(BuildStep::Complete);
     };
-    let mut count_max = DOCUMENTS_MAX;
-    for _ in 0..ATTEMPTS_MAX {
-        let snapshot = engine.snapshot();
-        let state = Construction::read(&*snapshot, range.shard.0, construction).await?;
-        let mut batch = WriteBatch::new(range.shard, range.epoch);
-        match state.watermark {
-            Some(mark) if mark.is_complete() => return Ok(BuildStep::Complete),
-            None => state.put(&mut batch, &Watermark::first(construction)),
-            Some(mark) => {
-                let step = Step { shard: range.shard.0, indexes, set, mark };
-                let mark = step.stage(&*snapshot, count_max, &mut batch).await?;
-                state.put(&mut batch, &mark);
-            }
-        }
-        match engine.commit(batch).await {
-            Ok(_) => return Ok(BuildStep::Moved),
-            Err(kv::Error::Conflict { .. }) => count_max = (count_max / 2).max(1),
-            Err(error) => return Err(error.into()),
+    let view = engine.view(range.shard, range.epoch).await?;
+    let state = Construction::read(&*view, range.shard.0, construction).await?;
+    let mut batch = WriteBatch::new(range.shard, range.epoch);
+    match state.watermark {
+        Some(mark) if mark.is_complete() => return Ok(BuildStep::Complete),
+        None => state.put(&mut batch, &Watermark::first(construction)),
+        Some(mark) => {
+            let step = Step { shard: range.shard.0, indexes, set, mark };
+            let count_max = DOCUMENTS_MAX.checked_shr(lost).unwrap_or_default().max(1);
+            let mark = step.stage(&*view, count_max, &mut batch).await?;
+            state.put(&mut batch, &mark);
         }
     }
+    engine.commit(batch).await?;
     Ok(BuildStep::Moved)
 }
 
@@ -150,22 +135,22 @@ impl Step<'_> {
     /// Stages the entries of the next documents; gives the watermark after them.
     async fn stage(
         &self,
-        snapshot: &dyn Snapshot,
+        view: &dyn View,
         count_max: usize,
         batch: &mut WriteBatch,
     ) -> Result<Watermark, Error> {
         let work = Work::new(STEP_TIME_MAX);
         let last = match self.mark.last {
             Some(last) => last,
-            None => self.last_number(snapshot).await?,
+            None => self.last_number(view).await?,
         };
-        let found = self.next_documents(snapshot, last, count_max).await?;
+        let found = self.next_documents(view, last, count_max).await?;
         let (mut built, mut is_whole) = (self.mark.built, !found.more);
         let mut added = KeyList::new();
         'documents: for group in found.entries.chunks(DOCUMENTS_AT_ONCE) {
             let keys: Vec<Bytes> =
                 group.iter().map(|(_, suffix)| document::from_suffix(self.shard, suffix)).collect();
-            let bodies = snapshot.get_many(Space::Body, &keys).await?;
+            let bodies = view.get_many(Space::Body, &keys).await?;
             for ((directory_key, _), (key, body)) in group.iter().zip(keys.into_iter().zip(bodies)) {
                 let is_spent = added.byte_count() >= ENTRY_BYTES_MAX || work.elapsed() >= STEP_TIME_MAX;
                 if is_spent && built > self.mark.built {
@@ -194,7 +179,7 @@ impl Step<'_> {
 
     async fn next_documents(
         &self,
-        snapshot: &dyn Snapshot,
+        view: &dyn View,
         last: u64,
         count_max: usize,
     ) -> Result<kv::ScanBatch, Error> {
@@ -206,14 +191,14 @@ impl Step<'_> {
             end: astrarium_kv::just_after(&number::number_key(self.shard, last)),
         };
         let limit = ScanLimit { entry_count_max: count_max, byte_count_max: usize::MAX };
-        Ok(snapshot.scan(Space::Log, &range, Direction::Forward, limit).await?)
+        Ok(view.scan(Space::Log, &range, Direction::Forward, limit).await?)
     }
 
     /// The highest number of all. Documents written before the beginning have none that is higher.
-    async fn last_number(&self, snapshot: &dyn Snapshot) -> Result<u64, Error> {
+    async fn last_number(&self, view: &dyn View) -> Result<u64, Error> {
         let range = KeyRange::prefix(&number::number_prefix(self.shard));
         let limit = ScanLimit { entry_count_max: 1, byte_count_max: usize::MAX };
-        let found = snapshot.scan(Space::Log, &range, Direction::Backward, limit).await?;
+        let found = view.scan(Space::Log, &range, Direction::Backward, limit).await?;
         Ok(found.entries.first().map(|(key, _)| number::read_number(key)).transpose()?.unwrap_or(0))
     }
 }

@@ -14,7 +14,7 @@ use astrarium_index::Indexes;
 use astrarium_keys::body::Body;
 use astrarium_keys::{document, feed, number, unique};
 use astrarium_kv::{
-    Direction, Engine, KeyRange, ScanLimit, ShardState, Snapshot, Space, Stamp, TALLY_COUNT, WriteBatch,
+    Direction, Engine, KeyRange, ScanLimit, ShardState, Space, Stamp, TALLY_COUNT, View, WriteBatch,
 };
 use bytes::Bytes;
 use std::collections::BTreeSet;
@@ -46,7 +46,8 @@ pub async fn restore_range(
     }
     let mut restored = Restored { state: engine.shard(range.shard).await?, ..Restored::default() };
     restored.state.tallies = [0; TALLY_COUNT];
-    let mut bodies = Walk::new(engine.snapshot(), Space::Body, &document::shard_prefix(shard));
+    let mut bodies =
+        Walk::new(engine.view(range.shard, range.epoch).await?, Space::Body, &document::shard_prefix(shard));
     loop {
         let step = bodies.next().await?;
         if step.is_empty() {
@@ -55,7 +56,7 @@ pub async fn restore_range(
         let mut entries =
             Entries { batch: WriteBatch::new(range.shard, range.epoch), added: BTreeSet::new() };
         // Of the steps before this one.
-        let written = engine.snapshot();
+        let written = engine.view(range.shard, range.epoch).await?;
         for (key, value) in step {
             match belongings(container, indexes, shard, &key, &value) {
                 Some(document) if !entries.has_any(&*written, &document.entries).await? => {
@@ -102,7 +103,7 @@ struct Entries {
 
 impl Entries {
     /// Whether another document has one of the entries.
-    async fn has_any(&self, written: &dyn Snapshot, wanted: &[(Bytes, Bytes)]) -> Result<bool, Error> {
+    async fn has_any(&self, written: &dyn View, wanted: &[(Bytes, Bytes)]) -> Result<bool, Error> {
         let keys: Vec<Bytes> = wanted.iter().map(|(key, _)| key.clone()).collect();
         let is_written = written.get_many(Space::Log, &keys).await?.iter().any(Option::is_some);
         Ok(is_written || keys.iter().any(|key| self.added.contains(key)))
@@ -146,7 +147,8 @@ fn belongings(
 async fn clear(engine: &dyn Engine, range: &Range, prefix: &[u8]) -> Result<(), Error> {
     let keys = KeyRange::prefix(prefix);
     loop {
-        let step = engine.snapshot().scan(Space::Log, &keys, Direction::Forward, STEP).await?;
+        let view = engine.view(range.shard, range.epoch).await?;
+        let step = view.scan(Space::Log, &keys, Direction::Forward, STEP).await?;
         if step.entries.is_empty() {
             return Ok(());
         }

@@ -9,7 +9,7 @@ use crate::{Error, Expiry};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_keys::body::Body;
 use astrarium_keys::{Malformed, document, number};
-use astrarium_kv::{Snapshot, Space};
+use astrarium_kv::{Engine, ShardId, Space, View};
 use astrarium_partition::{EffectiveKey, EffectiveRange, PartitionKey};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -95,8 +95,8 @@ const SORTED_SCOPE_MAX: PageLimit = PageLimit { count_max: 2_000, bytes_max: 4 <
 /// What a feed reads from.
 #[derive(Clone)]
 pub struct FeedReader {
-    /// The view of the data.
-    pub snapshot: Arc<dyn Snapshot>,
+    /// One for each range that is read.
+    views: Arc<[Arc<dyn View>]>,
     /// The container.
     pub container: Arc<Container>,
     /// What counts as expired.
@@ -104,6 +104,31 @@ pub struct FeedReader {
 }
 
 impl FeedReader {
+    /// Reads from views at hand, each of a range of the container.
+    pub fn new(views: Vec<Arc<dyn View>>, container: Arc<Container>, expiry: Expiry) -> FeedReader {
+        FeedReader { views: views.into(), container, expiry }
+    }
+
+    /// Takes a view of each range of a scope. A range that is not what the container says any more is refused by its fence.
+    pub async fn open(
+        engine: &dyn Engine,
+        container: &Arc<Container>,
+        scope: &FeedScope,
+        expiry: Expiry,
+    ) -> Result<FeedReader, FeedError> {
+        let ranges = ranges(container, scope)?;
+        let mut views = Vec::with_capacity(ranges.len());
+        for range in ranges {
+            views.push(engine.view(range.shard, range.epoch).await.map_err(Error::from)?);
+        }
+        Ok(FeedReader::new(views, Arc::clone(container), expiry))
+    }
+
+    /// The view of a range, by its shard.
+    pub fn view(&self, shard: ShardId) -> Result<&Arc<dyn View>, FeedError> {
+        self.views.iter().find(|view| view.shard() == shard).ok_or(FeedError::RangeGone)
+    }
+
     /// Reads a page in the feed's order.
     pub async fn page(
         &self,
@@ -131,15 +156,7 @@ impl FeedReader {
 
     /// The ranges that a scope touches, in order.
     pub fn ranges(&self, scope: &FeedScope) -> Result<Vec<&Range>, FeedError> {
-        let all = &self.container.ranges;
-        Ok(match scope {
-            FeedScope::All => all.iter().collect(),
-            FeedScope::Range(id) => vec![self.range(*id)?],
-            FeedScope::Partition(key) => {
-                vec![self.container.range_of(&self.container.definition.partition_key.effective(key))]
-            }
-            FeedScope::Slice(slice) => all.iter().filter(|range| range.keys.overlaps(slice)).collect(),
-        })
+        ranges(&self.container, scope)
     }
 
     /// The visible documents of a range that have these numbers and belong to a scope, each with its number, in order.
@@ -149,9 +166,9 @@ impl FeedReader {
         scope: &FeedScope,
         numbers: &[u64],
     ) -> Result<Vec<Body>, FeedError> {
-        let shard = range.shard.0;
+        let (view, shard) = (self.view(range.shard)?, range.shard.0);
         let entries: Vec<Bytes> = numbers.iter().map(|number| number::number_key(shard, *number)).collect();
-        let suffixes = self.snapshot.get_many(Space::Log, &entries).await.map_err(Error::from)?;
+        let suffixes = view.get_many(Space::Log, &entries).await.map_err(Error::from)?;
         let bounds = match scope {
             FeedScope::All | FeedScope::Range(_) => None,
             FeedScope::Partition(key) => {
@@ -162,7 +179,7 @@ impl FeedReader {
         };
         let mut keys = Vec::with_capacity(numbers.len());
         for suffix in suffixes {
-            // The index and the directory are of one snapshot: an entry without a document is damage.
+            // The index and the directory are of one view: an entry without a document is damage.
             let suffix = suffix.ok_or(Error::Malformed(Malformed::new("index entry without a document")))?;
             let key = document::from_suffix(shard, &suffix);
             if bounds.as_ref().is_none_or(|bounds| bounds.start <= key && key < bounds.end) {
@@ -170,7 +187,7 @@ impl FeedReader {
             }
         }
         let mut documents = Vec::with_capacity(keys.len());
-        for bytes in self.snapshot.get_many(Space::Body, &keys).await.map_err(Error::from)? {
+        for bytes in view.get_many(Space::Body, &keys).await.map_err(Error::from)? {
             let bytes =
                 bytes.ok_or(Error::Malformed(Malformed::new("directory entry without a document")))?;
             let body = Body::decode(bytes).map_err(Error::from)?;
@@ -182,7 +199,7 @@ impl FeedReader {
     }
 
     pub(crate) fn range(&self, id: u32) -> Result<&Range, FeedError> {
-        self.container.ranges.iter().find(|range| range.id == id).ok_or(FeedError::RangeGone)
+        range_by_id(&self.container, id)
     }
 
     async fn by_insertion(
@@ -197,7 +214,9 @@ impl FeedReader {
             Some(_) => return Err(FeedError::ForeignPosition),
         };
         let index = ranges.iter().position(|range| range.id == range_id).ok_or(FeedError::RangeGone)?;
-        let page = by_insertion(&*self.snapshot, &ranges[index], number, limit, self.expiry).await?;
+        let range = &ranges[index];
+        let view = self.view(range.shard)?;
+        let page = by_insertion(&**view, range, number, limit, self.expiry).await?;
         let at = |number: u64| FeedPosition::Number { range_id, number };
         let next = ranges.get(index + 1).map(|next| FeedPosition::Number { range_id: next.id, number: 0 });
         let documents = page.documents.into_iter().map(|(number, body)| (at(number), body)).collect();
@@ -213,19 +232,20 @@ impl FeedReader {
     ) -> Result<FeedPage, FeedError> {
         let (index, after) = self.start(&place.min, position.as_ref())?;
         let range = &self.container.ranges[index];
+        let view = &**self.view(range.shard)?;
         if let Some(FeedPosition::Within { number, .. }) = position {
             let all = self.smallest(range, scope, number, limit).await?;
             return Ok(self.sorted_page(index, place, all, number, limit));
         }
         let after = after.filter(|suffix| !suffix.is_empty());
         if after.is_none() {
-            let small = by_key(&*self.snapshot, range, scope, None, SORTED_SCOPE_MAX, self.expiry).await?;
+            let small = by_key(view, range, scope, None, SORTED_SCOPE_MAX, self.expiry).await?;
             if small.resume.is_none() {
                 let all = small.documents.into_iter().map(|(_, body)| body).collect();
                 return Ok(self.sorted_page(index, place, all, 0, limit));
             }
         }
-        let page = by_key(&*self.snapshot, range, scope, after.as_deref(), limit, self.expiry).await?;
+        let page = by_key(view, range, scope, after.as_deref(), limit, self.expiry).await?;
         Ok(self.keyed_page(index, place, page.documents, page.resume))
     }
 
@@ -273,11 +293,11 @@ impl FeedReader {
         after_number: u64,
         limit: PageLimit,
     ) -> Result<Vec<Body>, FeedError> {
+        let view = &**self.view(range.shard)?;
         let mut kept: Vec<Body> = Vec::new();
         let mut after: Option<Bytes> = None;
         loop {
-            let page = by_key(&*self.snapshot, range, scope, after.as_deref(), SORTED_SCOPE_MAX, self.expiry)
-                .await?;
+            let page = by_key(view, range, scope, after.as_deref(), SORTED_SCOPE_MAX, self.expiry).await?;
             let bodies = page.documents.into_iter().map(|(_, body)| body);
             kept.extend(bodies.filter(|body| body.header.number > after_number));
             kept.sort_by_key(|body| body.header.number);
@@ -310,6 +330,23 @@ impl FeedReader {
         let documents: Vec<_> = all.into_iter().map(|body| (at(&body), body)).collect();
         FeedPage { documents, resume: last.or_else(|| self.next_range(index, place)), range_id }
     }
+}
+
+/// The ranges of a container that a scope touches, in order.
+fn ranges<'c>(container: &'c Container, scope: &FeedScope) -> Result<Vec<&'c Range>, FeedError> {
+    let all = &container.ranges;
+    Ok(match scope {
+        FeedScope::All => all.iter().collect(),
+        FeedScope::Range(id) => vec![range_by_id(container, *id)?],
+        FeedScope::Partition(key) => {
+            vec![container.range_of(&container.definition.partition_key.effective(key))]
+        }
+        FeedScope::Slice(slice) => all.iter().filter(|range| range.keys.overlaps(slice)).collect(),
+    })
+}
+
+fn range_by_id(container: &Container, id: u32) -> Result<&Range, FeedError> {
+    container.ranges.iter().find(|range| range.id == id).ok_or(FeedError::RangeGone)
 }
 
 /// How many documents of a list fit into a page; one always does.

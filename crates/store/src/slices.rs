@@ -11,7 +11,7 @@ use crate::scoped::{FeedError, FeedReader, FeedScope};
 use astrarium_catalog::container::Range;
 use astrarium_keys::body::Body;
 use astrarium_keys::document;
-use astrarium_kv::{Direction, KeyRange, ScanLimit, Space, just_after};
+use astrarium_kv::{Direction, KeyRange, ScanLimit, ShardId, Space, just_after};
 use bytes::Bytes;
 
 /// Documents read from the engine at once.
@@ -20,6 +20,7 @@ const STEP: ScanLimit = ScanLimit { entry_count_max: 1_024, byte_count_max: 1 <<
 /// Documents of one range between two keys, those that were not read yet.
 #[derive(Debug, Clone)]
 pub struct KeySlice {
+    shard: ShardId,
     keys: KeyRange,
 }
 
@@ -45,7 +46,7 @@ impl FeedReader {
             }
             FeedScope::Slice(slice) => Scope::Slice(slice.clone()).key_range(range),
         };
-        KeySlice { keys }
+        KeySlice { shard: range.shard, keys }
     }
 
     /// The next visible documents of a slice, which then begins after them; `None` at its end.
@@ -53,7 +54,7 @@ impl FeedReader {
         if slice.keys.start >= slice.keys.end {
             return Ok(None);
         }
-        let batch = self.snapshot.scan(Space::Body, &slice.keys, Direction::Forward, STEP).await;
+        let batch = self.view(slice.shard)?.scan(Space::Body, &slice.keys, Direction::Forward, STEP).await;
         let batch = batch.map_err(Error::from)?;
         slice.keys.start = match batch.entries.last() {
             Some((key, _)) if batch.more => just_after(key),
@@ -78,12 +79,13 @@ impl FeedReader {
             return Ok(vec![slice]);
         };
         let mut parts = Vec::with_capacity(count);
+        let shard = slice.shard;
         let mut start = slice.keys.start;
         for boundary in boundaries(&first, &last, count) {
-            parts.push(KeySlice { keys: KeyRange { start, end: boundary.clone() } });
+            parts.push(KeySlice { shard, keys: KeyRange { start, end: boundary.clone() } });
             start = boundary;
         }
-        parts.push(KeySlice { keys: KeyRange { start, end: slice.keys.end } });
+        parts.push(KeySlice { shard, keys: KeyRange { start, end: slice.keys.end } });
         Ok(parts)
     }
 
@@ -92,7 +94,7 @@ impl FeedReader {
             return Ok(None);
         }
         let limit = ScanLimit { entry_count_max: 1, byte_count_max: 1 };
-        let batch = self.snapshot.scan(Space::Body, &slice.keys, direction, limit).await;
+        let batch = self.view(slice.shard)?.scan(Space::Body, &slice.keys, direction, limit).await;
         Ok(batch.map_err(Error::from)?.entries.pop().map(|(key, _)| key))
     }
 }

@@ -8,9 +8,7 @@ use astrarium_catalog::container::{Container, Range};
 use astrarium_env::Env;
 use astrarium_index::Indexes;
 use astrarium_keys::{document, feed, index_state, number, unique};
-use astrarium_kv::{
-    Direction, Engine, KeyRange, ScanLimit, ShardId, Snapshot, Space, WriteBatch, just_after,
-};
+use astrarium_kv::{Direction, Engine, KeyRange, ScanLimit, ShardId, Space, View, WriteBatch, just_after};
 use astrarium_partition::EffectiveRange;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -30,13 +28,13 @@ pub async fn sweep_shard(engine: &dyn Engine, shard: ShardId) -> Result<bool, Er
         (Space::Log, unique::unique_prefix(shard.0)),
         (Space::Meta, index_state::watermark_key(shard.0)),
     ];
-    let snapshot = engine.snapshot();
+    let epoch = engine.shard(shard).await?.epoch;
+    let view = engine.view(shard, epoch).await?;
     for (space, prefix) in places {
-        let step = snapshot.scan(space, &KeyRange::prefix(&prefix), Direction::Forward, STEP).await?;
+        let step = view.scan(space, &KeyRange::prefix(&prefix), Direction::Forward, STEP).await?;
         if step.entries.is_empty() {
             continue;
         }
-        let epoch = engine.shard(shard).await?.epoch;
         let mut batch = WriteBatch::new(shard, epoch);
         for (key, _) in step.entries {
             batch.delete(space, key);
@@ -51,11 +49,12 @@ pub async fn sweep_shard(engine: &dyn Engine, shard: ShardId) -> Result<bool, Er
 pub async fn sweep_index(engine: &dyn Engine, shard: ShardId, prefix: &[u8]) -> Result<bool, Error> {
     let range = KeyRange::prefix(prefix);
     let limit = ScanLimit { entry_count_max: INDEX_STEP, byte_count_max: usize::MAX };
-    let found = engine.snapshot().scan_keys(&range, Direction::Forward, limit).await?;
+    let epoch = engine.shard(shard).await?.epoch;
+    let found = engine.view(shard, epoch).await?.scan_keys(&range, Direction::Forward, limit).await?;
     if found.keys.is_empty() {
         return Ok(false);
     }
-    let mut batch = WriteBatch::new(shard, engine.shard(shard).await?.epoch);
+    let mut batch = WriteBatch::new(shard, epoch);
     batch.set.removed = found.keys;
     engine.commit(batch).await?;
     Ok(true)
@@ -83,7 +82,7 @@ pub async fn sweep_partition(
     range: &Range,
     scope: &FeedScope,
 ) -> Result<PartitionStep, Error> {
-    let snapshot = engine.snapshot();
+    let view = engine.view(range.shard, range.epoch).await?;
     let keys = match scope {
         FeedScope::Partition(key) => {
             Scope::Partition(key, container.definition.partition_key.effective(key)).key_range(range)
@@ -91,9 +90,9 @@ pub async fn sweep_partition(
         FeedScope::Slice(slice) => Scope::Slice(slice.clone()).key_range(range),
         FeedScope::All | FeedScope::Range(_) => Scope::Slice(EffectiveRange::full()).key_range(range),
     };
-    let found = snapshot.scan(Space::Body, &keys, Direction::Forward, STEP).await?;
+    let found = view.scan(Space::Body, &keys, Direction::Forward, STEP).await?;
     let mut step = PartitionStep { more: found.more, ..PartitionStep::default() };
-    let mut transaction = Transaction::begin(env, container, range, Arc::clone(indexes), snapshot).await?;
+    let mut transaction = Transaction::begin(env, container, range, Arc::clone(indexes), view).await?;
     for (key, _) in &found.entries {
         if let Some(old) = transaction.remove(key).await? {
             step.removed += 1;
@@ -108,14 +107,14 @@ pub async fn sweep_partition(
 
 /// Walks all keys with a prefix in bounded steps.
 pub(crate) struct Walk {
-    snapshot: Arc<dyn Snapshot>,
+    view: Arc<dyn View>,
     space: Space,
     rest: Option<KeyRange>,
 }
 
 impl Walk {
-    pub(crate) fn new(snapshot: Arc<dyn Snapshot>, space: Space, prefix: &[u8]) -> Walk {
-        Walk { snapshot, space, rest: Some(KeyRange::prefix(prefix)) }
+    pub(crate) fn new(view: Arc<dyn View>, space: Space, prefix: &[u8]) -> Walk {
+        Walk { view, space, rest: Some(KeyRange::prefix(prefix)) }
     }
 
     /// The next entries; none at the end.
@@ -123,7 +122,7 @@ impl Walk {
         let Some(range) = &self.rest else {
             return Ok(Vec::new());
         };
-        let step = self.snapshot.scan(self.space, range, Direction::Forward, STEP).await?;
+        let step = self.view.scan(self.space, range, Direction::Forward, STEP).await?;
         self.rest = match step.entries.last() {
             Some((last, _)) if step.more => {
                 Some(KeyRange { start: just_after(last), end: range.end.clone() })

@@ -1,7 +1,7 @@
 //! One transaction over documents of one range: reads that see its own writes, and the batch that makes them real.
 //!
-//! In: a range, a snapshot, the time. Out: a `kv::WriteBatch`. Each document touched is an `Entry` with what the
-//! snapshot had and what it is now; the batch is the difference, however often a document was written in between.
+//! In: a range, a view of its shard, the time. Out: a `kv::WriteBatch`. Each document touched is an `Entry` with what the
+//! view had and what it is now; the batch is the difference, however often a document was written in between.
 //! Invariants
 //! - Every entry that changes is expected in the batch as it was read, or as absent if it was not read at all; so is every
 //!   entry that was only read, if the transaction is told to stand by its reads.
@@ -15,7 +15,7 @@ use astrarium_env::Env;
 use astrarium_index::{Indexes, Stored};
 use astrarium_keys::body::{Body, Header, IndexDirective};
 use astrarium_keys::{Malformed, document, number, unique};
-use astrarium_kv::{Expectation, Overlay, ShardId, Snapshot, Space, Stamp, WriteBatch};
+use astrarium_kv::{Expectation, Overlay, ShardId, Space, Stamp, View, WriteBatch};
 use astrarium_partition::{EffectiveKey, PartitionKey};
 use astrarium_value::{Value, json};
 use bytes::Bytes;
@@ -59,7 +59,7 @@ pub struct Transaction {
     indexes: Arc<Indexes>,
     construction: Option<Construction>,
     expiry: Expiry,
-    snapshot: Arc<dyn Snapshot>,
+    stored: Arc<dyn View>,
     entries: Vec<Entry>,
     /// Where the entry of a key is.
     places: HashMap<Bytes, usize>,
@@ -72,7 +72,7 @@ pub struct Transaction {
     /// Entries that the view shows as storage has them, with the stamps of what they hold.
     hidden: Vec<(usize, Option<u64>)>,
     /// What the transaction sees, until the next write.
-    view: Option<Arc<dyn Snapshot>>,
+    view: Option<Arc<dyn View>>,
 }
 
 /// The version that uncommitted documents seem to have.
@@ -106,19 +106,17 @@ impl Entry {
 }
 
 impl Transaction {
-    /// Starts on a snapshot. `range` and `indexes` are the container's; nothing is read unless a generation of the index
+    /// Starts on a view of the range's shard. `range` and `indexes` are the container's; nothing is read unless a generation of the index
     /// is under construction.
     pub async fn begin(
         env: &Env,
         container: &Container,
         range: &Range,
         indexes: Arc<Indexes>,
-        snapshot: Arc<dyn Snapshot>,
+        stored: Arc<dyn View>,
     ) -> Result<Transaction, Error> {
         let construction = match container.generations.building {
-            Some(building) => {
-                Some(Construction::read(&*snapshot, range.shard.0, building.construction).await?)
-            }
+            Some(building) => Some(Construction::read(&*stored, range.shard.0, building.construction).await?),
             None => None,
         };
         let expiry = Expiry { default_ttl: container.definition.default_ttl, now: env.now_seconds() };
@@ -130,7 +128,7 @@ impl Transaction {
             indexes,
             construction,
             expiry,
-            snapshot,
+            stored,
             entries: Vec::new(),
             places: HashMap::default(),
             holders: HashMap::default(),
@@ -156,8 +154,8 @@ impl Transaction {
         self.hidden = places.map(|index| (index, self.entries[index].stamp())).collect();
     }
 
-    /// What the transaction sees: its snapshot with its own writes, but for the change that is hidden.
-    pub fn view(&mut self) -> Arc<dyn Snapshot> {
+    /// What the transaction sees: its view of storage with its own writes, but for the change that is hidden.
+    pub fn view(&mut self) -> Arc<dyn View> {
         if let Some(view) = &self.view {
             return Arc::clone(view);
         }
@@ -165,16 +163,16 @@ impl Transaction {
         if self.hidden.iter().all(|(index, stamp)| self.entries[*index].stamp() == *stamp) {
             self.hidden.iter().for_each(|(index, _)| shown.entries[*index].changed = false);
         }
-        let view: Arc<dyn Snapshot> = match shown.into_batch() {
-            Some(batch) => Arc::new(Overlay::new(Arc::clone(&self.snapshot), &batch, UNCOMMITTED)),
-            None => Arc::clone(&self.snapshot),
+        let view: Arc<dyn View> = match shown.into_batch() {
+            Some(batch) => Arc::new(Overlay::new(Arc::clone(&self.stored), &batch, UNCOMMITTED)),
+            None => Arc::clone(&self.stored),
         };
         Arc::clone(self.view.insert(view))
     }
 
-    /// The snapshot, without the transaction's own writes.
-    pub fn snapshot(&self) -> &dyn Snapshot {
-        &*self.snapshot
+    /// What storage has, without the transaction's own writes.
+    pub fn stored(&self) -> &dyn View {
+        &*self.stored
     }
 
     /// The visible document at a key, this transaction's own writes included.
@@ -295,9 +293,9 @@ impl Transaction {
             {
                 return Ok(true);
             }
-            if let Some(holder) = self.snapshot.get(Space::Log, &unique_key).await? {
+            if let Some(holder) = self.stored.get(Space::Log, &unique_key).await? {
                 let number = number::number_key(shard, unique::read_unique_value(&holder)?);
-                let suffix = self.snapshot.get(Space::Log, &number).await?;
+                let suffix = self.stored.get(Space::Log, &number).await?;
                 let suffix = suffix.ok_or(Malformed::new("unique key without a document"))?;
                 let holder_key = document::from_suffix(shard, &suffix);
                 let holder = self.entry(&holder_key).await?;
@@ -322,7 +320,7 @@ impl Transaction {
         if let Some(&index) = self.places.get(key) {
             return Ok(index);
         }
-        let stored = self.snapshot.get(Space::Body, key).await?.map(Body::decode).transpose()?;
+        let stored = self.stored.get(Space::Body, key).await?.map(Body::decode).transpose()?;
         let current = stored.clone().filter(|body| self.expiry.is_alive(&body.header));
         Ok(self.push(Entry { key: key.clone(), stored, current, changed: false, before: None }))
     }

@@ -15,7 +15,7 @@ use astrarium_index::Indexes;
 use astrarium_keys::body::Body;
 use astrarium_keys::index_state::Watermark;
 use astrarium_keys::{document, feed, number, unique};
-use astrarium_kv::{Engine, Snapshot, Space};
+use astrarium_kv::{Engine, Space, View};
 use bytes::Bytes;
 use index_entries::{Balance, Generation};
 use std::sync::Arc;
@@ -48,9 +48,9 @@ impl Report {
     }
 }
 
-/// The range that is checked, as one snapshot has it.
+/// The range that is checked, as one view has it.
 struct Checked<'a> {
-    snapshot: Arc<dyn Snapshot>,
+    view: Arc<dyn View>,
     container: &'a Container,
     range: &'a Range,
     indexes: &'a Indexes,
@@ -86,17 +86,17 @@ pub async fn verify_range(
     indexes: &Indexes,
     range: &Range,
 ) -> Result<Report, Error> {
-    let snapshot = engine.snapshot();
+    let view = engine.view(range.shard, range.epoch).await?;
     let shard = range.shard.0;
     let watermark = match container.generations.building {
-        Some(building) => rebuild::watermark(&*snapshot, shard, building.construction).await?,
+        Some(building) => rebuild::watermark(&*view, shard, building.construction).await?,
         None => None,
     };
-    let swept = generations_to_sweep_of(&*snapshot, shard).await?;
-    let checked = Checked { snapshot, container, range, indexes, watermark, swept };
+    let swept = generations_to_sweep_of(&*astrarium_catalog::view(engine).await?, shard).await?;
+    let checked = Checked { view, container, range, indexes, watermark, swept };
     let mut report = Report::default();
     let mut balance = Balance::default();
-    let mut bodies = Walk::new(checked.snapshot.clone(), Space::Body, &document::shard_prefix(shard));
+    let mut bodies = Walk::new(checked.view.clone(), Space::Body, &document::shard_prefix(shard));
     loop {
         let step = bodies.next().await?;
         if step.is_empty() {
@@ -110,7 +110,7 @@ pub async fn verify_range(
     }
     check_counts(&checked, &mut report).await?;
     balance.settle(&checked, &mut report).await?;
-    let state = engine.shard(range.shard).await?;
+    let state = checked.view.state();
     let counted = [report.documents, report.bytes].map(u64::cast_signed);
     if counted != [state.tallies[DOCUMENT_TALLY], state.tallies[BYTE_TALLY]] {
         let text = format!("running sums say {:?} for {counted:?} documents and bytes", state.tallies);
@@ -164,7 +164,7 @@ fn check_body(
 
 async fn check_wanted(checked: &Checked<'_>, wanted: &[Wanted], report: &mut Report) -> Result<(), Error> {
     let keys: Vec<Bytes> = wanted.iter().map(|wanted| wanted.key.clone()).collect();
-    let found = checked.snapshot.get_many(Space::Log, &keys).await?;
+    let found = checked.view.get_many(Space::Log, &keys).await?;
     for (wanted, found) in wanted.iter().zip(found) {
         if found.as_ref() != Some(&wanted.value) {
             report.problem(wanted.what, &wanted.key);
@@ -182,7 +182,7 @@ async fn check_counts(checked: &Checked<'_>, report: &mut Report) -> Result<(), 
         ("change feed", feed::feed_prefix(shard), 1),
         ("list of unique keys", unique::unique_prefix(shard), unique_count),
     ] {
-        let count = Walk::new(checked.snapshot.clone(), Space::Log, &prefix).count().await?;
+        let count = Walk::new(checked.view.clone(), Space::Log, &prefix).count().await?;
         if count != report.documents * each {
             let text = format!("{what} has {count} entries for {} documents", report.documents);
             report.problem(&text, &document::shard_prefix(shard));

@@ -46,11 +46,11 @@ impl Account {
         container: &Container,
         names: &[String],
     ) -> Result<Vec<Script>, Error> {
-        let snapshot = self.engine().snapshot();
+        let view = self.catalog().await?;
         let mut scripts = Vec::with_capacity(names.len());
         for name in names {
             let kind = RecordKind::UserDefinedFunction;
-            let found = find(&*snapshot, kind, container.rid(), Link::Name(name)).await?;
+            let found = find(&*view, kind, container.rid(), Link::Name(name)).await?;
             scripts.push(script_of(&found.ok_or_else(|| Error::invalid(missing(name)))?)?);
         }
         Ok(scripts)

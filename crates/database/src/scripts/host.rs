@@ -7,7 +7,8 @@
 //! - Documents that a script read, by name or as rows of a query, are expected unchanged by the commit.
 //! - Memory is bounded by [`HELD_BYTES_MAX`]; before that the script is told to wrap up.
 
-use crate::documents::{Failure, Target, checked_key, stage_write};
+use crate::attempts::Failure;
+use crate::documents::{Target, checked_key, stage_write};
 use crate::{Account, Conditions, Error, EtagCondition, Limits, Query, Resume, WriteMode, WriteOptions};
 use crate::{Link, query_parameters, read_charge, write_charge};
 use astrarium_catalog::container::Container;
@@ -54,7 +55,6 @@ pub(super) struct ScriptHost {
     made: HashMap<u64, Bytes>,
     /// Numbers of documents that queries gave.
     seen: Vec<u64>,
-    has_queried: bool,
     /// Why the transaction cannot succeed any more.
     failure: Option<Failure>,
 }
@@ -78,7 +78,6 @@ impl ScriptHost {
             held_bytes: 0,
             made: HashMap::new(),
             seen: Vec::new(),
-            has_queried: false,
             failure: None,
         }
     }
@@ -86,11 +85,6 @@ impl ScriptHost {
     /// What everything cost so far.
     pub(super) fn charge(&self) -> f64 {
         self.charge
-    }
-
-    /// Whether a query ran.
-    pub(super) fn has_queried(&self) -> bool {
-        self.has_queried
     }
 
     /// Why the transaction could not succeed, if that is so.
@@ -175,7 +169,7 @@ impl ScriptHost {
         }
         let place = Location::of(&self.container, &self.key, "");
         let shard = place.range.shard.0;
-        let entry = self.transaction.snapshot().get(Space::Log, &number::number_key(shard, number)).await?;
+        let entry = self.transaction.stored().get(Space::Log, &number::number_key(shard, number)).await?;
         let key: Option<Bytes> = entry.map(|suffix| document::from_suffix(shard, &suffix));
         // A document of another partition is not there, as far as this script is concerned.
         Ok(key.filter(|key| key.starts_with(&place.key)))
@@ -232,14 +226,10 @@ impl ScriptHost {
             memory_bytes_max: QUERY_BYTES_MAX,
             ..Limits::default()
         };
-        let reader = FeedReader {
-            snapshot: self.transaction.view(),
-            container: Arc::clone(&self.container),
-            expiry: self.account.expiry(&self.container),
-        };
+        let expiry = self.account.expiry(&self.container);
+        let reader = FeedReader::new(vec![self.transaction.view()], Arc::clone(&self.container), expiry);
         let scope = FeedScope::Partition(self.key.clone());
-        let page = self.account.query_snapshot(reader, query, scope, resume, limits).await?;
-        self.has_queried = true;
+        let page = self.account.query_views(reader, query, scope, resume, limits).await?;
         self.charge += page.charge;
         self.hold(page.rows.iter().map(Vec::len).sum())?;
         self.seen.extend(page.rows.iter().filter_map(|row| number_in(row)));

@@ -5,15 +5,16 @@
 //! Not here: which headers name the triggers (`gateway`). Writes of scripts and batches run no triggers.
 
 use super::host::ScriptHost;
-use super::{EXECUTION_CHARGE, Execution, ScriptRequest, script_of};
+use super::{EXECUTION_CHARGE, Execution, ScriptRequest, Turns, script_of};
+use crate::attempts::Failure;
 use crate::databases::find;
-use crate::documents::{Failure, Target, check_own_partition, checked_key, required, stage_write};
+use crate::documents::{Target, check_own_partition, checked_key, locate_in, required, stage_write};
 use crate::{Account, Conditions, DocumentLink, Error, Link, Outcome, WriteMode, WriteOptions, write_charge};
 use astrarium_catalog::container::Container;
 use astrarium_catalog::definition::script::{Trigger, TriggerOperation, TriggerType};
 use astrarium_keys::body::Body;
 use astrarium_keys::record::RecordKind;
-use astrarium_kv::Snapshot;
+use astrarium_kv::View;
 use astrarium_partition::PartitionKey;
 use astrarium_script::{Operation, Script, Work};
 use astrarium_store::{Incoming, Location, push_document};
@@ -104,15 +105,13 @@ impl Account {
         triggers: &Triggers,
     ) -> Result<TriggeredOutcome, Error> {
         let key = checked_key(&container.definition.partition_key, key)?;
-        let mut execution = Execution::new(self, container, key);
-        loop {
-            let turn = execution.turn().await?;
-            let result = self.change_once(&execution, change, triggers).await;
-            drop(turn);
-            if let Some(outcome) = execution.judge(self, result).await? {
-                return Ok(outcome);
-            }
-        }
+        let turns = Turns::new(self, container, key);
+        let turns = &turns;
+        self.attempt_without_bound(container, |trial| async move {
+            let (execution, _turn) = turns.next(trial).await?;
+            self.change_once(&execution, change, triggers).await
+        })
+        .await
     }
 
     async fn change_once(
@@ -121,14 +120,13 @@ impl Account {
         change: Change<'_>,
         triggers: &Triggers,
     ) -> Result<TriggeredOutcome, Failure> {
-        let snapshot = self.engine().snapshot();
+        let catalog = self.catalog().await?;
         let operation = change.operation();
-        let pre = self.trigger(&*snapshot, execution, triggers.pre.as_deref(), TriggerType::Pre, operation);
+        let pre = self.trigger(&*catalog, execution, triggers.pre.as_deref(), TriggerType::Pre, operation);
         let pre = pre.await?;
-        let post =
-            self.trigger(&*snapshot, execution, triggers.post.as_deref(), TriggerType::Post, operation);
+        let post = self.trigger(&*catalog, execution, triggers.post.as_deref(), TriggerType::Post, operation);
         let post = post.await?;
-        let mut host = execution.host(self, snapshot).await?;
+        let mut host = execution.host(self).await?;
         let mut document = match change {
             Change::Write(_, text, _) => Some(text.to_vec()),
             Change::Delete(..) => None,
@@ -159,7 +157,7 @@ impl Account {
         }
         // The trigger may have written the document once more.
         let body = host.transaction().read(&changed.key).await?.cloned().unwrap_or(changed.body);
-        let (lsn, charge) = self.commit_host(execution, host).await?;
+        let (lsn, charge) = self.commit_host(host).await?;
         let body = if operation == Operation::Delete { body } else { body.committed_at(lsn) };
         let range_id = execution.range().id;
         let container = execution.container.clone();
@@ -176,10 +174,10 @@ impl Account {
         document: Option<&[u8]>,
     ) -> Result<Changed, Failure> {
         let container = &execution.container;
-        let snapshot = self.engine().snapshot();
         let (mode, options) = match change {
             Change::Delete(link, conditions) => {
-                let key = self.locate(&*snapshot, container, link, Some(&execution.key)).await?.key;
+                let stored = host.transaction().stored();
+                let key = locate_in(stored, container, link, &execution.key).await?.key;
                 let body = host.transaction().remove(&key).await?.ok_or(Error::NotFound)?;
                 conditions.check_write(body.header.etag, body.header.timestamp)?;
                 host.add_charge(write_charge(body.text().len()));
@@ -193,7 +191,8 @@ impl Account {
         let key = Location::of(container, &execution.key, &incoming.id).key;
         let replaced = match mode {
             WriteMode::Replace(link) => {
-                Some(self.locate(&*snapshot, container, link, Some(&execution.key)).await?.key)
+                let stored = host.transaction().stored();
+                Some(locate_in(stored, container, link, &execution.key).await?.key)
             }
             WriteMode::Create | WriteMode::Upsert => None,
         };
@@ -207,14 +206,14 @@ impl Account {
     /// The trigger of a name, if it is one of the kind and for the operation.
     async fn trigger(
         &self,
-        snapshot: &dyn Snapshot,
+        catalog: &dyn View,
         execution: &Execution,
         name: Option<&str>,
         expected: TriggerType,
         operation: Operation,
     ) -> Result<Option<Script>, Error> {
         let Some(name) = name else { return Ok(None) };
-        let found = find(snapshot, RecordKind::Trigger, execution.container.rid(), Link::Name(name)).await?;
+        let found = find(catalog, RecordKind::Trigger, execution.container.rid(), Link::Name(name)).await?;
         let found = found.ok_or_else(|| {
             Error::invalid(format!(
                 "The trigger '{name}' named by the request does not exist in this container."

@@ -2,7 +2,7 @@
 
 use crate::world::World;
 use astrarium_index::{Access, Condition, IndexSet, Need, Path, PathStep, Predicate};
-use astrarium_kv::{Direction, Engine, KeyRange};
+use astrarium_kv::{Direction, KeyRange};
 use serde_json::{Value, json};
 
 fn definition(query: &str) -> Value {
@@ -28,8 +28,8 @@ async fn entry_count(world: &World, value: Value) -> usize {
         let prefix = served.family.prefix(container.ranges[0].shard.0);
         let key = |terms: &[u8]| [&prefix[..], terms].concat().into();
         let keys = KeyRange { start: key(&range.start), end: key(&range.end) };
-        let snapshot = world.engine.snapshot();
-        let found = snapshot.scan_keys(&keys, Direction::Forward, crate::world::UNLIMITED).await.unwrap();
+        let view = world.view(container.ranges[0].shard).await;
+        let found = view.scan_keys(&keys, Direction::Forward, crate::world::UNLIMITED).await.unwrap();
         count += found.keys.len();
     }
     count

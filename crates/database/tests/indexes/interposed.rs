@@ -1,7 +1,7 @@
-//! An engine that lets something else happen between what an operation read and its commit.
+//! An engine that lets something else happen between what an operation read and its commit, or before it reads.
 
 use astrarium_kv::memory::MemoryEngine;
-use astrarium_kv::{CommitVersion, Engine, Error, Reply, ShardId, ShardState, Snapshot, Stats, WriteBatch};
+use astrarium_kv::{CommitVersion, Engine, Error, Reply, ShardId, ShardState, Stats, View, WriteBatch};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
@@ -14,12 +14,18 @@ type Work = Box<dyn FnOnce() + Send>;
 pub(crate) struct Interposed {
     engine: MemoryEngine,
     work: Mutex<Option<Work>>,
+    after_view: Mutex<Option<(ShardId, Work)>>,
 }
 
 impl Interposed {
     /// Does some work before the next commit, whose own commits are not disturbed.
     pub(crate) fn before_commit(&self, work: impl Future<Output = ()> + Send + 'static) {
         *self.work.lock().unwrap() = Some(Box::new(move || at_once(work)));
+    }
+
+    /// Does some work after the next view of a shard was taken, before anybody reads from it.
+    pub(crate) fn after_view(&self, shard: ShardId, work: impl Future<Output = ()> + Send + 'static) {
+        *self.after_view.lock().unwrap() = Some((shard, Box::new(move || at_once(work))));
     }
 
     /// Gives up work that no commit came for.
@@ -38,8 +44,13 @@ fn at_once(work: impl Future<Output = ()>) {
 }
 
 impl Engine for Interposed {
-    fn snapshot(&self) -> Arc<dyn Snapshot> {
-        self.engine.snapshot()
+    fn view(&self, shard: ShardId, epoch: u64) -> Reply<Result<Arc<dyn View>, Error>> {
+        let view = self.engine.view(shard, epoch);
+        let work = self.after_view.lock().unwrap().take_if(|(of, _)| *of == shard);
+        if let Some((_, work)) = work {
+            work();
+        }
+        view
     }
 
     fn commit(&self, batch: WriteBatch) -> Reply<Result<CommitVersion, Error>> {

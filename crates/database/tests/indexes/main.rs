@@ -10,6 +10,7 @@ mod interposed;
 mod pages;
 mod policies;
 mod races;
+mod readers;
 mod rename;
 mod unique_keys;
 mod utilization;

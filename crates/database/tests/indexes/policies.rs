@@ -2,7 +2,7 @@
 
 use crate::world::{World, document, only};
 use astrarium_database::{Conditions, Error, Link, WriteMode};
-use astrarium_kv::{Direction, Engine, KeyRange, Space};
+use astrarium_kv::{Direction, KeyRange, Space};
 use serde_json::{Value, json};
 
 const QUERY: &str = "SELECT VALUE c.id FROM c WHERE c.n = 7";
@@ -199,15 +199,14 @@ async fn a_container_removed_while_it_is_built_leaves_nothing() {
     world.account.delete_database(Link::Name("d"), &Conditions::default()).await.unwrap();
     world.sweep().await;
     assert_eq!(world.build().await, 0);
-    let snapshot = world.engine.snapshot();
+    let view = world.view(shard).await;
     let everything = KeyRange { start: vec![0].into(), end: vec![0xFF].into() };
     for space in Space::ALL {
-        let left =
-            snapshot.scan(space, &everything, Direction::Forward, crate::world::UNLIMITED).await.unwrap();
+        let left = view.scan(space, &everything, Direction::Forward, crate::world::UNLIMITED).await.unwrap();
         assert_eq!(left.entries, vec![], "{space:?}");
     }
     let entries = KeyRange::prefix(&shard.0.to_be_bytes());
-    let left = snapshot.scan_keys(&entries, Direction::Forward, crate::world::UNLIMITED).await.unwrap();
+    let left = view.scan_keys(&entries, Direction::Forward, crate::world::UNLIMITED).await.unwrap();
     assert!(left.keys.is_empty());
 }
 

@@ -3,7 +3,7 @@
 use crate::world::{World, document, only};
 use astrarium_keys::index_state::watermark_key;
 use astrarium_keys::{number, unique};
-use astrarium_kv::{Engine, Expectation, Space, Stamp, WriteBatch};
+use astrarium_kv::{Expectation, Space, Stamp, WriteBatch};
 use serde_json::json;
 
 /// What there is to spoil.
@@ -35,8 +35,8 @@ async fn half_built() -> (World, Stored) {
     let range = astrarium_kv::KeyRange::prefix(&unique::unique_prefix(shard));
     let limit = crate::world::UNLIMITED;
     let forward = astrarium_kv::Direction::Forward;
-    let unique_key =
-        world.engine.snapshot().scan(Space::Log, &range, forward, limit).await.unwrap().entries[0].0.clone();
+    let view = world.view(astrarium_kv::ShardId(shard)).await;
+    let unique_key = view.scan(Space::Log, &range, forward, limit).await.unwrap().entries[0].0.clone();
     let entries = world.entries().await.into_iter().collect();
     world.is_sound("before anything is planted").await;
     (world, Stored { shard, entries, unique_key })
@@ -98,7 +98,8 @@ async fn verify_finds_every_planted_disagreement() {
     // A construction that is said to be further than it is.
     let (world, stored) = half_built().await;
     let key = bytes::Bytes::copy_from_slice(&watermark_key(stored.shard));
-    let mark = world.engine.snapshot().get(Space::Meta, &key).await.unwrap().unwrap();
+    let view = world.view(astrarium_kv::ShardId(stored.shard)).await;
+    let mark = view.get(Space::Meta, &key).await.unwrap().unwrap();
     let mut mark = astrarium_keys::index_state::Watermark::decode(&mark).unwrap();
     mark.built = if mark.built == 0 { 5 } else { 0 };
     world.plant(|batch| batch.put(Space::Meta, key, mark.encode(), Stamp::VALUE)).await;

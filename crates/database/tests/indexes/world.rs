@@ -10,7 +10,7 @@ use astrarium_database::{
     NewContainer, Outcome, Query, QueryScope, WriteMode, WriteOptions,
 };
 use astrarium_env::{Clock, Random};
-use astrarium_kv::{Direction, Engine, KeyRange, ScanLimit, WriteBatch};
+use astrarium_kv::{Direction, Engine, KeyRange, ScanLimit, ShardId, View, WriteBatch};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -145,14 +145,20 @@ impl World {
 
     /// All entries of the container.
     pub(crate) async fn entries(&self) -> BTreeSet<Vec<u8>> {
-        let snapshot = self.engine.snapshot();
         let mut all = BTreeSet::new();
         for range in &self.container().await.ranges {
+            let view = self.view(range.shard).await;
             let keys = KeyRange::prefix(&range.shard.0.to_be_bytes());
-            let found = snapshot.scan_keys(&keys, Direction::Forward, UNLIMITED).await.unwrap();
+            let found = view.scan_keys(&keys, Direction::Forward, UNLIMITED).await.unwrap();
             all.extend(found.keys.iter().map(<[u8]>::to_vec));
         }
         all
+    }
+
+    /// A shard as it is.
+    pub(crate) async fn view(&self, shard: ShardId) -> Arc<dyn View> {
+        let epoch = self.engine.shard(shard).await.unwrap().epoch;
+        self.engine.view(shard, epoch).await.unwrap()
     }
 
     /// The rows of a query, sorted: found by index wherever that is possible.
@@ -205,7 +211,7 @@ fn full(id: &str, mut definition: Value) -> ContainerDefinition {
     ContainerDefinition::from_json(&definition).unwrap()
 }
 
-fn key_of(container: &Container, document: &Value) -> PartitionKey {
+pub(crate) fn key_of(container: &Container, document: &Value) -> PartitionKey {
     let text = document.to_string();
     container.definition.partition_key.extract(Text::parse(text.as_bytes()).unwrap().root())
 }

@@ -1,10 +1,10 @@
 //! The same random batches on fjall and on the specification give the same answers and leave the same data.
 
-use crate::fixture::{NO_LIMIT, open, scan_all};
+use crate::fixture::{NO_LIMIT, open, scan_all, view};
 use astrarium_kv::contract::block_on;
 use astrarium_kv::memory::MemoryEngine;
 use astrarium_kv::{
-    Direction, Engine, Error, Expectation, KeyRange, ScanLimit, ShardId, Snapshot, Space, Stamp, WriteBatch,
+    Direction, Engine, Error, Expectation, KeyRange, ScanLimit, ShardId, Space, Stamp, View, WriteBatch,
 };
 use bytes::Bytes;
 use proptest::collection::vec;
@@ -62,7 +62,7 @@ fn batch() -> impl Strategy<Value = WriteBatch> {
 enum Step {
     /// Handed over together, then awaited: fjall may group them.
     Commit(Vec<WriteBatch>),
-    Snapshot,
+    View,
     Reopen {
         close: bool,
     },
@@ -71,7 +71,7 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => vec(batch(), 1..6).prop_map(Step::Commit),
-        2 => Just(Step::Snapshot),
+        2 => Just(Step::View),
         1 => any::<bool>().prop_map(|close| Step::Reopen { close }),
     ]
 }
@@ -82,22 +82,20 @@ fn answers(engine: &dyn Engine, batches: &[WriteBatch]) -> Vec<String> {
     replies.into_iter().map(|reply| tell(block_on(reply))).collect()
 }
 
-fn compare(ours: &dyn Snapshot, theirs: &dyn Snapshot) {
+fn compare(ours: &dyn View, theirs: &dyn View) {
     for space in Space::ALL {
         let entries = scan_all(ours, space);
         assert_eq!(entries, scan_all(theirs, space), "{space:?}");
         let keys: Vec<_> =
             entries.iter().rev().map(|(key, _)| key.clone()).chain([Bytes::from_static(b"x")]).collect();
-        let values = |snapshot: &dyn Snapshot| block_on(snapshot.get_many(space, &keys)).unwrap();
+        let values = |view: &dyn View| block_on(view.get_many(space, &keys)).unwrap();
         assert_eq!(values(ours), values(theirs));
         let range = KeyRange { start: Bytes::from_static(b"aaa"), end: Bytes::from_static(b"c") };
         for limit in
             [ScanLimit { entry_count_max: 2, ..NO_LIMIT }, ScanLimit { byte_count_max: 30, ..NO_LIMIT }]
         {
             for direction in [Direction::Forward, Direction::Backward] {
-                let scan = |snapshot: &dyn Snapshot| {
-                    block_on(snapshot.scan(space, &range, direction, limit)).unwrap()
-                };
+                let scan = |view: &dyn View| block_on(view.scan(space, &range, direction, limit)).unwrap();
                 assert_eq!(scan(ours), scan(theirs));
             }
         }
@@ -111,13 +109,13 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let model = MemoryEngine::new();
         let mut engine = open(folder.path());
-        let mut snapshots: Vec<(Arc<dyn Snapshot>, Arc<dyn Snapshot>)> = Vec::new();
+        let mut views: Vec<(Arc<dyn View>, Arc<dyn View>)> = Vec::new();
         for step in steps {
             match step {
                 Step::Commit(batches) => prop_assert_eq!(answers(&engine, &batches), answers(&model, &batches)),
-                Step::Snapshot => snapshots.push((engine.snapshot(), model.snapshot())),
+                Step::View => views.push((view(&engine, ShardId(0)), view(&model, ShardId(0)))),
                 Step::Reopen { close } => {
-                    snapshots.clear();
+                    views.clear();
                     if close {
                         engine.close().unwrap();
                     }
@@ -129,8 +127,8 @@ proptest! {
                 prop_assert_eq!(block_on(engine.shard(shard)).unwrap(), block_on(model.shard(shard)).unwrap());
             }
         }
-        snapshots.push((engine.snapshot(), model.snapshot()));
-        for (ours, theirs) in &snapshots {
+        views.push((view(&engine, ShardId(0)), view(&model, ShardId(0))));
+        for (ours, theirs) in &views {
             compare(&**ours, &**theirs);
         }
     }

@@ -2,12 +2,13 @@
 
 use astrarium_kv::contract::block_on;
 use astrarium_kv::{
-    Direction, Engine, Error, Expectation, FAMILY_BYTES, KeyRange, ScanLimit, ShardId, Snapshot, Space,
-    Stamp, WriteBatch,
+    Direction, Engine, Error, Expectation, FAMILY_BYTES, KeyRange, ScanLimit, ShardId, Space, Stamp, View,
+    WriteBatch,
 };
 use astrarium_kv_fjall::{FjallEngine, Options, SetOptions};
 use bytes::Bytes;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub(crate) const SHARD: ShardId = ShardId(3);
 pub(crate) const NO_LIMIT: ScanLimit = ScanLimit { entry_count_max: usize::MAX, byte_count_max: usize::MAX };
@@ -20,6 +21,12 @@ pub(crate) fn open(folder: &Path) -> FjallEngine {
 pub(crate) fn small_set() -> Options {
     let set = SetOptions { memory_bytes: 2000, memory_fan: 3, run_fan: 3, block_bytes: 300 };
     Options { set, ..Options::default() }
+}
+
+/// A view of a shard at its present epoch.
+pub(crate) fn view(engine: &dyn Engine, shard: ShardId) -> Arc<dyn View> {
+    let epoch = block_on(engine.shard(shard)).unwrap().epoch;
+    block_on(engine.view(shard, epoch)).unwrap()
 }
 
 /// How many of the last numbers are in the family of keys that are removed again.
@@ -62,38 +69,38 @@ fn body(number: u64, body_bytes: usize) -> Bytes {
 
 /// How many of the numbered batches are there. Panics unless they are a prefix, in all spaces alike.
 pub(crate) fn count(engine: &FjallEngine) -> u64 {
-    let snapshot = engine.snapshot();
-    let bodies = scan_all(&*snapshot, Space::Body);
+    let view = view(engine, SHARD);
+    let bodies = scan_all(&*view, Space::Body);
     let count = bodies.len() as u64;
     for (number, (key, value)) in (1..).zip(&bodies) {
         assert_eq!(key[..], u64::to_be_bytes(number));
         assert_eq!(*value, body(number, value.len()), "the value of {number}");
     }
-    let last = block_on(snapshot.get(Space::Meta, b"last")).unwrap();
+    let last = block_on(view.get(Space::Meta, b"last")).unwrap();
     assert_eq!(last.map_or(0, |last| u64::from_be_bytes(last[..].try_into().unwrap())), count);
-    assert_eq!(scan_all(&*snapshot, Space::Log).len() as u64, count);
-    assert_eq!(block_on(engine.shard(SHARD)).unwrap().version, count);
+    assert_eq!(scan_all(&*view, Space::Log).len() as u64, count);
+    assert_eq!(view.state().version, count);
     if engine.set_loss().is_none() {
-        check_set(&*snapshot, count);
+        check_set(&*view, count);
     }
     count
 }
 
-fn check_set(snapshot: &dyn Snapshot, count: u64) {
+fn check_set(view: &dyn View, count: u64) {
     for (family, first) in [(b'a', 1), (b'b', 1), (b'c', count.saturating_sub(PASSING) + 1)] {
         let mut expected: Vec<_> = (first..=count).map(|number| set_key(family, number)).collect();
         expected.sort_unstable();
         let range = KeyRange::prefix(&[family; FAMILY_BYTES]);
-        let found = block_on(snapshot.scan_keys(&range, Direction::Forward, NO_LIMIT)).unwrap().keys;
+        let found = block_on(view.scan_keys(&range, Direction::Forward, NO_LIMIT)).unwrap().keys;
         assert_eq!(found.iter().collect::<Vec<_>>(), expected, "the keys of {count} batches");
-        let counted = block_on(snapshot.count_keys(&[family; FAMILY_BYTES])).unwrap();
+        let counted = block_on(view.count_keys(&[family; FAMILY_BYTES])).unwrap();
         assert_eq!(counted, expected.len() as u64);
     }
 }
 
-pub(crate) fn scan_all(snapshot: &dyn Snapshot, space: Space) -> Vec<(Bytes, Bytes)> {
+pub(crate) fn scan_all(view: &dyn View, space: Space) -> Vec<(Bytes, Bytes)> {
     let range = KeyRange { start: Bytes::new(), end: Bytes::from_static(&[0xFF; 8]) };
-    block_on(snapshot.scan(space, &range, Direction::Forward, NO_LIMIT)).unwrap().entries
+    block_on(view.scan(space, &range, Direction::Forward, NO_LIMIT)).unwrap().entries
 }
 
 /// The journal of an engine that has only one.

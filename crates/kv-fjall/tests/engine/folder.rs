@@ -1,6 +1,6 @@
 //! Folders: whose they are, which format they have, who holds them, and how much room is left.
 
-use crate::fixture::{count, open, write};
+use crate::fixture::{SHARD, count, open, view, write};
 use astrarium_kv::contract::block_on;
 use astrarium_kv::{Engine, Error, Kind, ShardId, Space, Stamp, WriteBatch};
 use astrarium_kv_fjall::{FjallEngine, OpenError, Options};
@@ -94,12 +94,12 @@ fn a_view_outlives_closing() {
     let folder = tempfile::tempdir().unwrap();
     let engine = open(folder.path());
     write(&engine, 1, 10).unwrap();
-    let snapshot = engine.snapshot();
+    let held = view(&engine, SHARD);
     engine.close().unwrap();
-    assert!(block_on(snapshot.get(Space::Meta, b"last")).unwrap().is_some());
-    let late = block_on(engine.snapshot().get(Space::Meta, b"last"));
+    assert!(block_on(held.get(Space::Meta, b"last")).unwrap().is_some());
+    let late = block_on(engine.view(SHARD, 0)).map(|view| view.state());
     assert!(matches!(late, Err(Error::Unavailable { .. })), "{late:?}");
-    drop(snapshot);
+    drop(held);
     assert_eq!(count(&open(folder.path())), 1);
 }
 
@@ -160,7 +160,7 @@ fn a_nearly_full_disk_refuses_writes_until_there_is_room() {
         wait_until(|| engine.write_refusal().is_none() == can_put && delete() == can_delete);
         assert_eq!(put(), can_put, "{free_bytes}");
         assert_eq!(delete(), can_delete, "{free_bytes}");
-        assert!(block_on(engine.snapshot().get(Space::Body, b"key")).is_ok(), "reads go on");
+        assert!(block_on(view(&engine, ShardId(1)).get(Space::Body, b"key")).is_ok(), "reads go on");
     }
     let mut batch = WriteBatch::new(ShardId(1), 0);
     batch.put(Space::Body, Bytes::from_static(b"key"), Bytes::new(), Stamp::NONE);

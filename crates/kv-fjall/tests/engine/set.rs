@@ -1,12 +1,10 @@
 //! The set, packed as small as it can be, so that a few keys make many blocks, parts and runs: the same keys, counts and
 //! pages as in memory, through merges, kills and reopening, and for every snapshot held meanwhile.
 
-use crate::fixture::{NO_LIMIT, copy_folder, count, open, small_set, write};
+use crate::fixture::{NO_LIMIT, SHARD, copy_folder, count, open, small_set, view, write};
 use astrarium_kv::contract::block_on;
 use astrarium_kv::memory::MemoryEngine;
-use astrarium_kv::{
-    Direction, Engine, Error, FAMILY_BYTES, KeyList, KeyRange, ScanLimit, ShardId, Snapshot, WriteBatch,
-};
+use astrarium_kv::{Direction, Engine, Error, FAMILY_BYTES, KeyList, KeyRange, ScanLimit, View, WriteBatch};
 use astrarium_kv_fjall::{FjallEngine, Options, SetOptions};
 use bytes::Bytes;
 use proptest::collection::vec;
@@ -42,7 +40,7 @@ enum Step {
     Toggle(Vec<Vec<u16>>),
     /// Those of these keys that are there and have values get others.
     Replace(Vec<u16>, u8),
-    Snapshot,
+    View,
     Forget(prop::sample::Index),
     Settle,
     Reopen {
@@ -54,7 +52,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         10 => vec(vec(0..KEYS, 0..60), 1..5).prop_map(Step::Toggle),
         2 => (vec(0..KEYS, 0..60), any::<u8>()).prop_map(|(keys, value)| Step::Replace(keys, value)),
-        2 => Just(Step::Snapshot),
+        2 => Just(Step::View),
         1 => any::<prop::sample::Index>().prop_map(Step::Forget),
         2 => Just(Step::Settle),
         2 => any::<bool>().prop_map(|close| Step::Reopen { close }),
@@ -81,7 +79,7 @@ fn value(index: u16) -> Vec<u8> {
 }
 
 fn replacements(keys: &[u16], value: u8, there: &BTreeSet<u16>) -> WriteBatch {
-    let mut batch = WriteBatch::new(ShardId(1), 0);
+    let mut batch = WriteBatch::new(SHARD, 0);
     for index in keys.iter().copied().collect::<BTreeSet<_>>() {
         if there.contains(&index) && index.is_multiple_of(3) {
             batch.set.replace_entry(&key(index), &vec![value; usize::from(value % 60)]);
@@ -92,7 +90,7 @@ fn replacements(keys: &[u16], value: u8, there: &BTreeSet<u16>) -> WriteBatch {
 
 fn toggles(batches: &[Vec<u16>], there: &mut BTreeSet<u16>) -> Vec<WriteBatch> {
     let toggle = |keys: &Vec<u16>| {
-        let mut batch = WriteBatch::new(ShardId(1), 0);
+        let mut batch = WriteBatch::new(SHARD, 0);
         for index in keys.iter().copied().collect::<BTreeSet<_>>() {
             if there.remove(&index) {
                 batch.set.removed.push(&key(index));
@@ -136,7 +134,7 @@ fn ranges() -> Vec<KeyRange> {
     ranges
 }
 
-fn compare(ours: &dyn Snapshot, theirs: &dyn Snapshot) {
+fn compare(ours: &dyn View, theirs: &dyn View) {
     for range in ranges() {
         for direction in [Direction::Forward, Direction::Backward] {
             let limits = [
@@ -145,29 +143,27 @@ fn compare(ours: &dyn Snapshot, theirs: &dyn Snapshot) {
                 ScanLimit { byte_count_max: 100, ..NO_LIMIT },
             ];
             for limit in limits {
-                let scan =
-                    |snapshot: &dyn Snapshot| block_on(snapshot.scan_keys(&range, direction, limit)).unwrap();
+                let scan = |view: &dyn View| block_on(view.scan_keys(&range, direction, limit)).unwrap();
                 assert_eq!(scan(ours), scan(theirs), "{range:?} {direction:?} {limit:?}");
-                let entries = |snapshot: &dyn Snapshot| {
-                    block_on(snapshot.scan_entries(&range, direction, limit)).unwrap()
-                };
+                let entries =
+                    |view: &dyn View| block_on(view.scan_entries(&range, direction, limit)).unwrap();
                 assert_eq!(entries(ours), entries(theirs), "{range:?} {direction:?} {limit:?}");
             }
         }
-        let estimate = |snapshot: &dyn Snapshot| block_on(snapshot.estimate_keys(&range)).unwrap();
+        let estimate = |view: &dyn View| block_on(view.estimate_keys(&range)).unwrap();
         let (guess, number) = (estimate(ours), estimate(theirs));
         assert!(number == 0 || guess > 0, "{guess} for {number} in {range:?}");
     }
 }
 
-fn compare_counts(ours: &dyn Snapshot, theirs: &dyn Snapshot) {
+fn compare_counts(ours: &dyn View, theirs: &dyn View) {
     for family in [b'a', b'b', b'c', b'd'] {
-        let count = |snapshot: &dyn Snapshot| block_on(snapshot.count_keys(&[family; FAMILY_BYTES])).unwrap();
+        let count = |view: &dyn View| block_on(view.count_keys(&[family; FAMILY_BYTES])).unwrap();
         assert_eq!(count(ours), count(theirs), "family {family}");
     }
 }
 
-type Pair = (Arc<dyn Snapshot>, Arc<dyn Snapshot>);
+type Pair = (Arc<dyn View>, Arc<dyn View>);
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
@@ -178,7 +174,7 @@ proptest! {
         let model = MemoryEngine::new();
         let mut there = BTreeSet::new();
         let mut engine = open();
-        let mut snapshots: Vec<Pair> = Vec::new();
+        let mut views: Vec<Pair> = Vec::new();
         for step in steps {
             match step {
                 Step::Toggle(batches) => {
@@ -191,12 +187,12 @@ proptest! {
                     commit_all(&engine, std::slice::from_ref(&batch));
                     commit_all(&model, &[batch]);
                 }
-                Step::Snapshot => snapshots.push((engine.snapshot(), model.snapshot())),
-                Step::Forget(_) if snapshots.is_empty() => {}
-                Step::Forget(which) => drop(snapshots.swap_remove(which.index(snapshots.len()))),
+                Step::View => views.push((view(&engine, SHARD), view(&model, SHARD))),
+                Step::Forget(_) if views.is_empty() => {}
+                Step::Forget(which) => drop(views.swap_remove(which.index(views.len()))),
                 Step::Settle => engine.wait_until_merged().unwrap(),
                 Step::Reopen { close } => {
-                    snapshots.clear();
+                    views.clear();
                     if close {
                         engine.close().unwrap();
                     }
@@ -204,14 +200,14 @@ proptest! {
                     engine = open();
                 }
             }
-            compare_counts(&*engine.snapshot(), &*model.snapshot());
+            compare_counts(&*view(&engine, SHARD), &*view(&model, SHARD));
         }
-        snapshots.push((engine.snapshot(), model.snapshot()));
-        for (ours, theirs) in &snapshots {
+        views.push((view(&engine, SHARD), view(&model, SHARD)));
+        for (ours, theirs) in &views {
             compare(&**ours, &**theirs);
             compare_counts(&**ours, &**theirs);
         }
-        snapshots.clear();
+        views.clear();
         engine.check_files().unwrap();
         engine.close().unwrap();
         check_folder(folder.path());
@@ -227,7 +223,7 @@ proptest! {
         let engine = open_packed(packing, folder.path());
         let model = MemoryEngine::new();
         for (added, removed) in rounds {
-            let mut batch = WriteBatch::new(ShardId(1), 0);
+            let mut batch = WriteBatch::new(SHARD, 0);
             let (added, removed): (BTreeSet<_>, BTreeSet<_>) = (added.into_iter().collect(), removed.into_iter().collect());
             for index in &added {
                 batch.set.added.push(&key(*index));
@@ -239,7 +235,7 @@ proptest! {
             commit_all(&model, &[batch]);
         }
         for _ in 0..2 {
-            compare(&*engine.snapshot(), &*model.snapshot());
+            compare(&*view(&engine, SHARD), &*view(&model, SHARD));
             engine.wait_until_merged().unwrap();
         }
     }
@@ -266,7 +262,7 @@ fn files(folder: &Path) -> Vec<String> {
 }
 
 fn add_numbers(engine: &dyn Engine, numbers: std::ops::Range<u64>) {
-    let mut batch = WriteBatch::new(ShardId(1), 0);
+    let mut batch = WriteBatch::new(SHARD, 0);
     for number in numbers {
         let value = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         batch.set.added.push(&[&[b'n'; FAMILY_BYTES][..], &value.to_be_bytes()].concat());
@@ -275,14 +271,14 @@ fn add_numbers(engine: &dyn Engine, numbers: std::ops::Range<u64>) {
 }
 
 fn remove_all(engine: &dyn Engine) {
-    let mut batch = WriteBatch::new(ShardId(1), 0);
-    batch.set.removed = everything(&*engine.snapshot());
+    let mut batch = WriteBatch::new(SHARD, 0);
+    batch.set.removed = everything(&*view(engine, SHARD));
     commit_all(engine, &[batch]);
 }
 
-fn everything(snapshot: &dyn Snapshot) -> KeyList {
+fn everything(view: &dyn View) -> KeyList {
     let range = KeyRange { start: Bytes::new(), end: Bytes::from_static(&[0xFF]) };
-    block_on(snapshot.scan_keys(&range, Direction::Forward, NO_LIMIT)).unwrap().keys
+    block_on(view.scan_keys(&range, Direction::Forward, NO_LIMIT)).unwrap().keys
 }
 
 #[test]
@@ -291,7 +287,7 @@ fn replaced_runs_go_when_nobody_reads_them() {
     let engine = FjallEngine::open(folder.path(), small_set()).unwrap();
     add_numbers(&engine, 0..500);
     engine.wait_until_merged().unwrap();
-    let held = engine.snapshot();
+    let held = view(&engine, SHARD);
     let held_files = files(folder.path());
     assert!(held_files.len() > 1, "a run was written: {held_files:?}");
     for round in 1..20 {
@@ -303,7 +299,7 @@ fn replaced_runs_go_when_nobody_reads_them() {
     assert_eq!(everything(&*held).len(), 500);
     drop(held);
     assert!(!held_files.iter().all(is_there), "and lets them go");
-    assert_eq!(everything(&*engine.snapshot()).len(), 10_000);
+    assert_eq!(everything(&*view(&engine, SHARD)).len(), 10_000);
     engine.close().unwrap();
     check_folder(folder.path());
 }
@@ -319,7 +315,7 @@ fn nothing_is_left_of_a_set_that_was_emptied() {
     let full = engine.stats().disk_bytes;
     remove_all(&engine);
     engine.wait_until_merged().unwrap();
-    assert_eq!(everything(&*engine.snapshot()).len(), 0);
+    assert_eq!(everything(&*view(&engine, SHARD)).len(), 0);
     engine.close().unwrap();
     assert_eq!(files(folder.path()), ["RUNS"], "{full} bytes before");
 }

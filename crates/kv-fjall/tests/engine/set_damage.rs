@@ -1,7 +1,7 @@
 //! Damage of the set's files: noticed when opening, or when the damaged block is read; never a wrong answer, and never a reason to
 //! refuse the start, a read of anything else, or a write.
 
-use crate::fixture::{copy_folder, count, open, small_set, write};
+use crate::fixture::{SHARD, copy_folder, count, open, small_set, view, write};
 use astrarium_kv::contract::block_on;
 use astrarium_kv::{Direction, Engine, Error, FAMILY_BYTES, KeyRange, ScanLimit};
 use astrarium_kv_fjall::{FjallEngine, OpenError, Options};
@@ -140,7 +140,7 @@ fn scan(engine: &FjallEngine, family: u8) -> Result<Vec<Vec<u8>>, Error> {
     let mut found = Vec::new();
     for direction in [Direction::Forward, Direction::Backward] {
         let limit = ScanLimit { entry_count_max: usize::MAX, byte_count_max: usize::MAX };
-        let keys = block_on(engine.snapshot().scan_keys(&range, direction, limit))?.keys;
+        let keys = block_on(view(engine, SHARD).scan_keys(&range, direction, limit))?.keys;
         found.extend(keys.iter().map(<[u8]>::to_vec));
     }
     Ok(found)

@@ -2,7 +2,7 @@
 //!
 //! In: an empty engine. Out: a panic when a promise is broken. Part of [`super::check`].
 
-use super::suite::{bytes, commit, get, put, refused_for, scan_all, state};
+use super::suite::{bytes, commit, get, put, refused_for, scan_all, state, view};
 use super::{KEY_BYTES_MAX, VALUE_BYTES_MAX, block_on};
 use crate::{Engine, Error, Expectation, ShardId, ShardState, Space, Stamp, WriteBatch};
 use bytes::Bytes;
@@ -41,11 +41,11 @@ pub(super) fn expectations_decide(engine: &dyn Engine) {
     ];
     let mut version = 1;
     for (expectations, failing) in cases {
-        let before = scan_all(&*engine.snapshot(), Space::Body);
+        let before = scan_all(&*view(engine), Space::Body);
         let batch = batch_expecting(expectations);
         if let Some(index) = failing {
             refused_for(engine, batch, *index);
-            assert_eq!(scan_all(&*engine.snapshot(), Space::Body), before, "a refused batch changes nothing");
+            assert_eq!(scan_all(&*view(engine), Space::Body), before, "a refused batch changes nothing");
         } else {
             version += 1;
             let answer = commit(engine, batch).expect("expectations that hold do not stop a batch");
@@ -105,7 +105,7 @@ pub(super) fn mutations_apply_in_order(engine: &dyn Engine) {
     }
     commit(engine, batch).expect("a batch may touch a key many times");
     let expected = [("back", "1"), ("twice", "2")].map(|(key, value)| (bytes(key), bytes(value)));
-    assert_eq!(scan_all(&*engine.snapshot(), Space::Body), expected);
+    assert_eq!(scan_all(&*view(engine), Space::Body), expected);
 }
 
 pub(super) fn stamps_are_filled_in(engine: &dyn Engine) {
@@ -124,7 +124,7 @@ pub(super) fn stamps_are_filled_in(engine: &dyn Engine) {
         (format!("static: {two}"), "end".to_owned()),
     ];
     let expected = expected.map(|(key, value)| (bytes(&key), bytes(&value)));
-    assert_eq!(scan_all(&*engine.snapshot(), Space::Log), expected);
+    assert_eq!(scan_all(&*view(engine), Space::Log), expected);
     assert_eq!(kept[..], *b"log:________:tail", "bytes that others hold are not written to");
 }
 
@@ -163,7 +163,7 @@ pub(super) fn limits_are_enforced(engine: &dyn Engine) {
         assert!(matches!(answer, Err(Error::Contract { .. })), "{index}: {answer:?}");
     }
     assert_eq!(state(engine, SHARD), ShardState::default(), "a broken batch uses no version");
-    assert_eq!(get(&*engine.snapshot(), Space::Body, "beside"), None, "a broken batch changes nothing");
+    assert_eq!(get(&*view(engine), Space::Body, "beside"), None, "a broken batch changes nothing");
     let fine = [
         put_of(KEY_BYTES_MAX, 8, Stamp { key_offset: Some(KEY_BYTES_MAX as u32 - 8), value: true }),
         put_of(1, VALUE_BYTES_MAX, Stamp::NONE),
@@ -181,7 +181,7 @@ pub(super) fn one_of_many_writers_wins(engine: &dyn Engine) {
     let write = |writer: usize| {
         let mut won = Vec::new();
         while won.len() < ROUNDS {
-            let current = get(&*engine.snapshot(), Space::Body, "document");
+            let current = get(&*view(engine), Space::Body, "document");
             let version = current.and_then(|value| value.first_chunk().copied()).map(u64::from_be_bytes);
             let mut batch = WriteBatch::new(SHARD, 0);
             let expectation = version.map_or(Expectation::Absent, Expectation::Version);
@@ -233,7 +233,7 @@ pub(super) fn writers_of_many_shards_do_not_mix(engine: &dyn Engine) {
         }
     });
     let keys: Vec<_> =
-        scan_all(&*engine.snapshot(), Space::Log).into_iter().map(|(key, _)| key.to_vec()).collect();
+        scan_all(&*view(engine), Space::Log).into_iter().map(|(key, _)| key.to_vec()).collect();
     let expected: Vec<_> = (1..=SHARDS)
         .flat_map(|shard| {
             (1..=BATCHES).map(move |number| [&[shard as u8], &number.to_be_bytes()[..]].concat())

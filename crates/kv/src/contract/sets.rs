@@ -3,9 +3,9 @@
 //! In: an empty engine. Out: a panic when a promise is broken. Part of [`super::check`].
 
 use super::block_on;
-use super::suite::{NO_LIMIT, bytes, commit, put, scan_all};
+use super::suite::{NO_LIMIT, bytes, commit, put, scan_all, view};
 use crate::{
-    Direction, Engine, Error, FAMILY_BYTES, KeyList, KeyRange, ScanLimit, ShardId, Snapshot, Space, Stamp,
+    Direction, Engine, Error, FAMILY_BYTES, KeyList, KeyRange, ScanLimit, ShardId, Space, Stamp, View,
     WriteBatch,
 };
 use bytes::Bytes;
@@ -44,47 +44,47 @@ fn words(keys: &KeyList) -> String {
     words.join(" ")
 }
 
-fn walk(snapshot: &dyn Snapshot, range: &KeyRange, direction: Direction, limit: ScanLimit) -> (String, bool) {
-    let found = block_on(snapshot.scan_keys(range, direction, limit)).expect("a walk answers");
+fn walk(view: &dyn View, range: &KeyRange, direction: Direction, limit: ScanLimit) -> (String, bool) {
+    let found = block_on(view.scan_keys(range, direction, limit)).expect("a walk answers");
     (words(&found.keys), found.more)
 }
 
-fn count(snapshot: &dyn Snapshot, family: u8) -> u64 {
-    block_on(snapshot.count_keys(&[family; FAMILY_BYTES])).expect("a count answers")
+fn count(view: &dyn View, family: u8) -> u64 {
+    block_on(view.count_keys(&[family; FAMILY_BYTES])).expect("a count answers")
 }
 
 /// Panics unless the family `f` holds exactly these words, whichever way it is asked.
-pub(super) fn holds_words(snapshot: &dyn Snapshot, expected: &str) {
+pub(super) fn holds_words(view: &dyn View, expected: &str) {
     let all = KeyRange::prefix(&[b'f'; FAMILY_BYTES]);
     let number = expected.split_whitespace().count() as u64;
-    assert_eq!(walk(snapshot, &all, Direction::Forward, NO_LIMIT), (expected.to_owned(), false));
+    assert_eq!(walk(view, &all, Direction::Forward, NO_LIMIT), (expected.to_owned(), false));
     let mut reversed: Vec<_> = expected.split_whitespace().collect();
     reversed.reverse();
-    assert_eq!(walk(snapshot, &all, Direction::Backward, NO_LIMIT), (reversed.join(" "), false));
-    assert_eq!(count(snapshot, b'f'), number, "{expected}");
-    let estimate = block_on(snapshot.estimate_keys(&all)).expect("an estimate answers");
+    assert_eq!(walk(view, &all, Direction::Backward, NO_LIMIT), (reversed.join(" "), false));
+    assert_eq!(count(view, b'f'), number, "{expected}");
+    let estimate = block_on(view.estimate_keys(&all)).expect("an estimate answers");
     assert_eq!(estimate == 0, number == 0, "an estimate of nothing is sure");
 }
 
 pub(super) fn keys_come_and_go(engine: &dyn Engine) {
-    let snapshots = [engine.snapshot()].into_iter().chain(
+    let views = [view(engine)].into_iter().chain(
         [("b a d", ""), ("c", "a"), ("a", "b c"), ("", "a d"), ("d", "")].map(|(added, removed)| {
             change(engine, added, removed);
-            engine.snapshot()
+            view(engine)
         }),
     );
-    let snapshots: Vec<_> = snapshots.collect();
+    let views: Vec<_> = views.collect();
     for _ in 0..2 {
-        for (snapshot, expected) in snapshots.iter().zip(["", "a b d", "b c d", "a d", "", "d"]) {
-            holds_words(&**snapshot, expected);
+        for (view, expected) in views.iter().zip(["", "a b d", "b c d", "a d", "", "d"]) {
+            holds_words(&**view, expected);
         }
         put(engine, Space::Meta, "fffffffffffffffff", "elsewhere");
     }
     let mut refused = changes("x", "d");
     refused.expect(Space::Meta, bytes("absent"), crate::Expectation::Present);
     commit(engine, refused).expect_err("the expectation does not hold");
-    holds_words(&*engine.snapshot(), "d");
-    assert_eq!(scan_all(&*engine.snapshot(), Space::Body), [], "the set is no space");
+    holds_words(&*view(engine), "d");
+    assert_eq!(scan_all(&*view(engine), Space::Body), [], "the set is no space");
 }
 
 /// Many batches handed over before any is awaited, so that an engine that groups them finds keys named again and again.
@@ -97,9 +97,9 @@ pub(super) fn the_last_batch_has_the_last_word(engine: &dyn Engine) {
         for reply in replies {
             block_on(reply).expect("changes of the set commit");
         }
-        holds_words(&*engine.snapshot(), "c e");
+        holds_words(&*view(engine), "c e");
         change(engine, "", "c e");
-        holds_words(&*engine.snapshot(), "");
+        holds_words(&*view(engine), "");
     }
 }
 
@@ -112,7 +112,7 @@ pub(super) fn walks_respect_ranges_and_limits(engine: &dyn Engine) {
         others.set.added.push(&key(family, "a"));
     }
     commit(engine, others).expect("changes of the set commit");
-    let snapshot = engine.snapshot();
+    let view = view(engine);
     let count = |entry_count_max| ScanLimit { entry_count_max, ..NO_LIMIT };
     let size = |byte_count_max| ScanLimit { byte_count_max, ..NO_LIMIT };
     // Range, limit, the keys of a forward walk and its `more`, the keys of a backward walk and its `more`.
@@ -139,16 +139,15 @@ pub(super) fn walks_respect_ranges_and_limits(engine: &dyn Engine) {
     ];
     for ((start, end), limit, forward, forward_more, backward, backward_more) in cases {
         let range = range(start, end);
-        let found = walk(&*snapshot, &range, Direction::Forward, limit);
+        let found = walk(&*view, &range, Direction::Forward, limit);
         assert_eq!(found, (forward.to_owned(), forward_more), "forward {start}..{end} {limit:?}");
-        let found = walk(&*snapshot, &range, Direction::Backward, limit);
+        let found = walk(&*view, &range, Direction::Backward, limit);
         assert_eq!(found, (backward.to_owned(), backward_more), "backward {start}..{end} {limit:?}");
-        let estimate = block_on(snapshot.estimate_keys(&range)).expect("an estimate answers");
+        let estimate = block_on(view.estimate_keys(&range)).expect("an estimate answers");
         assert!(estimate > 0 || forward.is_empty(), "{start}..{end}");
     }
     let everything = KeyRange { start: Bytes::new(), end: Bytes::from_static(&[0xFF]) };
-    let found =
-        block_on(snapshot.scan_keys(&everything, Direction::Backward, NO_LIMIT)).expect("a walk answers");
+    let found = block_on(view.scan_keys(&everything, Direction::Backward, NO_LIMIT)).expect("a walk answers");
     assert_eq!(found.keys.len(), 7);
     assert_eq!(found.keys.get(0), key(b'g', "a"), "a range may reach over families");
 }
@@ -167,10 +166,10 @@ fn valued(added: &str, replaced: &str) -> WriteBatch {
     batch
 }
 
-fn holds_entries(snapshot: &dyn Snapshot, expected: &str) {
+fn holds_entries(view: &dyn View, expected: &str) {
     let all = KeyRange::prefix(&[b'f'; FAMILY_BYTES]);
     let scan = |range: &KeyRange, direction, limit| {
-        let found = block_on(snapshot.scan_entries(range, direction, limit)).expect("a scan answers");
+        let found = block_on(view.scan_entries(range, direction, limit)).expect("a scan answers");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let entry = |(key, value): (&[u8], &[u8])| text(&key[FAMILY_BYTES..]) + "=" + &text(value);
         (found.entries.iter().map(entry).collect::<Vec<_>>(), found.more)
@@ -187,17 +186,17 @@ fn holds_entries(snapshot: &dyn Snapshot, expected: &str) {
     entries.reverse();
     assert_eq!(scan(&all, Direction::Backward, NO_LIMIT), (entries, false));
     let words: Vec<_> = expected.split_whitespace().filter_map(|entry| entry.split('=').next()).collect();
-    holds_words(snapshot, &words.join(" "));
+    holds_words(view, &words.join(" "));
 }
 
 /// Entries come with values, get others, go; beside keys without values, which have empty ones.
 pub(super) fn entries_carry_values(engine: &dyn Engine) {
     change(engine, "a c", "");
     commit(engine, valued("b=two d=four", "")).expect("changes of the set commit");
-    let before = engine.snapshot();
+    let before = view(engine);
     holds_entries(&*before, "a= b=two c= d=four");
     commit(engine, valued("e=five", "b=zwei d=")).expect("changes of the set commit");
-    holds_entries(&*engine.snapshot(), "a= b=zwei c= d= e=five");
+    holds_entries(&*view(engine), "a= b=zwei c= d= e=five");
     holds_entries(&*before, "a= b=two c= d=four");
     let replies: Vec<_> =
         [valued("", "b=deux"), changes("", "a e"), valued("a=one", "b=dos"), changes("", "c")]
@@ -207,14 +206,14 @@ pub(super) fn entries_carry_values(engine: &dyn Engine) {
     for reply in replies {
         block_on(reply).expect("changes of the set commit");
     }
-    holds_entries(&*engine.snapshot(), "a=one b=dos d=");
+    holds_entries(&*view(engine), "a=one b=dos d=");
     let mut batch = WriteBatch::new(ShardId(1), 0);
     batch.set.add_entry(&key(b'g', "long"), &[7; crate::SHORT_VALUE_BYTES_MAX]);
     commit(engine, batch.clone()).expect("the limit itself is allowed");
     batch.set.add_entry(&key(b'g', "longer"), &[7; crate::SHORT_VALUE_BYTES_MAX + 1]);
     let answer = commit(engine, batch);
     assert!(matches!(answer, Err(Error::Contract { .. })), "{answer:?}");
-    assert_eq!(count(&*engine.snapshot(), b'g'), 1);
+    assert_eq!(count(&*view(engine), b'g'), 1);
 }
 
 /// Many keys of several lengths in many commits: walks in pages, counts and estimates agree with a plain set.
@@ -239,13 +238,13 @@ pub(super) fn many_keys_are_kept_in_order(engine: &dyn Engine) {
         }
         commit(engine, batch).expect("changes of the set commit");
     }
-    let snapshot = engine.snapshot();
+    let view = view(engine);
     let expected: Vec<_> = expected.into_iter().collect();
     let mut pages = Vec::new();
     let mut rest = KeyRange { start: Bytes::new(), end: Bytes::from_static(&[0xFF]) };
     loop {
         let limit = ScanLimit { entry_count_max: 37, ..NO_LIMIT };
-        let page = block_on(snapshot.scan_keys(&rest, Direction::Forward, limit)).expect("a walk answers");
+        let page = block_on(view.scan_keys(&rest, Direction::Forward, limit)).expect("a walk answers");
         pages.extend(page.keys.iter().map(<[u8]>::to_vec));
         if !page.more {
             break;
@@ -255,8 +254,8 @@ pub(super) fn many_keys_are_kept_in_order(engine: &dyn Engine) {
     assert_eq!(pages, expected);
     for family in [b'p', b'q', b'r'] {
         let number = expected.iter().filter(|key| key[0] == family).count() as u64;
-        assert_eq!(count(&*snapshot, family), number);
-        let estimate = block_on(snapshot.estimate_keys(&KeyRange::prefix(&[family; FAMILY_BYTES])));
+        assert_eq!(count(&*view, family), number);
+        let estimate = block_on(view.estimate_keys(&KeyRange::prefix(&[family; FAMILY_BYTES])));
         let estimate = estimate.expect("an estimate answers");
         assert!((number / 3..=number * 3).contains(&estimate), "{estimate} for {number}");
     }
@@ -273,13 +272,13 @@ pub(super) fn short_keys_are_refused(engine: &dyn Engine) {
             assert!(matches!(answer, Err(Error::Contract { .. })), "{length}: {answer:?}");
         }
     }
-    assert_eq!(scan_all(&*engine.snapshot(), Space::Body), [], "a broken batch changes nothing");
+    assert_eq!(scan_all(&*view(engine), Space::Body), [], "a broken batch changes nothing");
     let mut batch = WriteBatch::new(ShardId(1), 0);
     for length in [FAMILY_BYTES, super::KEY_BYTES_MAX] {
         batch.set.added.push(&vec![1; length]);
     }
     commit(engine, batch).expect("the limits themselves are allowed");
-    assert_eq!(count(&*engine.snapshot(), 1), 2);
+    assert_eq!(count(&*view(engine), 1), 2);
 }
 
 /// What round after round of [`super::check_reopen`] adds and removes: the words of the round before go, but for one.
@@ -292,8 +291,8 @@ pub(super) fn change_in_round(batch: &mut WriteBatch, round: u64) {
 }
 
 /// What is there after so many rounds.
-pub(super) fn holds_rounds(snapshot: &dyn Snapshot, rounds: u64) {
+pub(super) fn holds_rounds(view: &dyn View, rounds: u64) {
     let last = (rounds > 0).then(|| format!("round{rounds}"));
     let words: Vec<_> = last.into_iter().chain((1..=rounds).map(|round| format!("stays{round}"))).collect();
-    holds_words(snapshot, &words.join(" "));
+    holds_words(view, &words.join(" "));
 }

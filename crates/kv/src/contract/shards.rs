@@ -3,7 +3,7 @@
 //! In: an empty engine. Out: a panic when a promise is broken. Part of [`super::check`].
 
 use super::block_on;
-use super::suite::{bytes, commit, get, put, state};
+use super::suite::{bytes, commit, get, put, state, view, view_of};
 use crate::{Engine, Error, Expectation, ShardId, ShardState, Space, Stamp, WriteBatch};
 
 pub(super) fn versions_have_no_gaps(engine: &dyn Engine) {
@@ -60,7 +60,7 @@ pub(super) fn fences_refuse_old_epochs(engine: &dyn Engine) {
     old.expect(Space::Body, bytes("absent"), Expectation::Present);
     old.put(Space::Body, bytes("key"), bytes("value"), Stamp::NONE);
     fenced(engine, old, 1);
-    assert_eq!(get(&*engine.snapshot(), Space::Body, "key"), None, "a fenced batch changes nothing");
+    assert_eq!(get(&*view(engine), Space::Body, "key"), None, "a fenced batch changes nothing");
     let mut own = WriteBatch::new(shard, 1);
     own.fence(shard);
     assert_eq!(commit(engine, own).expect("a shard may fence itself").0, 1, "a fenced batch uses no version");
@@ -87,6 +87,33 @@ pub(super) fn fences_apply_to_batches_already_waiting(engine: &dyn Engine) {
     assert_eq!(renewed.expect("with the new epoch").0, 2);
 }
 
+pub(super) fn fences_refuse_readers(engine: &dyn Engine) {
+    let (catalog, shard) = (ShardId(0), ShardId(9));
+    let refused = |epoch: u64, current: u64| {
+        let answer = block_on(engine.view(shard, epoch)).map(|view| view.state());
+        let refused =
+            matches!(answer, Err(Error::Fenced { shard: of, current: at }) if of == shard && at == current);
+        assert!(refused, "{answer:?}");
+    };
+    refused(1, 0);
+    let before = view_of(engine, shard);
+    for epoch in 1..4u64 {
+        let mut fence = WriteBatch::new(catalog, 0);
+        fence.fence(shard);
+        commit(engine, fence).expect("a fence commits");
+        refused(epoch - 1, epoch);
+        refused(epoch + 1, epoch);
+        let view = block_on(engine.view(shard, epoch)).expect("a reader who knows the epoch gets a view");
+        assert_eq!(view.state(), ShardState { epoch, ..ShardState::default() });
+    }
+    let mut batch = WriteBatch::new(shard, 3);
+    batch.put(Space::Body, bytes("key"), bytes("value"), Stamp::NONE);
+    commit(engine, batch).expect("nothing is in the way");
+    assert_eq!(get(&*before, Space::Body, "key"), None, "a view that was given stays what it was");
+    assert_eq!(before.state(), ShardState::default());
+    view_of(engine, catalog);
+}
+
 pub(super) fn counters_count(engine: &dyn Engine) {
     put(engine, Space::Body, "a", "1");
     put(engine, Space::Body, "a", "2");
@@ -105,6 +132,8 @@ pub(super) fn a_closed_engine_refuses(engine: &dyn Engine) {
     engine.close().expect("closing works");
     engine.close().expect("closing again does nothing");
     let answer = commit(engine, WriteBatch::new(ShardId(1), 0));
+    assert!(matches!(answer, Err(Error::Unavailable { .. })), "{answer:?}");
+    let answer = block_on(engine.view(ShardId(1), 0)).map(|view| view.state());
     assert!(matches!(answer, Err(Error::Unavailable { .. })), "{answer:?}");
     assert!(engine.write_refusal().is_some());
 }

@@ -7,7 +7,7 @@
 use super::{commits, reads, sets, shards};
 use crate::{
     CommitVersion, Direction, Engine, Error, Expectation, KeyRange, Reply, ScanBatch, ScanLimit, ShardId,
-    ShardState, Snapshot, Space, Stamp, WriteBatch,
+    ShardState, Space, Stamp, View, WriteBatch,
 };
 use bytes::Bytes;
 use std::pin::pin;
@@ -18,7 +18,8 @@ use std::thread::Thread;
 /// Panics unless the engines that `open` makes, each empty, keep the contract.
 pub fn check(open: &dyn Fn() -> Arc<dyn Engine>) {
     let checks: &[fn(&dyn Engine)] = &[
-        reads::snapshots_do_not_change,
+        reads::views_do_not_change,
+        reads::views_tell_what_they_show,
         reads::reads_find_what_was_written,
         reads::scans_respect_ranges_and_limits,
         reads::spaces_are_apart,
@@ -38,6 +39,7 @@ pub fn check(open: &dyn Fn() -> Arc<dyn Engine>) {
         shards::versions_have_no_gaps,
         shards::fences_refuse_old_epochs,
         shards::fences_apply_to_batches_already_waiting,
+        shards::fences_refuse_readers,
         shards::counters_count,
     ];
     for check in checks {
@@ -71,13 +73,13 @@ pub fn check_reopen(open: &dyn Fn() -> Arc<dyn Engine>, ending: Ending) {
                 tallies: [-(round.cast_signed() - 1), (round.cast_signed() - 1) * 7],
             }
         );
-        let entries = scan_all(&*engine.snapshot(), Space::Log);
+        let entries = scan_all(&*view_of(&*engine, shard), Space::Log);
         assert_eq!(entries.len() as u64, round - 1, "every acknowledged log entry is there after {ending:?}");
         for (index, (key, value)) in entries.iter().enumerate() {
             assert_eq!(key[..], (index as u64 + 1).to_be_bytes());
             assert_eq!(value[..], [index as u8 + 1]);
         }
-        sets::holds_rounds(&*engine.snapshot(), round - 1);
+        sets::holds_rounds(&*view_of(&*engine, shard), round - 1);
         let mut batch = WriteBatch::new(shard, round - 1);
         sets::change_in_round(&mut batch, round);
         batch.high_water = round * 10;
@@ -91,8 +93,8 @@ pub fn check_reopen(open: &dyn Fn() -> Arc<dyn Engine>, ending: Ending) {
         batch.put(Space::Meta, number_key(round), Bytes::new(), Stamp::NONE);
         batch.fence(shard);
         assert_eq!(commit(&*engine, batch).expect("commit after reopening"), CommitVersion(round));
-        assert_eq!(scan_all(&*engine.snapshot(), Space::Meta), [(number_key(round), Bytes::new())]);
-        sets::holds_rounds(&*engine.snapshot(), round);
+        assert_eq!(scan_all(&*view_of(&*engine, shard), Space::Meta), [(number_key(round), Bytes::new())]);
+        sets::holds_rounds(&*view_of(&*engine, shard), round);
         if ending == Ending::Close {
             engine.close().expect("close");
         }
@@ -139,8 +141,18 @@ pub(super) fn put(engine: &dyn Engine, space: Space, key: &str, value: &str) -> 
     commit(engine, batch).expect("a plain write commits").0
 }
 
-pub(super) fn get(snapshot: &dyn Snapshot, space: Space, key: &str) -> Option<Bytes> {
-    block_on(snapshot.get(space, key.as_bytes())).expect("a point read answers")
+/// A view of shard 1 at its present epoch.
+pub(super) fn view(engine: &dyn Engine) -> Arc<dyn View> {
+    view_of(engine, ShardId(1))
+}
+
+/// A view of a shard at its present epoch.
+pub(super) fn view_of(engine: &dyn Engine, shard: ShardId) -> Arc<dyn View> {
+    block_on(engine.view(shard, state(engine, shard).epoch)).expect("a view under the present epoch is given")
+}
+
+pub(super) fn get(view: &dyn View, space: Space, key: &str) -> Option<Bytes> {
+    block_on(view.get(space, key.as_bytes())).expect("a point read answers")
 }
 
 pub(super) fn state(engine: &dyn Engine, shard: ShardId) -> ShardState {
@@ -148,20 +160,20 @@ pub(super) fn state(engine: &dyn Engine, shard: ShardId) -> ShardState {
 }
 
 pub(super) fn scan(
-    snapshot: &dyn Snapshot,
+    view: &dyn View,
     space: Space,
     range: (&str, &str),
     direction: Direction,
     limit: ScanLimit,
 ) -> ScanBatch {
     let range = KeyRange { start: bytes(range.0), end: bytes(range.1) };
-    block_on(snapshot.scan(space, &range, direction, limit)).expect("a scan answers")
+    block_on(view.scan(space, &range, direction, limit)).expect("a scan answers")
 }
 
 /// Every entry of a space whose key begins below `FF`.
-pub(super) fn scan_all(snapshot: &dyn Snapshot, space: Space) -> Vec<(Bytes, Bytes)> {
+pub(super) fn scan_all(view: &dyn View, space: Space) -> Vec<(Bytes, Bytes)> {
     let range = KeyRange { start: Bytes::new(), end: Bytes::from_static(&[0xFF]) };
-    let batch = block_on(snapshot.scan(space, &range, Direction::Forward, NO_LIMIT)).expect("a scan answers");
+    let batch = block_on(view.scan(space, &range, Direction::Forward, NO_LIMIT)).expect("a scan answers");
     assert!(!batch.more, "a scan without a limit gives everything");
     batch.entries
 }

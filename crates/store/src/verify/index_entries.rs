@@ -12,7 +12,7 @@ use crate::transaction::{as_indexed, etag};
 use astrarium_keys::body::Body;
 use astrarium_keys::index_entry::{NUMBER_BYTES, PREFIX_BYTES};
 use astrarium_keys::{document, number};
-use astrarium_kv::{Direction, FAMILY_BYTES, KeyList, KeyRange, ScanLimit, Snapshot, Space, just_after};
+use astrarium_kv::{Direction, FAMILY_BYTES, KeyList, KeyRange, ScanLimit, Space, View, just_after};
 use bytes::Bytes;
 use std::hash::{DefaultHasher, Hasher as _};
 
@@ -93,7 +93,7 @@ impl Balance {
 
     async fn find_missing(&self, checked: &Checked<'_>, report: &mut Report) -> Result<(), Error> {
         let prefix = document::shard_prefix(checked.shard());
-        let mut bodies = Walk::new(checked.snapshot.clone(), Space::Body, &prefix);
+        let mut bodies = Walk::new(checked.view.clone(), Space::Body, &prefix);
         loop {
             let step = bodies.next().await?;
             if step.is_empty() || report.is_full() {
@@ -106,7 +106,7 @@ impl Balance {
                 }
                 for list in entries(checked, &key, &body) {
                     for entry in list.iter() {
-                        if !is_present(&*checked.snapshot, entry).await? {
+                        if !is_present(&*checked.view, entry).await? {
                             report.problem("index entry missing", entry);
                         }
                     }
@@ -158,20 +158,20 @@ fn entries(checked: &Checked<'_>, key: &[u8], body: &Body) -> Vec<KeyList> {
 }
 
 async fn is_asked(checked: &Checked<'_>, number: u64, entry: &[u8]) -> Result<bool, Error> {
-    let snapshot = &checked.snapshot;
-    let Some(suffix) = snapshot.get(Space::Log, &number::number_key(checked.shard(), number)).await? else {
+    let view = &checked.view;
+    let Some(suffix) = view.get(Space::Log, &number::number_key(checked.shard(), number)).await? else {
         return Ok(false);
     };
     let key = document::from_suffix(checked.shard(), &suffix);
-    let body = snapshot.get(Space::Body, &key).await?.map(Body::decode).transpose();
+    let body = view.get(Space::Body, &key).await?.map(Body::decode).transpose();
     let Ok(Some(body)) = body else { return Ok(false) };
     Ok(entries(checked, &key, &body).iter().any(|list| list.iter().any(|own| own == entry)))
 }
 
-async fn is_present(snapshot: &dyn Snapshot, entry: &[u8]) -> Result<bool, Error> {
+async fn is_present(view: &dyn View, entry: &[u8]) -> Result<bool, Error> {
     let range = KeyRange { start: Bytes::copy_from_slice(entry), end: just_after(entry) };
     let limit = ScanLimit { entry_count_max: 1, byte_count_max: usize::MAX };
-    Ok(!snapshot.scan_keys(&range, Direction::Forward, limit).await?.keys.is_empty())
+    Ok(!view.scan_keys(&range, Direction::Forward, limit).await?.keys.is_empty())
 }
 
 /// The document's number at the end of an entry; none in bytes that are no entry.
@@ -215,7 +215,7 @@ impl FamilyCount {
 
     async fn end(&self, checked: &Checked<'_>, report: &mut Report) -> Result<(), Error> {
         let Some(family) = &self.family else { return Ok(()) };
-        let told = checked.snapshot.count_keys(family).await?;
+        let told = checked.view.count_keys(family).await?;
         if told != self.count {
             let text = format!("storage counts {told} index entries of a family that has {}", self.count);
             report.problem(&text, family);
@@ -226,19 +226,19 @@ impl FamilyCount {
 
 /// Walks the index entries of a shard in bounded steps.
 struct KeyWalk<'a> {
-    snapshot: &'a dyn Snapshot,
+    view: &'a dyn View,
     rest: Option<KeyRange>,
 }
 
 impl<'a> KeyWalk<'a> {
     fn new(checked: &'a Checked<'_>) -> KeyWalk<'a> {
         let rest = Some(KeyRange::prefix(&checked.shard().to_be_bytes()));
-        KeyWalk { snapshot: &*checked.snapshot, rest }
+        KeyWalk { view: &*checked.view, rest }
     }
 
     async fn next(&mut self) -> Result<Option<KeyList>, Error> {
         let Some(range) = &self.rest else { return Ok(None) };
-        let step = self.snapshot.scan_keys(range, Direction::Forward, STEP).await?;
+        let step = self.view.scan_keys(range, Direction::Forward, STEP).await?;
         self.rest = match step.keys.last() {
             Some(last) if step.more => Some(KeyRange { start: just_after(last), end: range.end.clone() }),
             _ => None,

@@ -1,10 +1,16 @@
-//! Consistent reads.
+//! Consistent reads of one shard.
 
-use crate::{EntryBatch, Error, KeyBatch, Reply, Space};
+use crate::{EntryBatch, Error, KeyBatch, Reply, ShardId, ShardState, Space};
 use bytes::Bytes;
 
-/// A view that does not change. Holding one for long keeps old versions alive, so hold it for one request.
-pub trait Snapshot: Send + Sync {
+/// A view of one shard that does not change. Holding one for long keeps old versions alive, so hold it for one page.
+pub trait View: Send + Sync {
+    /// The shard that it shows.
+    fn shard(&self) -> ShardId;
+
+    /// The shard's counters as the view shows it: the version is that of the last batch it shows, no older and no newer.
+    fn state(&self) -> ShardState;
+
     /// The value of one key.
     fn get(&self, space: Space, key: &[u8]) -> Reply<Result<Option<Bytes>, Error>>;
 

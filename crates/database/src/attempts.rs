@@ -1,0 +1,173 @@
+//! Trying an operation again when it lost against somebody else: the one loop of its kind.
+//!
+//! In: an operation as a closure that makes one attempt on a new view. Out: its outcome, or the error that ended it.
+//! An attempt is *lost* when its commit found something changed that it relied on, and *fenced* when the engine refused its
+//! view or its commit because the container has changed since it was loaded. A fenced attempt has its container loaded again.
+//! Invariant: nothing of an attempt that did not succeed has happened, so the next one begins from nothing.
+//!
+//! Not here: what is refused for good ([`Failure::Refused`] ends the loop), waiting between attempts: somebody else has
+//! succeeded whenever one of us lost.
+
+use crate::{Account, Error};
+use astrarium_catalog::container::{Container, Range};
+use astrarium_kv::{self as kv, View};
+use std::sync::Arc;
+
+/// Attempts before the client is told to retry.
+const ATTEMPTS_MAX: u32 = 50;
+
+/// Why one attempt did not succeed.
+pub(crate) enum Failure {
+    /// Somebody else changed what the attempt relied on: try again.
+    Lost,
+    /// The container changed: load it again, then try again.
+    Fenced,
+    /// The answer is no.
+    Refused(Error),
+}
+
+/// What an attempt is made with.
+pub(crate) struct Trial {
+    /// The container, as of the last fence.
+    pub(crate) container: Arc<Container>,
+    /// Attempts before this one that were lost.
+    pub(crate) lost: u32,
+}
+
+impl Account {
+    /// Tries an operation on a container.
+    pub(crate) async fn attempt<T, F>(
+        &self,
+        container: &Arc<Container>,
+        attempt: impl FnMut(Trial) -> F,
+    ) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Failure>>,
+    {
+        self.attempt_up_to(ATTEMPTS_MAX, container, attempt).await
+    }
+
+    /// The same for operations that have another bound of their own. Boxed, since their futures are larger than all others.
+    pub(crate) async fn attempt_without_bound<T, F>(
+        &self,
+        container: &Arc<Container>,
+        attempt: impl FnMut(Trial) -> F,
+    ) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Failure>>,
+    {
+        Box::pin(self.attempt_up_to(u32::MAX, container, attempt)).await
+    }
+
+    async fn attempt_up_to<T, F>(
+        &self,
+        attempts_max: u32,
+        container: &Arc<Container>,
+        mut attempt: impl FnMut(Trial) -> F,
+    ) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Failure>>,
+    {
+        let renew = |container: Arc<Container>| async move { self.reload(&container).await };
+        let attempt =
+            |container: &Arc<Container>, lost| attempt(Trial { container: Arc::clone(container), lost });
+        retry(attempts_max, Arc::clone(container), renew, attempt).await
+    }
+
+    /// Tries something with the catalog, which nobody fences. Boxed, for it is also what loads a container again, and would be part
+    /// of every operation's future.
+    pub(crate) async fn attempt_catalog<T, F>(&self, mut attempt: impl FnMut() -> F) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Failure>>,
+    {
+        let renew = |()| std::future::ready(Ok(()));
+        Box::pin(retry(ATTEMPTS_MAX, (), renew, |(), _| attempt())).await
+    }
+
+    /// A view of a range, if it is what the container was loaded with.
+    pub(crate) async fn view(&self, range: &Range) -> Result<Arc<dyn View>, kv::Error> {
+        self.engine().view(range.shard, range.epoch).await
+    }
+
+    /// A view of the catalog.
+    pub(crate) async fn catalog(&self) -> Result<Arc<dyn View>, kv::Error> {
+        astrarium_catalog::view(self.engine()).await
+    }
+}
+
+/// The loop. `renew` makes of what the attempts go by what it is now.
+async fn retry<S, T, F, R>(
+    attempts_max: u32,
+    mut subject: S,
+    renew: impl Fn(S) -> R,
+    mut attempt: impl FnMut(&S, u32) -> F,
+) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Failure>>,
+    R: Future<Output = Result<S, Error>>,
+{
+    let mut lost = 0;
+    for _ in 0..attempts_max {
+        match attempt(&subject, lost).await {
+            Ok(outcome) => return Ok(outcome),
+            Err(Failure::Refused(error)) => return Err(error),
+            Err(Failure::Lost) => lost += 1,
+            Err(Failure::Fenced) => subject = renew(subject).await?,
+        }
+    }
+    Err(Error::RetryWith)
+}
+
+impl<E: FailureSource> From<E> for Failure {
+    fn from(error: E) -> Failure {
+        error.failure()
+    }
+}
+
+/// Errors that an attempt can end with; a trait of our own because storage errors are not all refusals.
+pub(crate) trait FailureSource {
+    fn failure(self) -> Failure;
+}
+
+impl FailureSource for kv::Error {
+    fn failure(self) -> Failure {
+        match self {
+            kv::Error::Conflict { .. } => Failure::Lost,
+            kv::Error::Fenced { .. } => Failure::Fenced,
+            other => Failure::Refused(other.into()),
+        }
+    }
+}
+
+impl FailureSource for astrarium_catalog::Error {
+    fn failure(self) -> Failure {
+        match self {
+            astrarium_catalog::Error::Storage(error) => error.failure(),
+            damaged @ astrarium_catalog::Error::Malformed(_) => Failure::Refused(damaged.into()),
+        }
+    }
+}
+
+impl FailureSource for astrarium_store::Error {
+    fn failure(self) -> Failure {
+        match self {
+            astrarium_store::Error::Storage(error) => error.failure(),
+            damaged @ astrarium_store::Error::Malformed(_) => Failure::Refused(damaged.into()),
+        }
+    }
+}
+
+impl FailureSource for astrarium_store::FeedError {
+    fn failure(self) -> Failure {
+        match self {
+            astrarium_store::FeedError::Store(error) => error.failure(),
+            refused => Failure::Refused(refused.into()),
+        }
+    }
+}
+
+impl FailureSource for Error {
+    fn failure(self) -> Failure {
+        Failure::Refused(self)
+    }
+}
