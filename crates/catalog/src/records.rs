@@ -10,7 +10,7 @@
 use crate::{CATALOG_EPOCH, CATALOG_SHARD, Error};
 use astrarium_keys::index_state::{self, GenerationsRecord};
 use astrarium_keys::record::{self, KeyRangeRow, Record, RecordKind};
-use astrarium_keys::{Malformed, Rid};
+use astrarium_keys::{Malformed, Rid, document, feed, index_entry, number, unique};
 use astrarium_kv::{Direction, Expectation, KeyRange, ScanLimit, Space, Stamp, View, WriteBatch};
 use bytes::Bytes;
 
@@ -173,14 +173,26 @@ pub fn stage_ranges(batch: &mut WriteBatch, container: Rid, rows: &[KeyRangeRow]
     batch.put(Space::Meta, record::ranges_key(container), KeyRangeRow::encode_all(rows), Stamp::NONE);
 }
 
-/// Stages the end of a container's ranges: nobody writes to its shards any more, and their content is to be swept.
+/// Stages the end of a container's ranges: its shards are dropped with everything they hold.
 pub fn stage_remove_ranges(batch: &mut WriteBatch, container: Rid, rows: &[KeyRangeRow]) {
     batch.delete(Space::Meta, record::ranges_key(container));
     batch.delete(Space::Meta, index_state::generations_key(container));
     for row in rows {
-        batch.fence(astrarium_kv::ShardId(row.shard));
-        batch.put(Space::Meta, record::sweep_key(row.shard), Bytes::new(), Stamp::NONE);
+        stage_drop_shard(batch, row.shard);
     }
+}
+
+/// Stages the end of a shard and of everything that belongs to it.
+pub fn stage_drop_shard(batch: &mut WriteBatch, shard: u64) {
+    batch.drop_shard(astrarium_kv::ShardId(shard));
+    let owned = |prefix: &[u8]| Bytes::copy_from_slice(prefix);
+    batch.drop_prefix(Some(Space::Body), owned(&document::shard_prefix(shard)));
+    for prefix in [number::number_prefix(shard), feed::feed_prefix(shard), unique::unique_prefix(shard)] {
+        batch.drop_prefix(Some(Space::Log), owned(&prefix));
+    }
+    batch.drop_prefix(Some(Space::Meta), owned(&index_state::watermark_key(shard)));
+    batch.drop_prefix(Some(Space::Meta), owned(&index_state::sweep_prefix(shard)));
+    batch.drop_prefix(None, owned(&shard.to_be_bytes()));
 }
 
 /// A container's key ranges, in order of their bounds.
@@ -190,7 +202,7 @@ pub async fn ranges(view: &dyn View, container: Rid) -> Result<Vec<KeyRangeRow>,
     Ok(KeyRangeRow::decode_all(&value)?)
 }
 
-/// Shards whose content waits to be removed.
+/// Shards that were removed before they could be dropped whole, and whose content waits for that.
 pub async fn shards_to_sweep(view: &dyn View) -> Result<Vec<u64>, Error> {
     let range = KeyRange::prefix(&[astrarium_keys::tags::meta::SWEEP]);
     let limit = ScanLimit { entry_count_max: 1_000, byte_count_max: LIST_BYTES_MAX };
@@ -226,6 +238,10 @@ pub fn stage_generations(
         for generation in [Some(old.active), building].into_iter().flatten().filter(|own| !is_kept(*own)) {
             let mark = index_state::sweep_key(row.shard, generation);
             batch.put(Space::Meta, mark, Bytes::new(), Stamp::NONE);
+            batch.drop_prefix(
+                None,
+                Bytes::copy_from_slice(&index_entry::generation_prefix(row.shard, generation)),
+            );
         }
     }
 }

@@ -133,7 +133,7 @@ impl FailureSource for kv::Error {
     fn failure(self) -> Failure {
         match self {
             kv::Error::Conflict { .. } => Failure::Lost,
-            kv::Error::Fenced { .. } => Failure::Fenced,
+            kv::Error::Fenced { .. } | kv::Error::Dropped { .. } => Failure::Fenced,
             other => Failure::Refused(other.into()),
         }
     }

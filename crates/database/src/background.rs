@@ -72,9 +72,13 @@ impl Background {
         }
     }
 
-    /// So many removed ranges wait to be freed.
+    /// So many removed ranges wait for storage to give back their space.
     pub(crate) fn removed_ranges(&self, count: usize) {
-        self.removed_ranges.store(count, Relaxed);
+        let before = self.removed_ranges.swap(count, Relaxed);
+        if count < before {
+            self.sweeps.fetch_add((before - count) as u64, Relaxed);
+            tracing::info!(ranges = before - count, "space of removed containers is free");
+        }
     }
 
     /// So many replaced indexes wait to be freed.

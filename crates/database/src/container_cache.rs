@@ -97,8 +97,11 @@ impl ContainerCache {
         self.numbers.lock().entry(shard).or_insert_with(|| NumberSource::after(last)).clone()
     }
 
-    /// Forgets the source of a shard that is no more.
-    pub(crate) fn forget_shard(&self, shard: ShardId) {
-        self.numbers.lock().remove(&shard);
+    /// Forgets the sources of shards that are no more.
+    pub(crate) fn forget_shards(&self, shards: &[ShardId]) {
+        let mut numbers = self.numbers.lock();
+        for shard in shards {
+            numbers.remove(shard);
+        }
     }
 }

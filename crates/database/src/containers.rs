@@ -180,14 +180,15 @@ impl Account {
         Ok(batch)
     }
 
-    /// Removes a container with its documents, scripts and throughput. The documents' space is freed in the background.
+    /// Removes a container with its documents, scripts and throughput. The commit drops its shards
+    /// whole; storage gives back their space in the background.
     pub async fn delete_container(
         &self,
         database: Link<'_>,
         container: Link<'_>,
         conditions: &Conditions,
     ) -> Result<(), Error> {
-        let (parent, old) = self
+        let (parent, old, shards) = self
             .attempt_catalog(|| async move {
                 let view = self.catalog().await?;
                 let parent = find_database(&*view, database).await?.ok_or(Error::NotFound)?;
@@ -197,11 +198,13 @@ impl Account {
                 conditions.check_write(old.record.etag, old.record.timestamp)?;
                 let mut batch = records::batch();
                 self.stage_delete_container(&*view, &mut batch, &old).await?;
+                let shards = batch.drops.shards.clone();
                 self.engine().commit(batch).await?;
-                Ok((parent, old))
+                Ok((parent, old, shards))
             })
             .await?;
         self.shared.containers.forget(old.rid);
+        self.shared.containers.forget_shards(&shards);
         let (database, container) = (parent.record.id, old.record.id);
         tracing::info!(database, container, "container dropped");
         Ok(())

@@ -39,7 +39,7 @@ impl Account {
 
     /// Removes a database and everything in it.
     pub async fn delete_database(&self, link: Link<'_>, conditions: &Conditions) -> Result<(), Error> {
-        let (database, containers) = self
+        let (database, containers, shards) = self
             .attempt_catalog(|| async move {
                 let view = self.catalog().await?;
                 let database = find_database(&*view, link).await?.ok_or(Error::NotFound)?;
@@ -47,13 +47,15 @@ impl Account {
                 let mut batch = records::batch();
                 records::stage_delete(&mut batch, &database);
                 let containers = self.stage_delete_content(&*view, &mut batch, &database).await?;
+                let shards = batch.drops.shards.clone();
                 self.engine().commit(batch).await?;
-                Ok((database, containers))
+                Ok((database, containers, shards))
             })
             .await?;
         for container in containers {
             self.shared.containers.forget(container);
         }
+        self.shared.containers.forget_shards(&shards);
         tracing::info!(database = database.record.id, "database dropped");
         Ok(())
     }

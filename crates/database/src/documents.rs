@@ -189,16 +189,21 @@ impl Account {
         partition_key: &PartitionKey,
     ) -> Result<(u32, u64, f64), Error> {
         let mut container = container.clone();
-        let (mut charge, mut index) = (0.0, 0);
+        let (mut charge, mut index, mut position) = (0.0, 0, None::<Bytes>);
         loop {
-            let swept = self.attempt(&container, |trial| {
-                // After a fence the ranges may be others; what is removed stays removed.
-                let index = if Arc::ptr_eq(&trial.container, &container) { index } else { 0 };
-                async move { self.sweep_range_of_partition(trial.container, partition_key, index).await }
-            });
+            let swept =
+                self.attempt(&container, |trial| {
+                    // After a fence the ranges may be others; what is removed stays removed.
+                    let is_same = Arc::ptr_eq(&trial.container, &container);
+                    let (index, begin) = if is_same { (index, position.clone()) } else { (0, None) };
+                    async move {
+                        self.sweep_range_of_partition(trial.container, partition_key, index, begin).await
+                    }
+                });
             let swept = swept.await?;
             charge += write_charge(swept.step.bytes);
-            index = swept.index + usize::from(!swept.step.more);
+            index = swept.index + usize::from(swept.step.next.is_none());
+            position = swept.step.next;
             if index == swept.range_count {
                 return Ok((swept.range_id, swept.lsn, charge));
             }
@@ -212,13 +217,15 @@ impl Account {
         container: Arc<Container>,
         partition_key: &PartitionKey,
         index: usize,
+        begin: Option<Bytes>,
     ) -> Result<SweptRange, Failure> {
         let scope = self.partition_scope(&container, partition_key)?;
         let ranges: Vec<&Range> =
             container.ranges.iter().filter(|range| touches(&container, range, &scope)).collect();
         let (range, range_count) = (*ranges.get(index).ok_or(Error::KeyRangeGone)?, ranges.len());
         let indexes = self.indexes(&container);
-        let step = sweep_partition(self.engine(), self.env(), &container, &indexes, range, &scope).await?;
+        let step =
+            sweep_partition(self.engine(), self.env(), &container, &indexes, range, &scope, begin).await?;
         let (range_id, lsn) = (range.id, self.range_lsn(range).await?);
         Ok(SweptRange { container, step, index, range_count, range_id, lsn })
     }

@@ -175,6 +175,7 @@ impl From<kv::Error> for Error {
     fn from(error: kv::Error) -> Error {
         match error {
             kv::Error::Conflict { .. } | kv::Error::Fenced { .. } => Error::RetryWith,
+            kv::Error::Dropped { .. } => Error::OwnerNotFound,
             kv::Error::Busy => Error::Busy,
             kv::Error::Unavailable { reason } => Error::Unavailable(reason),
             kv::Error::Corruption { what } => Error::Damaged(what),

@@ -1,4 +1,4 @@
-//! What runs beside requests: sweeping removed containers, checking stored data, telling how storage is.
+//! What runs beside requests: numbers of replaced indexes come free, stored data is checked; and how storage is.
 
 use crate::{Account, BackgroundStatistics, Error, index_cache};
 use astrarium_catalog::container::Container;
@@ -6,9 +6,9 @@ use astrarium_catalog::records;
 use astrarium_keys::index_entry::generation_prefix;
 use astrarium_keys::record::{RecordKind, sweep_key};
 use astrarium_keys::{Rid, index_state};
-use astrarium_kv::{self as kv, ShardId, Space, Stats};
-use astrarium_store::sweep::{sweep_index, sweep_shard};
+use astrarium_kv::{Direction, KeyPrefix, KeyRange, ScanLimit, ShardId, Space, Stats};
 use astrarium_store::verify::{Report, verify_range};
+use bytes::Bytes;
 
 /// How storage is.
 #[derive(Debug, Clone)]
@@ -24,51 +24,54 @@ pub struct Health {
 }
 
 impl Account {
-    /// Frees some space of removed containers and of indexes that were replaced; false when there is nothing to do.
+    /// Drops what older versions of the program left to be removed, and lets numbers of replaced indexes be used again once
+    /// storage has given back their space; false when there is nothing to do.
     pub async fn sweep(&self) -> Result<bool, Error> {
-        Ok(self.sweep_containers().await? || self.sweep_generations().await?)
+        let unreclaimed = self.engine().unreclaimed();
+        let shards = unreclaimed.iter().filter(|prefix| prefix.space == Some(Space::Body)).count();
+        self.shared.background.removed_ranges(shards);
+        Ok(self.drop_marked_shards().await? || self.sweep_generations(&unreclaimed).await?)
     }
 
-    async fn sweep_generations(&self) -> Result<bool, Error> {
+    async fn sweep_generations(&self, unreclaimed: &[KeyPrefix]) -> Result<bool, Error> {
         let marks = records::generations_to_sweep(&*self.catalog().await?).await?;
         self.shared.background.replaced_indexes(marks.len());
-        let Some(&(shard, generation)) = marks.first() else {
-            return Ok(false);
-        };
-        // Nobody writes entries of this generation any more: the commit that made the mark fenced the shard.
-        let swept = sweep_index(self.engine(), ShardId(shard), &generation_prefix(shard, generation)).await;
-        match swept {
-            Ok(true) => self.shared.background.sweep_moved(),
-            Ok(false) => {
-                let mut batch = records::batch();
-                batch.delete(Space::Meta, index_state::sweep_key(shard, generation));
-                self.engine().commit(batch).await?;
-                self.shared.background.replaced_indexes(marks.len() - 1);
-                self.shared.background.sweep_done(shard, "a replaced index");
+        for (shard, generation) in marks {
+            let prefix = Bytes::copy_from_slice(&generation_prefix(shard, generation));
+            if unreclaimed.iter().any(|dropped| dropped.covers(None, &prefix)) {
+                continue;
             }
-            // The container changed meanwhile; the next step sees its new epoch.
-            Err(astrarium_store::Error::Storage(kv::Error::Fenced { .. })) => {}
-            Err(error) => return Err(error.into()),
+            let range = KeyRange::prefix(&prefix);
+            let limit = ScanLimit { entry_count_max: 1, byte_count_max: usize::MAX };
+            let epoch = self.engine().shard(ShardId(shard)).await?.epoch;
+            let view = self.engine().view(ShardId(shard), epoch).await?;
+            let left = view.scan_keys(&range, Direction::Forward, limit).await?;
+            let mut batch = records::batch();
+            if left.keys.is_empty() {
+                batch.delete(Space::Meta, index_state::sweep_key(shard, generation));
+                self.shared.background.sweep_done(shard, "a replaced index");
+            } else {
+                // An older version of the program made the mark. Nobody writes entries of this generation any more: the
+                // commit that made the mark fenced the shard.
+                batch.drop_prefix(None, prefix);
+            }
+            self.engine().commit(batch).await?;
+            return Ok(true);
         }
-        Ok(true)
+        Ok(false)
     }
 
-    async fn sweep_containers(&self) -> Result<bool, Error> {
+    /// Drops a shard that an older version of the program left to be removed key by key.
+    async fn drop_marked_shards(&self) -> Result<bool, Error> {
         let shards = records::shards_to_sweep(&*self.catalog().await?).await?;
-        self.shared.background.removed_ranges(shards.len());
         let Some(&shard) = shards.first() else {
             return Ok(false);
         };
-        if sweep_shard(self.engine(), ShardId(shard)).await? {
-            self.shared.background.sweep_moved();
-        } else {
-            let mut batch = records::batch();
-            batch.delete(Space::Meta, sweep_key(shard));
-            self.engine().commit(batch).await?;
-            self.shared.containers.forget_shard(ShardId(shard));
-            self.shared.background.removed_ranges(shards.len() - 1);
-            self.shared.background.sweep_done(shard, "a removed container");
-        }
+        let mut batch = records::batch();
+        records::stage_drop_shard(&mut batch, shard);
+        batch.delete(Space::Meta, sweep_key(shard));
+        self.engine().commit(batch).await?;
+        self.shared.background.sweep_moved();
         Ok(true)
     }
 

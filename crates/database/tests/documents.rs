@@ -240,14 +240,18 @@ async fn removed_containers_leave_nothing_behind_and_their_rids_never_return() {
         world.create(&format!("{n}"), "a").await.unwrap();
     }
     let old = world.container.rid();
+    let commits = world.engine.stats().commits;
     world.account.delete_database(Link::Name("d"), &Conditions::default()).await.unwrap();
     while world.account.sweep().await.unwrap() {}
+    assert_eq!(world.engine.stats().commits, commits + 1, "whatever there was, it goes with one commit");
+    assert_eq!(world.engine.unreclaimed(), []);
+    let shard = world.container.ranges[0].shard;
+    let refused = world.engine.view(shard, 1).await.map(drop);
+    assert!(matches!(refused, Err(astrarium_kv::Error::Dropped { .. })), "{refused:?}");
     let everything = astrarium_kv::KeyRange { start: vec![0].into(), end: vec![0xFF].into() };
     let limit = astrarium_kv::ScanLimit { entry_count_max: 10, byte_count_max: 1 << 20 };
     for space in astrarium_kv::Space::ALL {
-        let shard = world.container.ranges[0].shard;
-        let epoch = world.engine.shard(shard).await.unwrap().epoch;
-        let view = world.engine.view(shard, epoch).await.unwrap();
+        let view = world.engine.view(astrarium_kv::ShardId(0), 0).await.unwrap();
         let left = view.scan(space, &everything, astrarium_kv::Direction::Forward, limit).await.unwrap();
         assert_eq!(left.entries, vec![], "{space:?}");
     }

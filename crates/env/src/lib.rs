@@ -8,12 +8,14 @@
 //!
 //! Not here: threads and tasks, which belong to the server and to engines.
 
+mod blocking;
 mod clock;
 mod memory;
 mod random;
 mod time;
 mod work;
 
+pub use blocking::{allow_blocking, may_block};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use memory::{Memory, Reservation};
 pub use random::Random;

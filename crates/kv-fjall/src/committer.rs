@@ -10,13 +10,13 @@
 //! Not here: what makes a batch commit or not (`group`).
 
 use crate::error;
-use crate::group::Group;
+use crate::group::{Group, OWN_WORK};
 use crate::last::Last;
-use crate::queue::Submission;
+use crate::queue::{Submission, Work};
 use crate::set;
 use crate::store::{History, Store};
 use crate::{Core, FjallEngine};
-use astrarium_kv::Error;
+use astrarium_kv::{Error, KeyPrefix};
 use astrarium_packed::GroupBlock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -107,10 +107,18 @@ impl Committer {
 
     /// Takes a batch into the group, or answers it at once.
     fn consider(&mut self, submission: Submission, room: &Result<(), Error>) {
-        let Submission { batch, answer, .. } = submission;
-        let outcome = self.core.health.check().and_then(|()| room.clone()).and_then(|()| {
-            let core = &self.core;
-            self.group.admit(batch, &self.store, |shard| core.shard_state(shard))
+        let Submission { work, answer, packed, .. } = submission;
+        let outcome = self.core.health.check().and_then(|()| room.clone()).and_then(|()| match work {
+            Work::Batch(batch) => {
+                let core = &self.core;
+                let version = self.group.admit(batch, &self.store, |shard| core.shard_state(shard))?;
+                self.group.packed(packed);
+                Ok(version)
+            }
+            Work::Reclaimed(prefixes) => {
+                self.group.reclaim(prefixes);
+                Ok(OWN_WORK)
+            }
         });
         match outcome {
             Ok(version) => self.group.promise(answer, version),
@@ -146,16 +154,29 @@ impl Committer {
         self.last_group = group;
         self.last.note(group);
         let core = &self.core;
+        let (dropped, reclaimed) = self.group.take_drops();
+        self.change_drops(dropped, &reclaimed, group);
         core.shards.note(group, self.group.take_shards());
         core.publish(&self.store, group, block);
         core.mark.acknowledge(group);
-        let promises = self.group.take_promises();
-        core.commits.fetch_add(promises.len() as u64, Ordering::Relaxed);
         core.groups.fetch_add(1, Ordering::Relaxed);
-        for (answer, version) in promises {
+        core.commits.fetch_add(self.group.commit_count(), Ordering::Relaxed);
+        for (answer, version) in self.group.take_promises() {
             let _ = answer.send(Ok(version));
         }
         core.times.publish.fetch_add(nanoseconds_since(begun), Ordering::Relaxed);
+    }
+
+    /// Has the next view show nothing of what was dropped; what is given back does not exist any more.
+    fn change_drops(&self, dropped: Vec<KeyPrefix>, reclaimed: &[KeyPrefix], group: u64) {
+        if !reclaimed.is_empty() {
+            self.store.values.forget_prefixes(reclaimed, group);
+            self.store.drops.remove(reclaimed);
+        }
+        if !dropped.is_empty() {
+            self.store.drops.add(dropped);
+            self.core.reclaim.wake();
+        }
     }
 
     fn refuse(&mut self, error: &str, is_passing: bool) {

@@ -77,6 +77,9 @@ impl FreeSpace {
 
 /// Removes something and writes no body: what deleting a document looks like, with its entry in the log.
 fn frees_space(batch: &WriteBatch) -> bool {
+    if !batch.drops.is_empty() {
+        return true;
+    }
     let is_body_put = |mutation: &Mutation| matches!(mutation, Mutation::Put { space: Space::Body, .. });
     let is_delete = |mutation: &Mutation| matches!(mutation, Mutation::Delete { .. });
     batch.mutations.iter().any(is_delete) && !batch.mutations.iter().any(is_body_put)

@@ -13,16 +13,20 @@ use crate::error::reading;
 use crate::queue::Answer;
 use crate::set;
 use crate::store::{GroupWriter, History, Store};
-use astrarium_kv::contract::{advance, check_epoch, holds, raise_fences, stamp_put};
+use astrarium_kv::contract::{advance, check_epoch, drop_shard, holds, raise_fences, stamp_put};
 use astrarium_kv::{
-    CommitVersion, Error, Expectation, Mutation, SetChanges, ShardId, ShardState, Space, WriteBatch,
+    CommitVersion, Error, Expectation, KeyPrefix, Mutation, PrefixSet, SetChanges, ShardId, ShardState,
+    Space, WriteBatch,
 };
-use astrarium_packed::{GroupBlock, Origin};
+use astrarium_packed::{GroupBlock, Origin, PackedChanges};
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 use hashbrown::hash_map::Entry;
 use hashbrown::{HashMap, HashTable};
 use std::hash::BuildHasher;
+
+/// What the engine's own work is answered with; versions of batches begin with 1.
+pub(crate) const OWN_WORK: CommitVersion = CommitVersion(0);
 
 /// The order of neither map is ever seen; random seeds keep clients from choosing keys that collide.
 #[derive(Default)]
@@ -35,6 +39,12 @@ pub(crate) struct Group {
     shards: HashMap<ShardId, ShardState, RandomState>,
     /// What each batch changes of the set, in order.
     set: Vec<SetChanges>,
+    /// What the only batch of the group changes of it, if that was packed by its submitter.
+    packed: Option<PackedChanges>,
+    /// Prefixes that batches of the group drop.
+    dropped: Vec<KeyPrefix>,
+    /// Prefixes whose space is given back.
+    reclaimed: Vec<KeyPrefix>,
     accepted: Vec<(Answer, CommitVersion)>,
 }
 
@@ -60,19 +70,24 @@ impl Group {
             None => committed(batch.shard)?,
         };
         check_epoch(batch.shard, batch.epoch, current)?;
+        self.check_drops(&batch, store)?;
         for (index, (space, key, expectation)) in batch.expectations.iter().enumerate() {
             if !self.is_met(store, *space, key, *expectation)? {
                 return Err(Error::Conflict { expectation: index });
             }
         }
         // Everything that can fail is done before anything changes.
-        for shard in batch.fences.iter().chain([&batch.shard]) {
+        for shard in batch.fences.iter().chain(&batch.drops.shards).chain([&batch.shard]) {
             if let Entry::Vacant(entry) = self.shards.entry(*shard) {
                 entry.insert(committed(*shard)?);
             }
         }
         let version = advance(self.shards.entry(batch.shard).or_default(), &batch);
         raise_fences(&batch, |shard| self.shards.entry(shard).or_default().epoch += 1);
+        for shard in &batch.drops.shards {
+            drop_shard(self.shards.entry(*shard).or_default());
+        }
+        self.dropped.extend(batch.drops.prefixes);
         for mutation in batch.mutations {
             match mutation {
                 Mutation::Put { space, key, value, stamp } => {
@@ -86,6 +101,16 @@ impl Group {
             self.set.push(batch.set);
         }
         Ok(version)
+    }
+
+    /// Forgets prefixes with this group.
+    pub(crate) fn reclaim(&mut self, prefixes: Vec<KeyPrefix>) {
+        self.reclaimed.extend(prefixes);
+    }
+
+    fn check_drops(&self, batch: &WriteBatch, store: &Store) -> Result<(), Error> {
+        store.drops.load().covered.check(batch)?;
+        self.dropped.iter().cloned().collect::<PrefixSet>().check(batch)
     }
 
     /// Remembers whom to tell once the group is written.
@@ -105,9 +130,17 @@ impl Group {
         block_bytes: usize,
     ) -> Result<Option<GroupBlock>, Error> {
         let origin = Origin { owner: history.identity.0, group, before: history.last_set_change() };
+        if let Some(packed) = self.packed.take() {
+            return Ok(Some(packed.seal(origin)));
+        }
         let block = GroupBlock::of(origin, set::changes(&self.set), block_bytes).map_err(set::told);
         self.set.clear();
         block
+    }
+
+    /// Takes what the batch admitted last changes of the set.
+    pub(crate) fn packed(&mut self, packed: Option<PackedChanges>) {
+        self.packed = packed;
     }
 
     /// Hands all changes of the spaces over for writing; shards and promises stay.
@@ -121,12 +154,26 @@ impl Group {
         for (shard, state) in &self.shards {
             writer.shard(*shard, *state);
         }
+        if !self.dropped.is_empty() {
+            writer.drop_prefixes(&self.dropped);
+        }
+        writer.forget_prefixes(&self.reclaimed);
         writer
+    }
+
+    /// What the group has dropped, and what is given back; the group forgets both.
+    pub(crate) fn take_drops(&mut self) -> (Vec<KeyPrefix>, Vec<KeyPrefix>) {
+        (std::mem::take(&mut self.dropped), std::mem::take(&mut self.reclaimed))
     }
 
     /// The new states of all shards touched; the group forgets them.
     pub(crate) fn take_shards(&mut self) -> impl Iterator<Item = (ShardId, ShardState)> + '_ {
         self.shards.drain()
+    }
+
+    /// How many batches are in the group.
+    pub(crate) fn commit_count(&self) -> u64 {
+        self.accepted.iter().filter(|(_, version)| *version != OWN_WORK).count() as u64
     }
 
     /// Everyone to be told; the group forgets them.
@@ -138,8 +185,11 @@ impl Group {
     pub(crate) fn forget_changes(&mut self) {
         self.changes.clear();
         self.set.clear();
+        self.packed = None;
         self.places.clear();
         self.shards.clear();
+        self.dropped.clear();
+        self.reclaimed.clear();
     }
 
     fn is_met(
@@ -149,6 +199,11 @@ impl Group {
         key: &[u8],
         expectation: Expectation,
     ) -> Result<bool, Error> {
+        let is_dropped = self.dropped.iter().any(|prefix| prefix.covers(Some(space), key))
+            || store.drops.load().covered.covers(Some(space), key);
+        if is_dropped {
+            return Ok(holds(expectation, None));
+        }
         let place = self.places.find(self.hash(space, key), |place| self.changes[*place].is_of(space, key));
         if let Some(place) = place {
             return Ok(holds(expectation, self.changes[*place].value.as_deref()));

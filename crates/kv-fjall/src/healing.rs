@@ -117,10 +117,13 @@ fn end(core: &Arc<Core>, life: Life) -> Result<Result<Folder, Life>, Error> {
     let mut store = Arc::clone(view.store()?);
     core.queue.abandon();
     core.set.stop();
+    core.reclaim.stop();
     core.mark.stop();
     let deadline = Instant::now() + DROP_TIME_MAX;
-    let is_finished =
-        || life.committer.is_finished() && life.marker.is_finished() && life.merger.is_finished();
+    let is_finished = || {
+        let are_writers = life.committer.is_finished() && life.marker.is_finished();
+        are_writers && life.merger.is_finished() && life.reclaimer.is_finished()
+    };
     while !is_finished() && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -128,9 +131,9 @@ fn end(core: &Arc<Core>, life: Life) -> Result<Result<Folder, Life>, Error> {
         core.current.store(view);
         return Ok(Err(life));
     }
-    let Life { committer, marker, merger, folder } = life;
+    let Life { committer, marker, merger, reclaimer, folder } = life;
     // What they hold goes with them.
-    drop((committer.join(), marker.join(), merger.join()));
+    drop((committer.join(), marker.join(), merger.join(), reclaimer.join()));
     drop(view);
     let mut warning = Some(Instant::now() + READERS_TIME_MAX);
     loop {

@@ -14,6 +14,7 @@
 //! Not here: what keys and values mean, retries, backups.
 
 mod committer;
+mod drops;
 mod error;
 mod files;
 mod folder;
@@ -28,6 +29,8 @@ mod last;
 mod mark;
 mod open;
 mod queue;
+mod readers;
+mod reclaim;
 mod recovery;
 mod scrub;
 mod set;
@@ -39,15 +42,16 @@ mod tree_files;
 mod values;
 mod view;
 
-pub use astrarium_packed::{SetOptions, SetStats};
+pub use astrarium_packed::{PackedChanges, SetOptions, SetStats};
 pub use committer::CommitTimes;
 pub use error::OpenError;
 pub use open::AcceptedLoss;
+pub use readers::ReadHook;
 pub use shadow::Shadow;
 
 use arc_swap::ArcSwap;
 use astrarium_kv::{
-    CommitVersion, Engine, Error, Reply, ShardId, ShardState, Stats, View, WriteBatch, contract,
+    CommitVersion, Engine, Error, KeyPrefix, Reply, ShardId, ShardState, Stats, View, WriteBatch, contract,
 };
 use astrarium_packed::{Control, GroupBlock, Merger, SetView};
 use committer::TimeCounters;
@@ -58,6 +62,7 @@ use health::{CLOSED, Health};
 use mark::Mark;
 use parking_lot::Mutex;
 use queue::{Queue, Submission};
+use reclaim::ReclaimControl;
 use snapshot::FjallSnapshot;
 use std::io;
 use std::path::Path;
@@ -71,6 +76,14 @@ use view::KnownShards;
 
 /// How long dropping an engine that was not closed waits for its threads.
 const DROP_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// A batch that changes so many keys of the set has them packed before it is queued: sorting them takes a millisecond.
+const PACKED_KEYS_MIN: usize = 2048;
+
+/// A batch whose packed changes have so many bytes lets others go first while memtables are written out.
+const WAITING_BYTES_MIN: usize = 1 << 20;
+const LARGE_WAIT_MAX: Duration = Duration::from_secs(5);
+const LARGE_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Tells how many bytes are free for us on the disk of a folder.
 pub type FreeSpaceProbe = Arc<dyn Fn(&Path) -> io::Result<u64> + Send + Sync>;
@@ -90,6 +103,8 @@ pub struct Options {
     pub free_space: Option<FreeSpaceProbe>,
     /// How the set is packed.
     pub set: SetOptions,
+    /// Called before each read that may go to the disk.
+    pub before_read: Option<ReadHook>,
 }
 
 impl Default for Options {
@@ -100,6 +115,7 @@ impl Default for Options {
             free_space_reserve_bytes: 256 << 20,
             free_space: None,
             set: SetOptions::default(),
+            before_read: None,
         }
     }
 }
@@ -121,6 +137,7 @@ pub(crate) struct Core {
     /// Held while `current` is replaced: the committer and the merger do.
     publishing: Mutex<()>,
     pub(crate) set: Control,
+    pub(crate) reclaim: ReclaimControl,
     /// Counters of shards; filled when first asked for.
     pub(crate) shards: KnownShards,
     pub(crate) mark: Arc<Mark>,
@@ -138,6 +155,7 @@ struct Life {
     committer: JoinHandle<()>,
     marker: JoinHandle<()>,
     merger: JoinHandle<Merger>,
+    reclaimer: JoinHandle<()>,
     folder: Folder,
 }
 
@@ -163,6 +181,14 @@ impl Core {
         }
     }
 
+    /// Commits that prefixes are given back, and waits for it; readers have a new view then.
+    pub(crate) fn commit_reclaimed(&self, prefixes: Vec<KeyPrefix>) -> Result<(), Error> {
+        self.health.check()?;
+        let (answer, receiver) = oneshot::channel();
+        self.queue.push(Submission::reclaimed(prefixes, answer))?;
+        receiver.blocking_recv().unwrap_or_else(|_| Err(health::closed())).map(drop)
+    }
+
     /// Refuses writes from the moment on that the folder is found to be gone.
     fn check_presence(&self) {
         if let Some(reason) = self.presence.absence() {
@@ -170,15 +196,42 @@ impl Core {
         }
     }
 
-    fn submit(&self, batch: WriteBatch) -> Result<oneshot::Receiver<Result<CommitVersion, Error>>, Error> {
+    /// Sorts and packs what a large batch changes of the set, on the thread of the submitter: the committer, for whom everybody
+    /// waits, then only writes it. While what others have changed is not written out, it waits here and not there.
+    fn pack(&self, batch: &mut WriteBatch) -> Result<Option<PackedChanges>, Error> {
+        if batch.set.added.len() + batch.set.removed.len() < PACKED_KEYS_MIN {
+            return Ok(None);
+        }
+        let set = std::mem::take(&mut batch.set);
+        let packed = PackedChanges::of(set::changes(&[set]), self.set.block_bytes()).map_err(set::told)?;
+        if packed.as_ref().is_some_and(|packed| packed.byte_count() >= WAITING_BYTES_MIN) {
+            let deadline = Instant::now() + LARGE_WAIT_MAX;
+            while self.is_busy_writing() && self.health.check().is_ok() && Instant::now() < deadline {
+                std::thread::sleep(LARGE_INTERVAL);
+            }
+        }
+        Ok(packed)
+    }
+
+    fn is_busy_writing(&self) -> bool {
+        let current = self.current.load();
+        let is_behind = current.store().is_ok_and(|store| store.is_flushing());
+        is_behind || self.set.is_filling(&current.set())
+    }
+
+    fn submit(
+        &self,
+        mut batch: WriteBatch,
+    ) -> Result<oneshot::Receiver<Result<CommitVersion, Error>>, Error> {
         contract::validate(&batch)?;
         self.check_presence();
         self.health.check()?;
         if let Some(reason) = self.free_space.refusal_of(&batch) {
             return Err(Error::Unavailable { reason });
         }
+        let packed = self.pack(&mut batch)?;
         let (answer, receiver) = oneshot::channel();
-        self.queue.push(Submission::new(batch, answer))?;
+        self.queue.push(Submission::new(batch, answer).with_packed(packed))?;
         Ok(receiver)
     }
 }
@@ -201,7 +254,15 @@ impl Engine for FjallEngine {
     }
 
     fn shard(&self, shard: ShardId) -> Reply<Result<ShardState, Error>> {
-        Reply::ready(self.core.load().shard_state(shard))
+        let state = self.core.load().shard_state(shard);
+        let is_there =
+            |state: ShardState| if state.is_dropped { Err(Error::Dropped { shard }) } else { Ok(state) };
+        Reply::ready(state.and_then(is_there))
+    }
+
+    fn unreclaimed(&self) -> Vec<KeyPrefix> {
+        let current = self.core.load().current.load_full();
+        current.store().map(|store| store.drops.load().prefixes.clone()).unwrap_or_default()
     }
 
     fn write_refusal(&self) -> Option<String> {
@@ -257,9 +318,11 @@ impl Engine for FjallEngine {
         let mut life = self.life.lock();
         let core = self.core.load_full();
         core.is_closed.store(true, Ordering::Relaxed);
-        let Some(Life { committer, marker, merger, folder }) = life.take() else {
+        let Some(Life { committer, marker, merger, reclaimer, folder }) = life.take() else {
             return Ok(());
         };
+        core.reclaim.stop();
+        let _ = reclaimer.join();
         core.queue.close();
         let is_whole = committer.join().is_ok();
         core.set.stop();
@@ -292,6 +355,12 @@ impl FjallEngine {
     pub fn wait_until_merged(&self) -> Result<(), Error> {
         let core = self.core.load_full();
         core.set.wait_until_settled(|| core.set_view()).map_err(set::told)
+    }
+
+    /// Waits until the engine has once more given back what it can of dropped space. For tests and measurements.
+    pub fn wait_until_reclaimed(&self) {
+        let core = self.core.load_full();
+        core.reclaim.wait_for_pass();
     }
 
     /// Reads everything that is stored. fjall checks a checksum for each block it loads, so damaged tables show as
@@ -329,15 +398,19 @@ fn flush_and_release(core: &Core, folder: &Folder) -> Result<(), Error> {
 impl Drop for FjallEngine {
     /// Without [`Engine::close`] this is like a kill: what waits is forgotten, nothing is flushed.
     fn drop(&mut self) {
-        let Some(Life { committer, marker, merger, folder }) = self.life.get_mut().take() else {
+        let Some(Life { committer, marker, merger, reclaimer, folder }) = self.life.get_mut().take() else {
             return;
         };
         let core = self.core.load_full();
         core.queue.abandon();
         core.set.stop();
+        core.reclaim.stop();
         core.mark.stop();
         let deadline = Instant::now() + DROP_TIME_MAX;
-        let is_finished = || committer.is_finished() && marker.is_finished() && merger.is_finished();
+        let is_finished = || {
+            let are_writers = committer.is_finished() && marker.is_finished();
+            are_writers && merger.is_finished() && reclaimer.is_finished()
+        };
         // A thread that hangs in the file system must not hang us.
         while !is_finished() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_micros(200));

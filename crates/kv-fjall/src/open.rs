@@ -21,6 +21,7 @@ use crate::journal::{self, FOLLOWED_COUNT, GroupRecord};
 use crate::last::{self, Last};
 use crate::mark::{self, Mark};
 use crate::queue::Queue;
+use crate::reclaim::{ReclaimControl, Reclaimer};
 use crate::recovery::{self, Journals, Verdict};
 use crate::set_files::{self, SetFiles};
 use crate::snapshot::FjallSnapshot;
@@ -585,6 +586,7 @@ fn start(
         current: ArcSwap::from_pointee(FjallSnapshot::open(Arc::clone(&store), last_group, set.view())),
         publishing: Mutex::default(),
         set: Control::new(options.set, &set.view(), set.merged_group()),
+        reclaim: ReclaimControl::default(),
         shards: KnownShards::default(),
         mark: Arc::clone(&mark),
         times: TimeCounters::default(),
@@ -608,5 +610,7 @@ fn start(
         .name("astrarium-merge".to_owned())
         .spawn(move || merger.run())
         .doing("start a thread for", &path)?;
-    Ok((core, Life { committer, marker, merger, folder }))
+    let reclaimer = Reclaimer::new(Arc::clone(&core));
+    let reclaimer = spawn("astrarium-reclaim", Box::new(move || reclaimer.run()))?;
+    Ok((core, Life { committer, marker, merger, reclaimer, folder }))
 }

@@ -4,10 +4,12 @@
 //! Invariants
 //! - Bounded by count and bytes; beyond that a submission is refused at once. One batch is always taken when nothing
 //!   waits, whatever its size, since it could never be taken otherwise.
+//! - A batch whose changes of the set are packed already is a group of its own, and nothing of them is left to be sorted.
 //! - The committer is woken only when it sleeps; it never waits for more work than there is.
 
 use crate::health::closed;
-use astrarium_kv::{CommitVersion, Error, WriteBatch};
+use astrarium_kv::{CommitVersion, Error, KeyPrefix, WriteBatch};
+use astrarium_packed::PackedChanges;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use tokio::sync::oneshot;
@@ -25,16 +27,39 @@ const GROUP_BYTES_MAX: usize = 8 << 20;
 pub(crate) type Answer = oneshot::Sender<Result<CommitVersion, Error>>;
 
 pub(crate) struct Submission {
-    pub(crate) batch: WriteBatch,
+    pub(crate) work: Work,
     pub(crate) answer: Answer,
     byte_count: usize,
+    /// What it changes of the set, if that is much: sorted and packed by the submitter.
+    pub(crate) packed: Option<PackedChanges>,
+}
+
+/// What is submitted.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all are batches, and a box would cost each of them an allocation"
+)]
+pub(crate) enum Work {
+    /// A transaction.
+    Batch(WriteBatch),
+    /// Prefixes whose space is given back.
+    Reclaimed(Vec<KeyPrefix>),
 }
 
 impl Submission {
+    pub(crate) fn reclaimed(prefixes: Vec<KeyPrefix>, answer: Answer) -> Submission {
+        Submission { work: Work::Reclaimed(prefixes), answer, byte_count: 0, packed: None }
+    }
+
     pub(crate) fn new(batch: WriteBatch, answer: Answer) -> Submission {
         let expected: usize = batch.expectations.iter().map(|(_, key, _)| key.len()).sum();
         let byte_count = batch.byte_count() + expected;
-        Submission { batch, answer, byte_count }
+        Submission { work: Work::Batch(batch), answer, byte_count, packed: None }
+    }
+
+    /// With what it changes of the set packed already; it gets a group of its own.
+    pub(crate) fn with_packed(self, packed: Option<PackedChanges>) -> Submission {
+        Submission { packed, ..self }
     }
 }
 
@@ -84,11 +109,18 @@ impl Queue {
         }
         let mut byte_count = 0;
         while group.len() < GROUP_COUNT_MAX && byte_count < GROUP_BYTES_MAX {
+            if state.waiting.front().is_some_and(|next| next.packed.is_some()) && !group.is_empty() {
+                break;
+            }
             let Some(submission) = state.waiting.pop_front() else {
                 break;
             };
             byte_count += submission.byte_count;
+            let is_alone = submission.packed.is_some();
             group.push(submission);
+            if is_alone {
+                break;
+            }
         }
         state.byte_count -= byte_count;
         true
@@ -120,6 +152,7 @@ impl Queue {
 mod tests {
     use super::*;
     use astrarium_kv::{ShardId, Space, Stamp};
+    use astrarium_packed::{KeyAction, KeyChange};
 
     fn submission(value_bytes: usize) -> Submission {
         let mut batch = WriteBatch::new(ShardId(1), 0);
@@ -154,6 +187,26 @@ mod tests {
         group.clear();
         assert!(queue.take(&mut group));
         assert_eq!(group.len(), 2, "a group stops when it has enough bytes");
+    }
+
+    /// What a large batch costs the committer is known before it is queued, and nobody else's batch waits for more of it.
+    #[test]
+    fn packed_changes_are_a_group_of_their_own() {
+        let queue = Queue::default();
+        let packed = || {
+            let change = KeyChange::of_key(0, &[7; 20], KeyAction::Add);
+            submission(1).with_packed(PackedChanges::of([change].into_iter(), 100).unwrap())
+        };
+        for large in [false, false, true, true, false] {
+            queue.push(if large { packed() } else { submission(1) }).unwrap();
+        }
+        let mut sizes = Vec::new();
+        while queue.len() > 0 {
+            let mut group = Vec::new();
+            assert!(queue.take(&mut group));
+            sizes.push((group.len(), group.iter().filter(|submission| submission.packed.is_some()).count()));
+        }
+        assert_eq!(sizes, [(2, 0), (1, 1), (1, 1), (1, 0)]);
     }
 
     #[test]

@@ -61,10 +61,10 @@ fn entries(
     })
 }
 
-/// Keys of a range, up to a limit.
+/// Keys of pieces of a range, up to a limit.
 pub(crate) fn scan(
     view: &SetView,
-    range: &kv::KeyRange,
+    pieces: &[kv::KeyRange],
     direction: kv::Direction,
     limit: kv::ScanLimit,
 ) -> Result<kv::KeyBatch, Error> {
@@ -79,14 +79,14 @@ pub(crate) fn scan(
         batch.keys.push(key);
         ControlFlow::Continue(())
     };
-    visit_range(view, range, direction, visit)?;
+    visit_pieces(view, pieces, direction, visit)?;
     Ok(batch)
 }
 
 /// The same with values.
 pub(crate) fn scan_entries(
     view: &SetView,
-    range: &kv::KeyRange,
+    pieces: &[kv::KeyRange],
     direction: kv::Direction,
     limit: kv::ScanLimit,
 ) -> Result<kv::EntryBatch, Error> {
@@ -101,8 +101,31 @@ pub(crate) fn scan_entries(
         batch.entries.push(key, value);
         ControlFlow::Continue(())
     };
-    visit_range(view, range, direction, visit)?;
+    visit_pieces(view, pieces, direction, visit)?;
     Ok(batch)
+}
+
+fn visit_pieces(
+    view: &SetView,
+    pieces: &[kv::KeyRange],
+    direction: kv::Direction,
+    mut visit: impl Visit,
+) -> Result<(), Error> {
+    let [first, rest @ ..] = pieces else { return view.check_loss() };
+    if rest.is_empty() {
+        return visit_range(view, first, direction, visit);
+    }
+    for piece in pieces {
+        let mut flow = ControlFlow::Continue(());
+        visit_range(view, piece, direction, |key: &[u8], value: &[u8]| {
+            flow = visit(key, value);
+            flow
+        })?;
+        if flow.is_break() {
+            break;
+        }
+    }
+    Ok(())
 }
 
 fn visit_range(
@@ -148,6 +171,12 @@ impl Publisher for Core {
 
     fn control(&self) -> &Control {
         &self.set
+    }
+
+    fn dropped(&self) -> Vec<Bytes> {
+        let current = self.current.load();
+        let dropped = current.store().map(|store| store.drops.load());
+        dropped.map(|listed| listed.covered.in_space(None).cloned().collect()).unwrap_or_default()
     }
 
     fn take_damage(&self) -> Option<String> {

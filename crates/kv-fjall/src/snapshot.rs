@@ -5,6 +5,7 @@
 //! costs a lock and a map entry, cloning an `Arc` a few nanoseconds.
 //! Invariant: the view ends fjall's wish to keep old versions when the last reader drops it.
 
+use crate::drops::Listed;
 use crate::error::reading;
 use crate::health;
 use crate::set;
@@ -17,6 +18,7 @@ use astrarium_kv::{
 use astrarium_packed::SetView;
 use bytes::Bytes;
 use fjall::{Guard, Readable};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 pub(crate) struct FjallSnapshot {
@@ -24,19 +26,23 @@ pub(crate) struct FjallSnapshot {
     view: Option<View>,
 }
 
+#[derive(Clone)]
 struct View {
     snapshot: Arc<fjall::Snapshot>,
     /// The last group that it shows.
     group: u64,
     store: Arc<Store>,
     set: Arc<SetView>,
+    /// What it does not show, whatever is left of it.
+    drops: Arc<Listed>,
 }
 
 impl FjallSnapshot {
     /// The store as it is now, after a group, with the set that belongs to it.
     pub(crate) fn open(store: Arc<Store>, group: u64, set: Arc<SetView>) -> FjallSnapshot {
         let snapshot = Arc::new(store.database.snapshot());
-        FjallSnapshot { view: Some(View { snapshot, group, store, set }) }
+        let drops = store.drops.load();
+        FjallSnapshot { view: Some(View { snapshot, group, store, set, drops }) }
     }
 
     /// The same view with the same keys of the set in other segments.
@@ -46,6 +52,7 @@ impl FjallSnapshot {
             group: view.group,
             store: Arc::clone(&view.store),
             set: Arc::new(set),
+            drops: Arc::clone(&view.drops),
         };
         FjallSnapshot { view: self.view.as_ref().map(view) }
     }
@@ -82,6 +89,19 @@ impl FjallSnapshot {
     fn view(&self) -> Result<&View, Error> {
         self.view.as_ref().ok_or_else(health::closed)
     }
+
+    /// See [`View::read`].
+    fn read<T: Send + 'static>(
+        &self,
+        value_count: usize,
+        here: impl FnOnce(&View) -> Result<T, Error>,
+        apart: impl FnOnce() -> Box<dyn FnOnce(&View) -> Result<T, Error> + Send>,
+    ) -> Reply<Result<T, Error>> {
+        match self.view() {
+            Ok(view) => view.read(value_count, here, apart),
+            Err(error) => Reply::ready(Err(error)),
+        }
+    }
 }
 
 impl View {
@@ -96,15 +116,46 @@ impl View {
         })
     }
 
-    fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>, Error> {
+    /// A read that may go to the disk: on this thread, or on one of the engine's if that may take long.
+    fn read<T: Send + 'static>(
+        &self,
+        value_count: usize,
+        here: impl FnOnce(&View) -> Result<T, Error>,
+        apart: impl FnOnce() -> Box<dyn FnOnce(&View) -> Result<T, Error> + Send>,
+    ) -> Reply<Result<T, Error>> {
+        let readers = &self.store.readers;
+        if !readers.are_apart() {
+            return Reply::ready(readers.read(value_count, || here(self)));
+        }
+        let (view, read) = (self.clone(), apart());
+        readers.read_apart(move || view.store.readers.read(value_count, || read(&view)))
+    }
+
+    /// Whether nothing can be at a key, or nothing that this view shows.
+    fn is_void(&self, space: Space, key: &[u8]) -> bool {
         // No such key can have been written, and fjall does not take an empty or a very long one well.
-        if key.is_empty() || key.len() > KEY_BYTES_MAX || key.starts_with(&RESERVED_KEY) {
+        let is_refused = key.is_empty() || key.len() > KEY_BYTES_MAX || key.starts_with(&RESERVED_KEY);
+        is_refused || self.drops.covered.covers(Some(space), key)
+    }
+
+    /// The value of a key that was read lately.
+    fn known(&self, space: Space, key: &[u8]) -> Option<Bytes> {
+        if self.is_void(space, key) { None } else { self.store.values.get(space, key, self.group) }
+    }
+
+    fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>, Error> {
+        match self.known(space, key) {
+            Some(value) => Ok(Some(value)),
+            None => self.fetch(space, key),
+        }
+    }
+
+    /// The value of a key that is not known.
+    fn fetch(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>, Error> {
+        if self.is_void(space, key) {
             return Ok(None);
         }
         let values = &self.store.values;
-        if let Some(value) = values.get(space, key, self.group) {
-            return Ok(Some(value));
-        }
         let value = self.snapshot.get(self.store.keyspace(space), key);
         let value = value.map_err(|error| self.told(reading(&error), space, key))?;
         Ok(value.map(|value| values.keep(space, key, Bytes::from(value), self.group)))
@@ -117,6 +168,9 @@ impl View {
         direction: Direction,
         limit: ScanLimit,
     ) -> Result<ScanBatch, Error> {
+        if !self.drops.covered.is_empty() {
+            return self.scan_pieces(space, range, direction, limit);
+        }
         let end = (&range.end[..]).min(&RESERVED_KEY[..]);
         if &range.start[..] >= end {
             return Ok(ScanBatch::default());
@@ -127,6 +181,60 @@ impl View {
             Direction::Backward => gather(entries.rev(), limit),
         };
         found.map_err(|error| self.told(error, space, &range.start))
+    }
+
+    /// The same around what was dropped.
+    fn scan_pieces(
+        &self,
+        space: Space,
+        range: &KeyRange,
+        direction: Direction,
+        limit: ScanLimit,
+    ) -> Result<ScanBatch, Error> {
+        let end = range.end.clone().min(Bytes::from_static(&RESERVED_KEY));
+        let range = KeyRange { start: range.start.clone(), end };
+        let pieces = self.drops.covered.cut_out(Some(space), &range, direction);
+        let keyspace = self.store.keyspace(space);
+        let entries =
+            pieces.iter().map(|piece| self.snapshot.range(keyspace, &piece.start[..]..&piece.end[..]));
+        let found = match direction {
+            Direction::Forward => gather(entries.flatten(), limit),
+            Direction::Backward => gather(entries.flat_map(Iterator::rev), limit),
+        };
+        found.map_err(|error| self.told(error, space, &range.start))
+    }
+
+    /// A range of the set without what was dropped, in pieces.
+    fn set_pieces<'r>(&self, range: &'r KeyRange, direction: Direction) -> Cow<'r, [KeyRange]> {
+        if self.drops.covered.is_empty() {
+            return Cow::Borrowed(std::slice::from_ref(range));
+        }
+        Cow::Owned(self.drops.covered.cut_out(None, range, direction))
+    }
+
+    fn scan_keys(&self, range: &KeyRange, direction: Direction, limit: ScanLimit) -> Result<KeyBatch, Error> {
+        let pieces = self.set_pieces(range, direction);
+        self.of_set(set::scan(&self.set, &pieces, direction, limit))
+    }
+
+    fn scan_entries(
+        &self,
+        range: &KeyRange,
+        direction: Direction,
+        limit: ScanLimit,
+    ) -> Result<EntryBatch, Error> {
+        let pieces = self.set_pieces(range, direction);
+        self.of_set(set::scan_entries(&self.set, &pieces, direction, limit))
+    }
+
+    fn estimate_keys(&self, range: &KeyRange) -> Result<u64, astrarium_packed::Error> {
+        let pieces = self.set_pieces(range, Direction::Forward);
+        pieces.iter().map(|piece| self.set.estimate(&piece.start, &piece.end)).sum()
+    }
+
+    fn count_keys(&self, family: &[u8; FAMILY_BYTES]) -> Result<u64, astrarium_packed::Error> {
+        let count = self.set.count(family)?;
+        Ok(if self.drops.covered.covers(None, family) { 0 } else { count })
     }
 
     /// Remembers where a reader met damage.
@@ -140,11 +248,30 @@ impl View {
 
 impl FjallSnapshot {
     pub(crate) fn get(&self, space: Space, key: &[u8]) -> Reply<Result<Option<Bytes>, Error>> {
-        Reply::ready(self.view().and_then(|view| view.get(space, key)))
+        if let Some(known) = self.view.as_ref().and_then(|view| view.known(space, key)) {
+            return Reply::ready(Ok(Some(known)));
+        }
+        self.read(
+            1,
+            |view| view.fetch(space, key),
+            || {
+                let key = Bytes::copy_from_slice(key);
+                Box::new(move |view| view.fetch(space, &key))
+            },
+        )
     }
 
     pub(crate) fn get_many(&self, space: Space, keys: &[Bytes]) -> Reply<Result<Vec<Option<Bytes>>, Error>> {
-        Reply::ready(self.view().and_then(|view| keys.iter().map(|key| view.get(space, key)).collect()))
+        let get_all =
+            move |view: &View, keys: &[Bytes]| keys.iter().map(|key| view.get(space, key)).collect();
+        self.read(
+            keys.len(),
+            |view| get_all(view, keys),
+            || {
+                let keys = keys.to_vec();
+                Box::new(move |view| get_all(view, &keys))
+            },
+        )
     }
 
     pub(crate) fn scan(
@@ -154,7 +281,14 @@ impl FjallSnapshot {
         direction: Direction,
         limit: ScanLimit,
     ) -> Reply<Result<ScanBatch, Error>> {
-        Reply::ready(self.view().and_then(|view| view.scan(space, range, direction, limit)))
+        self.read(
+            0,
+            |view| view.scan(space, range, direction, limit),
+            || {
+                let range = range.clone();
+                Box::new(move |view| view.scan(space, &range, direction, limit))
+            },
+        )
     }
 
     pub(crate) fn scan_keys(
@@ -163,7 +297,14 @@ impl FjallSnapshot {
         direction: Direction,
         limit: ScanLimit,
     ) -> Reply<Result<KeyBatch, Error>> {
-        Reply::ready(self.view().and_then(|view| view.of_set(set::scan(&view.set, range, direction, limit))))
+        self.read(
+            0,
+            |view| view.scan_keys(range, direction, limit),
+            || {
+                let range = range.clone();
+                Box::new(move |view| view.scan_keys(&range, direction, limit))
+            },
+        )
     }
 
     pub(crate) fn scan_entries(
@@ -172,17 +313,29 @@ impl FjallSnapshot {
         direction: Direction,
         limit: ScanLimit,
     ) -> Reply<Result<EntryBatch, Error>> {
-        Reply::ready(
-            self.view().and_then(|view| view.of_set(set::scan_entries(&view.set, range, direction, limit))),
+        self.read(
+            0,
+            |view| view.scan_entries(range, direction, limit),
+            || {
+                let range = range.clone();
+                Box::new(move |view| view.scan_entries(&range, direction, limit))
+            },
         )
     }
 
     pub(crate) fn count_keys(&self, family: &[u8; FAMILY_BYTES]) -> Reply<Result<u64, Error>> {
-        Reply::ready(self.view().and_then(|view| view.of_set(view.set.count(family))))
+        Reply::ready(self.view().and_then(|view| view.of_set(view.count_keys(family))))
     }
 
     pub(crate) fn estimate_keys(&self, range: &KeyRange) -> Reply<Result<u64, Error>> {
-        Reply::ready(self.view().and_then(|view| view.of_set(view.set.estimate(&range.start, &range.end))))
+        self.read(
+            0,
+            |view| view.of_set(view.estimate_keys(range)),
+            || {
+                let range = range.clone();
+                Box::new(move |view| view.of_set(view.estimate_keys(&range)))
+            },
+        )
     }
 }
 

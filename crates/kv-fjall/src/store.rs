@@ -11,21 +11,25 @@
 //!
 //! Not here: what a group holds (`group`), the runs of the set (`set`), repairing a journal (`recovery`).
 
+use crate::drops::{DropList, FilterFactory};
 use crate::error::reading;
 use crate::files::KEYSPACES_FOLDER;
 use crate::identity::Identity;
 use crate::journal::{self, FOLLOWED_COUNT, GROUP_KEY, GroupRecord, Lineage};
+use crate::readers::Readers;
 use crate::scrub::Scrub;
 use crate::values::ValueCache;
 use crate::{Options, open};
-use astrarium_kv::{Error, ShardId, ShardState, Space, TALLY_COUNT};
+use astrarium_kv::{Error, KeyPrefix, ShardId, ShardState, Space, TALLY_COUNT};
 use astrarium_packed::DamageSignal;
 use fjall::config::{BlockSizePolicy, CompressionPolicy, HashRatioPolicy, RestartIntervalPolicy};
 use fjall::{
     AbstractTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode,
     Readable, Slice,
 };
+use lsm_tree::compaction::filter::Factory;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -73,8 +77,12 @@ pub(crate) struct Store {
     is_anchor_due: AtomicBool,
     /// Shard states and the group record; not reachable through the contract.
     state: Keyspace,
+    /// Who reads what may be on the disk.
+    pub(crate) readers: Readers,
     /// Single values that views have read.
     pub(crate) values: ValueCache,
+    /// What was dropped and is not given back.
+    pub(crate) drops: Arc<DropList>,
     /// Where readers tell that the set's blobs are damaged.
     pub(crate) set_damage: DamageSignal,
     /// Where damage of tables is looked for and told.
@@ -94,7 +102,9 @@ pub(crate) struct TableFile {
 
 impl Store {
     pub(crate) fn open(folder: &Path, options: &Options) -> fjall::Result<Store> {
+        let drops = Arc::new(DropList::default());
         let database = Database::builder(folder)
+            .with_compaction_filter_factories(filters(&drops))
             .cache_size(
                 options.cache_bytes - open::set_cache_bytes(options) - open::value_cache_bytes(options),
             )
@@ -109,6 +119,7 @@ impl Store {
         let log = database.keyspace(log, || small_values(8 << 20))?;
         let set = database.keyspace(SET_NAME, packed_values)?;
         let state = database.keyspace(STATE_NAME, || small_values(2 << 20))?;
+        drops.add(read_drops(&state)?);
         Ok(Store {
             folder: folder.to_path_buf(),
             database,
@@ -116,7 +127,9 @@ impl Store {
             set,
             is_anchor_due: false.into(),
             state,
+            readers: Readers::new(options.before_read.clone()),
             values: ValueCache::new(open::value_cache_bytes(options)),
+            drops,
             set_damage: DamageSignal::default(),
             scrub: Scrub::default(),
         })
@@ -218,6 +231,11 @@ impl Store {
         Ok(())
     }
 
+    /// Whether full memtables wait to be written out.
+    pub(crate) fn is_flushing(&self) -> bool {
+        self.keyspaces().any(|keyspace| keyspace.sealed_memtable_count() > 0)
+    }
+
     /// Begins a group of about this many changes.
     pub(crate) fn begin(&self, change_count: usize) -> GroupWriter<'_> {
         let batch = OwnedWriteBatch::with_capacity(self.database.clone(), change_count + 8);
@@ -235,6 +253,11 @@ impl Store {
             std::thread::sleep(ROOM_INTERVAL);
         }
         Ok(self.is_flushed())
+    }
+
+    /// Has fjall write out our own state, and look for files that nobody needs any more.
+    pub(crate) fn rotate_state(&self) -> fjall::Result<()> {
+        self.state.rotate_memtable().map(drop)
     }
 
     fn is_flushed(&self) -> bool {
@@ -332,6 +355,26 @@ impl GroupWriter<'_> {
         self.is_changed[..Space::ALL.len()].fill(true);
     }
 
+    /// Notes prefixes that the group drops. All spaces take part in the group, so that what was in them before is older than
+    /// something they will have in a table; see `reclaim`.
+    pub(crate) fn drop_prefixes(&mut self, prefixes: &[KeyPrefix]) {
+        self.follow_spaces();
+        for prefix in prefixes {
+            let key = drop_key(prefix);
+            journal::checksum_item(&mut self.checksum, self.store.state.id(), &key, Some(&[]));
+            self.batch.insert(&self.store.state, key, []);
+        }
+    }
+
+    /// Forgets prefixes that are given back.
+    pub(crate) fn forget_prefixes(&mut self, prefixes: &[KeyPrefix]) {
+        for prefix in prefixes {
+            let key = drop_key(prefix);
+            journal::checksum_item(&mut self.checksum, self.store.state.id(), &key, None);
+            self.batch.remove(&self.store.state, key);
+        }
+    }
+
     pub(crate) fn shard(&mut self, shard: ShardId, state: ShardState) {
         let (key, value) = (shard_key(shard), encode_shard(state));
         journal::checksum_item(&mut self.checksum, self.store.state.id(), &key, Some(&value));
@@ -410,6 +453,36 @@ fn unreadable(what: &str) -> Error {
     Error::Corruption { what: format!("{what} has an unknown form") }
 }
 
+/// Tells fjall which filter the compactions of a keyspace have, by its name.
+type FilterAssigner = Arc<dyn Fn(&str) -> Option<Arc<dyn Factory>> + Send + Sync>;
+
+fn filters(drops: &Arc<DropList>) -> FilterAssigner {
+    let drops = Arc::clone(drops);
+    Arc::new(move |name| {
+        let space = Space::ALL.into_iter().find(|space| SPACE_NAMES[*space as usize] == name)?;
+        Some(Arc::new(FilterFactory { space, drops: Arc::clone(&drops) }))
+    })
+}
+
+/// The first byte of keys that name a dropped prefix; then the space, or [`SET_DROP`], then the prefix.
+const DROP_TAG: u8 = b'd';
+const SET_DROP: u8 = 0xFF;
+
+fn drop_key(prefix: &KeyPrefix) -> Vec<u8> {
+    let place = prefix.space.map_or(SET_DROP, |space| space as u8);
+    [&[DROP_TAG, place], &prefix.bytes[..]].concat()
+}
+
+fn read_drops(state: &Keyspace) -> fjall::Result<Vec<KeyPrefix>> {
+    let read = |entry: fjall::Guard| {
+        let key = entry.key()?;
+        let space = Space::ALL.get(usize::from(key[1])).copied();
+        Ok(KeyPrefix { space, bytes: bytes::Bytes::copy_from_slice(&key[2..]) })
+    };
+    // A prefix has at least one byte.
+    state.range([DROP_TAG, 0]..[DROP_TAG + 1, 0]).map(read).collect()
+}
+
 /// One byte that is not [`GROUP_KEY`], then the shard's number.
 fn shard_key(shard: ShardId) -> [u8; 9] {
     let mut key = [b's'; 9];
@@ -419,20 +492,28 @@ fn shard_key(shard: ShardId) -> [u8; 9] {
 
 /// Version, epoch, highest number, then the sums.
 const SHARD_BYTES: usize = 8 * (3 + TALLY_COUNT);
+/// Follows for a shard that was dropped.
+const DROPPED: u8 = 1;
 
-fn encode_shard(state: ShardState) -> [u8; SHARD_BYTES] {
-    let mut value = [0; SHARD_BYTES];
+fn encode_shard(state: ShardState) -> Vec<u8> {
+    let mut value = vec![0; SHARD_BYTES];
     let numbers = [state.version, state.epoch, state.high_water].into_iter();
     let numbers = numbers.chain(state.tallies.map(i64::cast_unsigned));
     for (place, number) in value.chunks_exact_mut(8).zip(numbers) {
         place.copy_from_slice(&number.to_be_bytes());
     }
+    if state.is_dropped {
+        value.push(DROPPED);
+    }
     value
 }
 
 fn decode_shard(value: &[u8]) -> Option<ShardState> {
-    let (numbers, []) = value.as_chunks::<8>() else {
-        return None;
+    let (numbers, rest) = value.as_chunks::<8>();
+    let is_dropped = match rest {
+        [] => false,
+        [DROPPED] => true,
+        _ => return None,
     };
     let [version, epoch, high_water, tallies @ ..] = numbers else {
         return None;
@@ -440,5 +521,5 @@ fn decode_shard(value: &[u8]) -> Option<ShardState> {
     let [version, epoch, high_water] = [version, epoch, high_water].map(|number| u64::from_be_bytes(*number));
     let tallies: &[[u8; 8]; TALLY_COUNT] = tallies.try_into().ok()?;
     let tallies = tallies.map(i64::from_be_bytes);
-    Some(ShardState { version, epoch, high_water, tallies })
+    Some(ShardState { version, epoch, high_water, tallies, is_dropped })
 }

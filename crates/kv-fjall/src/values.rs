@@ -9,7 +9,7 @@
 //!   committer lets go of it before it shows the group to anybody. An older view passes it by.
 //! - A view that is older than the last change in a share adds nothing to it, since the change may be of that very key.
 
-use astrarium_kv::Space;
+use astrarium_kv::{KeyPrefix, PrefixSet, Space};
 use astrarium_packed::clock::Clock;
 use bytes::{Bytes, BytesMut};
 use foldhash::fast::RandomState;
@@ -95,6 +95,18 @@ impl ValueCache {
         share.changed_at = group;
         if !share.values.is_empty() {
             share.values.remove(hash, |entry| entry.is_of(space, key));
+        }
+    }
+
+    /// Lets go of all keys with some prefixes; to be called before any view shows the group.
+    pub(crate) fn forget_prefixes(&self, prefixes: &[KeyPrefix], group: u64) {
+        let prefixes: PrefixSet = prefixes.iter().cloned().collect();
+        for share in &self.shares {
+            let mut share = share.lock();
+            share.changed_at = group;
+            let is_kept =
+                |entry: &Entry| !prefixes.covers(Some(entry.space), &entry.bytes[..entry.key_length]);
+            share.values.retain(is_kept);
         }
     }
 

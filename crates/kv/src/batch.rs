@@ -1,6 +1,6 @@
 //! One transaction, ready to commit: what must hold, and what changes.
 
-use crate::{CommitVersion, SetChanges, ShardId, Space, TALLY_COUNT, contract};
+use crate::{CommitVersion, Drops, KeyPrefix, SetChanges, ShardId, Space, TALLY_COUNT, contract};
 use bytes::Bytes;
 
 /// A transaction of one shard, prepared by the request and only checked and applied by the engine.
@@ -22,6 +22,8 @@ pub struct WriteBatch {
     pub mutations: Vec<Mutation>,
     /// Keys that come into the engine's set, and keys that go.
     pub set: SetChanges,
+    /// What is dropped whole, however much it holds.
+    pub drops: Drops,
 }
 
 /// What a batch relied on. Checked against the state just before it, earlier batches of the same group included.
@@ -106,6 +108,7 @@ impl WriteBatch {
             expectations: Vec::new(),
             mutations: Vec::new(),
             set: SetChanges::default(),
+            drops: Drops::default(),
         }
     }
 
@@ -127,6 +130,17 @@ impl WriteBatch {
     /// Raises the epoch of a shard with this commit.
     pub fn fence(&mut self, shard: ShardId) {
         self.fences.push(shard);
+    }
+
+    /// Ends a shard with this commit: nothing can be committed to it any more, and nothing is told of it. What it holds goes
+    /// with [`WriteBatch::drop_prefix`].
+    pub fn drop_shard(&mut self, shard: ShardId) {
+        self.drops.shards.push(shard);
+    }
+
+    /// Drops all keys with a prefix, of a space or (`None`) of the set.
+    pub fn drop_prefix(&mut self, space: Option<Space>, prefix: Bytes) {
+        self.drops.prefixes.push(KeyPrefix { space, bytes: prefix });
     }
 
     /// Bytes of keys and values, for limits and grouping.

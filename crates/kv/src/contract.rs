@@ -11,6 +11,7 @@
 //! in those that implement an engine; they panic when the engine is wrong.
 
 mod commits;
+mod drops;
 mod reads;
 mod sets;
 mod shards;
@@ -19,8 +20,8 @@ mod suite;
 pub use suite::{Ending, block_on, check, check_reopen};
 
 use crate::{
-    CommitVersion, EntryBatch, Error, Expectation, FAMILY_BYTES, KeyBatch, Mutation, SHORT_VALUE_BYTES_MAX,
-    ScanBatch, ScanLimit, ShardId, ShardState, Stamp, WriteBatch,
+    CommitVersion, EntryBatch, Error, Expectation, FAMILY_BYTES, KeyBatch, Mutation, PrefixSet,
+    SHORT_VALUE_BYTES_MAX, ScanBatch, ScanLimit, ShardId, ShardState, Stamp, WriteBatch,
 };
 use bytes::{Bytes, BytesMut};
 
@@ -63,7 +64,23 @@ pub fn validate(batch: &WriteBatch) -> Result<(), Error> {
             return Err(broken("a value of the set is longer than 1 KiB"));
         }
     }
-    Ok(())
+    validate_drops(batch)
+}
+
+fn validate_drops(batch: &WriteBatch) -> Result<(), Error> {
+    if batch.drops.shards.contains(&batch.shard) {
+        return Err(broken("a batch drops the shard it belongs to"));
+    }
+    for prefix in &batch.drops.prefixes {
+        validate_key(&prefix.bytes)?;
+        if prefix.bytes.iter().all(|byte| *byte == 0xFF) {
+            return Err(broken("a dropped prefix consists of bytes FF"));
+        }
+        if prefix.space.is_none() && prefix.bytes.len() > FAMILY_BYTES {
+            return Err(broken("a dropped prefix of the set is longer than a family"));
+        }
+    }
+    batch.drops.prefixes.iter().cloned().collect::<PrefixSet>().check(batch)
 }
 
 fn validate_set_key(key: &[u8]) -> Result<(), Error> {
@@ -72,11 +89,6 @@ fn validate_set_key(key: &[u8]) -> Result<(), Error> {
         return Err(broken("a key of the set is shorter than its family"));
     }
     Ok(())
-}
-
-/// Refuses a batch or reader whose epoch is not the shard's.
-pub fn check_epoch(shard: ShardId, epoch: u64, state: ShardState) -> Result<(), Error> {
-    if epoch == state.epoch { Ok(()) } else { Err(Error::Fenced { shard, current: state.epoch }) }
 }
 
 fn validate_key(key: &[u8]) -> Result<(), Error> {
@@ -138,6 +150,23 @@ pub fn advance(state: &mut ShardState, batch: &WriteBatch) -> CommitVersion {
         *sum = sum.wrapping_add(change);
     }
     CommitVersion(state.version)
+}
+
+/// Ends a shard.
+pub fn drop_shard(state: &mut ShardState) {
+    state.is_dropped = true;
+    state.epoch += 1;
+}
+
+/// Refuses whoever goes by another epoch than a shard's, or comes to a shard that was dropped.
+pub fn check_epoch(shard: ShardId, epoch: u64, current: ShardState) -> Result<(), Error> {
+    if current.is_dropped {
+        return Err(Error::Dropped { shard });
+    }
+    if epoch != current.epoch {
+        return Err(Error::Fenced { shard, current: current.epoch });
+    }
+    Ok(())
 }
 
 /// Calls `raise` once for each shard the batch fences, however often it is named.

@@ -19,6 +19,12 @@ pub enum Error {
         /// Its present epoch.
         current: u64,
     },
+    /// The shard was dropped: the batch was prepared from an old catalog. Reload it; what the batch was for is gone.
+    #[error("shard {} was dropped", shard.0)]
+    Dropped {
+        /// The shard.
+        shard: ShardId,
+    },
     /// Too many batches wait already. Retry a little later.
     #[error("the commit queue is full")]
     Busy,
@@ -68,7 +74,7 @@ impl Error {
     /// Who has to act.
     pub fn kind(&self) -> Kind {
         match self {
-            Error::Conflict { .. } | Error::Fenced { .. } => Kind::Conflict,
+            Error::Conflict { .. } | Error::Fenced { .. } | Error::Dropped { .. } => Kind::Conflict,
             Error::Busy => Kind::Throttled,
             Error::Unavailable { .. } => Kind::Unavailable,
             Error::Corruption { .. } | Error::SetLost { .. } => Kind::Corruption,

@@ -1,6 +1,6 @@
 //! The ordered, transactional key-value contract that everything above is written against.
 //!
-//! Six ideas carry it:
+//! Seven ideas carry it:
 //! - A [`View`] gives consistent reads of one shard, in batches, and tells the version that it shows.
 //! - A [`WriteBatch`] is a whole transaction: mutations plus the expectations they rely on. [`Engine::commit`] applies
 //!   it all or nothing and answers only when it is on stable storage.
@@ -11,6 +11,7 @@
 //!   refuses everyone who still goes by an older catalog.
 //! - Beside the spaces there is one *set* of keys with no value or a short one ([`SetChanges`]): many and small, scanned in order,
 //!   which an engine can keep far denser than entries of a space.
+//! - A shard, or all keys with a prefix, can be dropped in one small commit ([`Drops`]); their space comes back by itself.
 //! - An [`Overlay`] is a view with a batch applied that is not committed yet: what a transaction sees of its own
 //!   writes, over any engine.
 //!
@@ -19,6 +20,7 @@
 
 mod batch;
 pub mod contract;
+mod drops;
 mod error;
 pub mod memory;
 mod overlay;
@@ -27,6 +29,7 @@ mod set;
 mod view;
 
 pub use batch::{Expectation, Mutation, Stamp, WriteBatch};
+pub use drops::{Drops, KeyPrefix, PrefixSet};
 pub use error::{Error, Kind};
 pub use overlay::Overlay;
 pub use reply::Reply;
@@ -72,6 +75,8 @@ pub struct ShardState {
     pub high_water: u64,
     /// Sums of the [`WriteBatch::tallies`] of all committed batches.
     pub tallies: [i64; TALLY_COUNT],
+    /// Whether the shard has been dropped.
+    pub is_dropped: bool,
 }
 
 /// How many running sums an engine keeps for each shard. What they count is the business of the layer above.
@@ -117,7 +122,13 @@ pub trait Engine: Send + Sync + 'static {
     fn commit(&self, batch: WriteBatch) -> Reply<Result<CommitVersion, Error>>;
 
     /// The shard's counters, never newer than what a view taken afterwards shows. For those who want no view: one tells its own.
+    /// [`Error::Dropped`] if there is no such shard any more.
     fn shard(&self, shard: ShardId) -> Reply<Result<ShardState, Error>>;
+
+    /// Prefixes that were dropped and whose space is not given back yet: no key may begin so.
+    fn unreclaimed(&self) -> Vec<KeyPrefix> {
+        Vec::new()
+    }
 
     /// Why writes are refused at present, if they are (disk full, I/O error).
     fn write_refusal(&self) -> Option<String>;

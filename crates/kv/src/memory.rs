@@ -6,6 +6,8 @@
 //! Invariants
 //! - A version stays while some live view sees it, and goes at the next write of its key or soon after the last
 //!   such view ends: each commit visits a bounded number of the keys that may hold something unneeded.
+//! - Keys under a dropped prefix stay until no live view is older than the drop; then each commit removes some of them, and
+//!   whoever asks what is left of them removes the rest, with the lock let go now and then.
 //! - A chain is never longer than the number of distinct live views plus one.
 //! - Locks are taken in the order `state`, `live`.
 //!
@@ -13,8 +15,8 @@
 
 use crate::contract::{self, ScanCollector};
 use crate::{
-    CommitVersion, Direction, Engine, EntryBatch, Error, FAMILY_BYTES, KeyBatch, KeyRange, Reply, ScanBatch,
-    ScanLimit, ShardId, ShardState, Space, Stats, View, WriteBatch,
+    CommitVersion, Direction, Engine, EntryBatch, Error, FAMILY_BYTES, KeyBatch, KeyPrefix, KeyRange,
+    PrefixSet, Reply, ScanBatch, ScanLimit, ShardId, ShardState, Space, Stats, View, WriteBatch,
 };
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
@@ -25,6 +27,9 @@ use std::sync::Arc;
 /// Keys looked at for unneeded versions in a commit, besides two for each of its mutations, so that collecting always
 /// outruns writing.
 const COLLECT_EXTRA: usize = 16;
+
+/// Dropped keys removed at once, when somebody asks what is left of them.
+const RECLAIM_STEP: usize = 4096;
 
 /// Where the set stands beside the spaces: most of its keys have empty values.
 const SET: usize = Space::ALL.len();
@@ -53,6 +58,8 @@ struct State {
     sequence: u64,
     /// Keys whose chains may be shortened once no view is older than the sequence; in ascending order of it.
     unneeded: VecDeque<(u64, usize, Bytes)>,
+    /// Dropped prefixes under which keys may be left, in the order of the commits that dropped them.
+    drops: Vec<(u64, KeyPrefix)>,
     stats: Stats,
     closed: bool,
 }
@@ -87,7 +94,13 @@ impl Engine for MemoryEngine {
     }
 
     fn shard(&self, shard: ShardId) -> Reply<Result<ShardState, Error>> {
-        Reply::ready(Ok(self.shared.state.read().shard(shard)))
+        let state = self.shared.state.read().shard(shard);
+        Reply::ready(if state.is_dropped { Err(Error::Dropped { shard }) } else { Ok(state) })
+    }
+
+    fn unreclaimed(&self) -> Vec<KeyPrefix> {
+        while self.shared.reclaim() {}
+        self.shared.state.read().drops.iter().map(|(_, prefix)| prefix.clone()).collect()
     }
 
     fn write_refusal(&self) -> Option<String> {
@@ -120,15 +133,24 @@ impl Shared {
         Ok(MemoryView { shared: Arc::clone(self), sequence, shard, state: state_of_shard })
     }
 
+    /// Removes some of what was dropped; false when there is nothing that could go.
+    fn reclaim(&self) -> bool {
+        let mut state = self.state.write();
+        let live = self.live.lock();
+        state.reclaim(RECLAIM_STEP, &live)
+    }
+
     fn commit(&self, batch: WriteBatch) -> Result<CommitVersion, Error> {
         contract::validate(&batch)?;
+        // Done before the lock is taken: a batch may have very many keys.
+        let (added, removed) = (batch.set.added.to_shared(), batch.set.removed.to_shared());
         let mut state = self.state.write();
         if state.closed {
             return Err(Error::Unavailable { reason: closed_reason() });
         }
         state.examine(&batch)?;
         let live = self.live.lock();
-        Ok(state.apply(batch, &live))
+        Ok(state.apply(batch, added, removed, &live))
     }
 }
 
@@ -140,8 +162,11 @@ impl State {
     /// Whether the batch may commit on the present state.
     fn examine(&mut self, batch: &WriteBatch) -> Result<(), Error> {
         contract::check_epoch(batch.shard, batch.epoch, self.shard(batch.shard))?;
+        let dropped = self.dropped(u64::MAX);
+        dropped.check(batch)?;
         for (index, (space, key, expectation)) in batch.expectations.iter().enumerate() {
             let present = self.spaces[*space as usize].get(key).and_then(|chain| chain.newest.value.as_ref());
+            let present = present.filter(|_| !dropped.covers(Some(*space), key));
             if !contract::holds(*expectation, present.map(AsRef::as_ref)) {
                 self.stats.conflicts += 1;
                 return Err(Error::Conflict { expectation: index });
@@ -150,30 +175,65 @@ impl State {
         Ok(())
     }
 
-    fn apply(&mut self, batch: WriteBatch, live: &Live) -> CommitVersion {
+    fn apply(
+        &mut self,
+        batch: WriteBatch,
+        added: Vec<Bytes>,
+        removed: Vec<Bytes>,
+        live: &Live,
+    ) -> CommitVersion {
         self.sequence += 1;
         let version = contract::advance(self.shards.entry(batch.shard).or_default(), &batch);
         contract::raise_fences(&batch, |shard| self.shards.entry(shard).or_default().epoch += 1);
+        for shard in &batch.drops.shards {
+            contract::drop_shard(self.shards.entry(*shard).or_default());
+        }
+        self.drops.extend(batch.drops.prefixes.iter().map(|prefix| (self.sequence, prefix.clone())));
         let valued = batch.set.valued_entries().count();
-        let set_changes = batch.set.added.len() + batch.set.removed.len() + valued;
+        let set_changes = added.len() + removed.len() + valued;
         let visits = (batch.mutations.len() + set_changes) * 2 + COLLECT_EXTRA;
         for mutation in batch.mutations {
             let (space, key, value) = mutation.stamped(version);
             self.write(space as usize, key, value, live);
         }
-        for key in batch.set.added.iter() {
-            self.write(SET, Bytes::copy_from_slice(key), Some(Bytes::new()), live);
+        for key in added {
+            self.write(SET, key, Some(Bytes::new()), live);
         }
         for (key, value) in batch.set.valued_entries() {
             self.write(SET, Bytes::copy_from_slice(key), Some(Bytes::copy_from_slice(value)), live);
         }
-        for key in batch.set.removed.iter() {
-            self.write(SET, Bytes::copy_from_slice(key), None, live);
+        for key in removed {
+            self.write(SET, key, None, live);
         }
         self.collect(visits, live);
+        self.reclaim(visits, live);
         self.stats.commits += 1;
         self.stats.groups += 1;
         version
+    }
+
+    /// What a snapshot of this sequence number does not see any more, whatever is left of it.
+    fn dropped(&self, sequence: u64) -> PrefixSet {
+        let drops = self.drops.iter().filter(|(dropped_at, _)| *dropped_at <= sequence);
+        drops.map(|(_, prefix)| prefix.clone()).collect()
+    }
+
+    /// Removes some keys of the oldest drop that no living snapshot sees; false when there is none.
+    fn reclaim(&mut self, visits: usize, live: &Live) -> bool {
+        let oldest = live.keys().next().copied().unwrap_or(u64::MAX);
+        let Some((_, prefix)) = self.drops.first().filter(|(dropped_at, _)| *dropped_at <= oldest) else {
+            return false;
+        };
+        let map = &mut self.spaces[prefix.space.map_or(SET, |space| space as usize)];
+        let KeyRange { start, end } = KeyRange::prefix(&prefix.bytes);
+        let keys: Vec<Bytes> = map.range(start..end).take(visits).map(|(key, _)| key.clone()).collect();
+        for key in &keys {
+            map.remove(key);
+        }
+        if keys.len() < visits {
+            self.drops.remove(0);
+        }
+        true
     }
 
     fn write(&mut self, space: usize, key: Bytes, value: Option<Bytes>, live: &Live) {
@@ -278,13 +338,19 @@ impl View for MemoryView {
     fn get(&self, space: Space, key: &[u8]) -> Reply<Result<Option<Bytes>, Error>> {
         let state = self.shared.state.read();
         let chain = state.spaces[space as usize].get(key);
-        Reply::ready(Ok(chain.and_then(|chain| chain.at(self.sequence)).cloned()))
+        let value = chain.and_then(|chain| chain.at(self.sequence));
+        let value = value.filter(|_| !state.dropped(self.sequence).covers(Some(space), key));
+        Reply::ready(Ok(value.cloned()))
     }
 
     fn get_many(&self, space: Space, keys: &[Bytes]) -> Reply<Result<Vec<Option<Bytes>>, Error>> {
         let state = self.shared.state.read();
         let map = &state.spaces[space as usize];
-        let value = |key: &Bytes| map.get(key).and_then(|chain| chain.at(self.sequence)).cloned();
+        let dropped = state.dropped(self.sequence);
+        let value = |key: &Bytes| {
+            let value = map.get(key).and_then(|chain| chain.at(self.sequence));
+            value.filter(|_| !dropped.covers(Some(space), key)).cloned()
+        };
         Reply::ready(Ok(keys.iter().map(value).collect()))
     }
 
@@ -299,8 +365,11 @@ impl View for MemoryView {
             return Reply::ready(Ok(ScanBatch::default()));
         }
         let state = self.shared.state.read();
-        let entries = state.spaces[space as usize]
-            .range::<Bytes, _>(&range.start..&range.end)
+        let pieces = state.dropped(self.sequence).cut_out(Some(space), range, Direction::Forward);
+        let map = &state.spaces[space as usize];
+        let entries = pieces
+            .iter()
+            .flat_map(|piece| map.range::<Bytes, _>(&piece.start..&piece.end))
             .filter_map(|(key, chain)| Some((key, chain.at(self.sequence)?)));
         Reply::ready(Ok(match direction {
             Direction::Forward => gather(entries, limit),
@@ -315,7 +384,8 @@ impl View for MemoryView {
         limit: ScanLimit,
     ) -> Reply<Result<KeyBatch, Error>> {
         let state = self.shared.state.read();
-        let keys = self.set_entries(&state, range).map(|(key, _)| key);
+        let pieces = self.pieces(&state, range);
+        let keys = self.set_entries(&state, &pieces).map(|(key, _)| key);
         Reply::ready(Ok(match direction {
             Direction::Forward => contract::gather_keys(keys, limit),
             Direction::Backward => contract::gather_keys(keys.rev(), limit),
@@ -329,7 +399,8 @@ impl View for MemoryView {
         limit: ScanLimit,
     ) -> Reply<Result<EntryBatch, Error>> {
         let state = self.shared.state.read();
-        let entries = self.set_entries(&state, range);
+        let pieces = self.pieces(&state, range);
+        let entries = self.set_entries(&state, &pieces);
         Reply::ready(Ok(match direction {
             Direction::Forward => contract::gather_entries(entries, limit),
             Direction::Backward => contract::gather_entries(entries.rev(), limit),
@@ -342,19 +413,23 @@ impl View for MemoryView {
 
     fn estimate_keys(&self, range: &KeyRange) -> Reply<Result<u64, Error>> {
         let state = self.shared.state.read();
-        Reply::ready(Ok(self.set_entries(&state, range).count() as u64))
+        Reply::ready(Ok(self.set_entries(&state, &self.pieces(&state, range)).count() as u64))
     }
 }
 
 impl MemoryView {
+    fn pieces(&self, state: &State, range: &KeyRange) -> Vec<KeyRange> {
+        state.dropped(self.sequence).cut_out(None, range, Direction::Forward)
+    }
+
     fn set_entries<'s>(
         &'s self,
         state: &'s State,
-        range: &'s KeyRange,
+        pieces: &'s [KeyRange],
     ) -> impl DoubleEndedIterator<Item = (&'s [u8], &'s [u8])> {
-        let end = (&range.end).max(&range.start);
-        let chains = state.spaces[SET]
-            .range::<[u8], _>((Bound::Included(&range.start[..]), Bound::Excluded(&end[..])));
+        let bounds =
+            |piece: &'s KeyRange| (Bound::Included(&piece.start[..]), Bound::Excluded(&piece.end[..]));
+        let chains = pieces.iter().flat_map(move |piece| state.spaces[SET].range::<[u8], _>(bounds(piece)));
         chains.filter_map(|(key, chain)| Some((&key[..], &chain.at(self.sequence)?[..])))
     }
 }

@@ -9,6 +9,8 @@
 //!
 //! [`View::count_keys`]: crate::View::count_keys
 
+use bytes::Bytes;
+
 /// Bytes that keys are counted by: all keys that begin with the same so many bytes are one family.
 pub const FAMILY_BYTES: usize = 16;
 
@@ -167,6 +169,17 @@ impl KeyList {
     /// All keys.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &[u8]> + ExactSizeIterator + Clone {
         (0..self.len()).map(|position| self.get(position))
+    }
+
+    /// Each key by itself, all in one piece of memory.
+    pub(crate) fn to_shared(&self) -> Vec<Bytes> {
+        let all = Bytes::copy_from_slice(&self.bytes);
+        let mut start = 0;
+        let key = |end: &u32| {
+            let end = *end as usize;
+            all.slice(std::mem::replace(&mut start, end)..end)
+        };
+        self.ends.iter().map(key).collect()
     }
 
     /// The same keys in order, each once.

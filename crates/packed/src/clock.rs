@@ -60,6 +60,18 @@ impl<T> Clock<T> {
         }
     }
 
+    /// Forgets all items but some.
+    pub fn retain(&mut self, is_kept: impl Fn(&T) -> bool) {
+        let mut place = 0;
+        while place < self.slots.len() {
+            if is_kept(&self.slots[place].item) {
+                place += 1;
+            } else {
+                self.remove_at(place);
+            }
+        }
+    }
+
     /// Whether nothing is here.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()

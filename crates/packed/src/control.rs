@@ -54,6 +54,8 @@ pub(crate) enum Request {
     SetAside,
     /// Nobody relies on the lost keys any more.
     AcceptLoss,
+    /// Keys were dropped: write anew the runs that hold many of them.
+    Reclaim,
 }
 
 /// What the merger does.
@@ -150,6 +152,11 @@ impl Control {
         Ok(())
     }
 
+    /// Whether segments in memory wait to be written into a run.
+    pub fn is_filling(&self, view: &SetView) -> bool {
+        view.memory_bytes() >= self.options.memory_bytes
+    }
+
     /// Why commits are refused now, if they are.
     pub fn refusal(&self, segments: &SetView) -> Option<String> {
         let is_full = segments.memory_bytes() >= self.options.memory_bytes * MEMORY_TIMES_MAX;
@@ -210,6 +217,23 @@ impl Control {
     pub fn ask_to_set_aside(&self) {
         self.state.lock().request.get_or_insert(Request::SetAside);
         self.work.notify_one();
+    }
+
+    /// Has the merger write runs anew without what was dropped, and waits until it has, or waiting is given up.
+    pub fn reclaim(&self, give_up: impl Fn() -> bool) {
+        let mut state = self.state.lock();
+        let mut is_asked = false;
+        while !state.is_stopped && state.trouble.is_none() && !give_up() {
+            if state.request.is_none() {
+                if is_asked {
+                    return;
+                }
+                is_asked = true;
+                state.request = Some(Request::Reclaim);
+                self.work.notify_one();
+            }
+            self.merged.wait_for(&mut state, IDLE_INTERVAL);
+        }
     }
 
     /// Has the merger forget the loss, and waits for it.

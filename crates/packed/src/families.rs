@@ -4,6 +4,7 @@
 //! Invariant: the sums of several segments of the set add up, whatever was merged in between, because merging adds them and
 //! does not count again; only where a merge reaches the bottom of the set, what is left is counted (`merge`).
 
+use crate::dropped::DroppedPrefixes;
 use crate::{Error, FAMILY_BYTES, damaged, varint};
 
 pub(crate) type FamilyKey = [u8; FAMILY_BYTES];
@@ -48,6 +49,11 @@ impl Families {
         }
         total.sums.retain(|(_, sum)| *sum != 0);
         total
+    }
+
+    /// Leaves out the families whose keys are dropped.
+    pub(crate) fn leave_out(&mut self, mut dropped: DroppedPrefixes) {
+        self.sums.retain(|(family, _)| !dropped.covers(family));
     }
 
     /// What has to be added to `counted` to come to this; usually nothing.

@@ -40,24 +40,21 @@ pub struct GroupBlock {
     pub(crate) segment: Segment,
 }
 
-/// Where a group's changes belong.
-#[derive(Debug, Clone, Copy)]
-pub struct Origin {
-    /// Whose set it is.
-    pub owner: OwnerId,
-    /// The group.
-    pub group: u64,
-    /// The last group before it that changed the set; 0 for none.
-    pub before: u64,
+/// Changes of the set, sorted and packed: all of a group's block that does not depend on the group. What takes long is here, so
+/// that whoever has many changes can do it before they come to the one thread that commits.
+pub struct PackedChanges {
+    blocks: Vec<u8>,
+    summary: Summary,
+    /// What counting the entries again would miss.
+    corrections: Families,
 }
 
-impl GroupBlock {
-    /// Of the changes of a group's batches; nothing if there are none.
+impl PackedChanges {
+    /// Of the changes of some batches; nothing if there are none.
     pub fn of<'a>(
-        origin: Origin,
         changes: impl Iterator<Item = KeyChange<'a>> + Clone,
         block_bytes: usize,
-    ) -> Result<Option<GroupBlock>, Error> {
+    ) -> Result<Option<PackedChanges>, Error> {
         let ordered = order::in_order(changes);
         if ordered.is_empty() {
             return Ok(None);
@@ -80,12 +77,45 @@ impl GroupBlock {
         } else {
             families.less(&counted)
         };
-        let value = encode(origin, &blocks, &index, &corrections);
+        Ok(Some(PackedChanges { blocks, summary: Summary { index, families, filter }, corrections }))
+    }
+
+    /// Bytes that they take.
+    pub fn byte_count(&self) -> usize {
+        self.blocks.len() + self.summary.families.byte_count()
+    }
+
+    /// As the block of a group.
+    #[must_use]
+    pub fn seal(self, origin: Origin) -> GroupBlock {
+        let PackedChanges { blocks, summary, corrections } = self;
+        let value = encode(origin, &blocks, &summary.index, &corrections);
         let start = value.len() - CHECKSUM_BYTES - blocks.len();
         let image = value.slice(start..start + blocks.len());
-        let summary = Summary { index, families, filter };
         let groups = (origin.group, origin.group);
-        Ok(Some(GroupBlock { segment: Segment::in_memory(image, summary, groups), value }))
+        GroupBlock { segment: Segment::in_memory(image, summary, groups), value }
+    }
+}
+
+/// Where a group's changes belong.
+#[derive(Debug, Clone, Copy)]
+pub struct Origin {
+    /// Whose set it is.
+    pub owner: OwnerId,
+    /// The group.
+    pub group: u64,
+    /// The last group before it that changed the set; 0 for none.
+    pub before: u64,
+}
+
+impl GroupBlock {
+    /// Of the changes of a group's batches; nothing if there are none.
+    pub fn of<'a>(
+        origin: Origin,
+        changes: impl Iterator<Item = KeyChange<'a>> + Clone,
+        block_bytes: usize,
+    ) -> Result<Option<GroupBlock>, Error> {
+        Ok(PackedChanges::of(changes, block_bytes)?.map(|packed| packed.seal(origin)))
     }
 
     /// The segments of the set with this one over them.

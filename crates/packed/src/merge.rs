@@ -10,6 +10,7 @@
 use crate::Error;
 use crate::builder::{SegmentBuilder, Sink, Summary};
 use crate::cursor::{EntryCursor, ForwardCursor};
+use crate::dropped::DroppedPrefixes;
 use crate::families::Families;
 use crate::head::{KeyHead, head_of};
 use crate::segment::{Reading, Segment};
@@ -92,6 +93,7 @@ pub(crate) struct SegmentMerge<'a, S> {
     merge: MergeCursor<ForwardCursor<'a>>,
     builder: SegmentBuilder<S>,
     is_bottom: bool,
+    dropped: DroppedPrefixes,
 }
 
 impl<'a, S: Sink> SegmentMerge<'a, S> {
@@ -108,14 +110,21 @@ impl<'a, S: Sink> SegmentMerge<'a, S> {
             merge: MergeCursor::new(cursors?),
             builder: builder.filtered(),
             is_bottom,
+            dropped: DroppedPrefixes::default(),
         })
+    }
+
+    /// The same without keys that are dropped.
+    pub(crate) fn without(self, dropped: DroppedPrefixes) -> SegmentMerge<'a, S> {
+        SegmentMerge { dropped, ..self }
     }
 
     /// Takes in so many keys; false when all are in.
     pub(crate) fn work(&mut self, key_count: usize) -> Result<bool, Error> {
         for _ in 0..key_count {
             let Some(entry) = self.merge.current() else { return Ok(false) };
-            if !(self.is_bottom && entry.is_removed()) {
+            let is_useless = (self.is_bottom && entry.is_removed()) || self.dropped.covers(entry.key());
+            if !is_useless {
                 self.builder.push(entry.key(), entry.is_removed(), entry.value())?;
             }
             self.merge.advance()?;
@@ -128,6 +137,7 @@ impl<'a, S: Sink> SegmentMerge<'a, S> {
         let (sink, mut summary) = self.builder.finish()?;
         if !self.is_bottom {
             summary.families = Families::total(self.segments.iter().map(|segment| &segment.families));
+            summary.families.leave_out(self.dropped.rewound());
         }
         Ok((sink, summary))
     }

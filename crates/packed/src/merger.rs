@@ -16,6 +16,7 @@
 use crate::builder::SegmentBuilder;
 use crate::control::Control;
 use crate::control::{Request, Wake};
+use crate::dropped::DroppedPrefixes;
 use crate::manifest::Manifest;
 use crate::merge::SegmentMerge;
 use crate::policy::{self, Scope, Work};
@@ -24,6 +25,7 @@ use crate::segment::Segment;
 use crate::stored::{Backing, FIRST_BLOCK, SegmentBlob, SegmentWriter, blob_name};
 use crate::view::SetView;
 use crate::{Error, ReplaceError};
+use bytes::Bytes;
 use std::sync::Arc;
 
 /// Keys merged between two looks for more urgent work: about half a millisecond.
@@ -42,6 +44,9 @@ pub trait Publisher: Send + Sync {
 
     /// What the merger and the committer share.
     fn control(&self) -> &Control;
+
+    /// Prefixes of dropped keys, in order, none within another. Nobody adds such keys again before no segment has one.
+    fn dropped(&self) -> Vec<Bytes>;
 
     /// Damage that a reader met, once.
     fn take_damage(&self) -> Option<String>;
@@ -68,6 +73,12 @@ pub struct Merger {
 
 /// Bytes of runs that may be merged for want of other work after opening: small runs are left of closing.
 const RUN_CREDIT: u64 = 64 << 20;
+
+/// A run of no more bytes is written anew for any dropped key in it.
+const SMALL_RUN_BYTES: u64 = 16 << 20;
+
+/// One in so many entries must be dropped before a larger one is.
+const USELESS_SHARE: u64 = 5;
 
 /// So many times what has come may be merged for want of other work.
 const IDLE_TIMES: u64 = 4;
@@ -171,6 +182,7 @@ impl Merger {
             (_, Some(what)) => self.set_aside(&what)?,
             (Request::SetAside, None) => {}
             (Request::AcceptLoss, None) => self.accept_loss()?,
+            (Request::Reclaim, None) => self.reclaim()?,
         }
         self.engine.control().answered();
         Ok(())
@@ -207,6 +219,30 @@ impl Merger {
         manifest.replace(&*self.backing.blobs)?;
         self.manifest = manifest;
         self.engine.update(&mut |_, view| view.loss = None);
+        Ok(())
+    }
+
+    /// Writes anew, each by itself, what holds dropped keys: segments in memory, and the runs for which it pays.
+    fn reclaim(&mut self) -> Result<(), Halt> {
+        let dropped = self.engine.dropped();
+        let count = |segment: &Segment| -> Result<u64, Error> {
+            dropped.iter().map(|prefix| segment.stored_entries(prefix)).sum()
+        };
+        let view = self.engine.view();
+        let in_memory: u64 = view.memory.iter().map(|segment| count(segment)).sum::<Result<_, _>>()?;
+        if in_memory > 0 {
+            self.perform(&view, Work::WriteRun)?;
+        }
+        let mut runs = self.engine.view().runs.clone();
+        while let Some(run) = runs.pop() {
+            let useless = count(&run)?;
+            let is_worth_it = run.byte_count() <= SMALL_RUN_BYTES
+                || useless.saturating_mul(USELESS_SHARE) >= run.index.entry_count();
+            if useless > 0 && is_worth_it && self.engine.has_room(run.byte_count()) {
+                let is_bottom = self.engine.view().runs.last().is_some_and(|last| Arc::ptr_eq(last, &run));
+                self.replace_by_run(&[run], is_bottom, Scope::NotRuns)?;
+            }
+        }
         Ok(())
     }
 
@@ -350,7 +386,8 @@ impl Merger {
         self.manifest.next += 1;
         let writer = SegmentWriter::create(&self.backing, number)?;
         let builder = SegmentBuilder::new(writer, FIRST_BLOCK, self.engine.control().options.block_bytes);
-        let mut merge = SegmentMerge::new(old, builder, is_bottom)?;
+        let dropped = DroppedPrefixes::new(self.engine.dropped());
+        let mut merge = SegmentMerge::new(old, builder, is_bottom)?.without(dropped);
         while merge.work(KEYS_AT_ONCE)? {
             self.attend(scope)?;
         }

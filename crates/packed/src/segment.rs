@@ -10,6 +10,7 @@ use crate::Error;
 use crate::block::BlockCursor;
 use crate::bloom::BloomFilter;
 use crate::builder::Summary;
+use crate::dropped::end_of;
 use crate::families::Families;
 use crate::index::Index;
 use crate::stored::SegmentBlob;
@@ -116,5 +117,14 @@ impl Segment {
         let (entries, removed) = self.index.before(block);
         let content = self.index.content_of(block);
         Ok((entries + rank, removed + content.removed_count * rank / content.entry_count.max(1)))
+    }
+
+    /// How many entries have a key with this prefix.
+    pub(crate) fn stored_entries(&self, prefix: &[u8]) -> Result<u64, Error> {
+        let end = match end_of(prefix) {
+            Some(end) => self.rank(&end)?.0,
+            None => self.index.entry_count(),
+        };
+        Ok(end.saturating_sub(self.rank(prefix)?.0))
     }
 }

@@ -116,7 +116,8 @@ impl SetView {
         Ok(u64::try_from(sum).unwrap_or(0))
     }
 
-    fn check_loss(&self) -> Result<(), Error> {
+    /// Refuses an answer while keys are missing.
+    pub fn check_loss(&self) -> Result<(), Error> {
         match &self.loss {
             Some(what) => Err(Error::Lost { what: what.to_string() }),
             None => Ok(()),
@@ -145,6 +146,11 @@ impl SetView {
             return Ok(count);
         }
         Ok((keys as u64).max(1))
+    }
+
+    /// How many keys and removals with a prefix its segments hold.
+    pub fn stored_entries(&self, prefix: &[u8]) -> Result<u64, Error> {
+        self.iter().map(|segment| segment.stored_entries(prefix)).sum()
     }
 
     /// Reads every block of every run, and checks that keys rise and are as many as was written down.

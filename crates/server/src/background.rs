@@ -31,6 +31,7 @@ impl Background {
         let thread = std::thread::Builder::new()
             .name("background".to_owned())
             .spawn(move || {
+                astrarium_env::allow_blocking();
                 let work = || work(gateway.clone());
                 runtime.block_on(supervise(stopped, work, || gateway.count_background_failure()));
             })

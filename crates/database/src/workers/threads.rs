@@ -42,6 +42,7 @@ impl Threads {
         let thread = std::thread::Builder::new().name("query".to_owned()).stack_size(STACK_BYTES);
         let made = thread.spawn(move || {
             (own.prepare)();
+            astrarium_env::allow_blocking();
             own.work_on();
         });
         if made.is_err() {

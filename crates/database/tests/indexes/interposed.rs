@@ -1,7 +1,9 @@
 //! An engine that lets something else happen between what an operation read and its commit, or before it reads.
 
 use astrarium_kv::memory::MemoryEngine;
-use astrarium_kv::{CommitVersion, Engine, Error, Reply, ShardId, ShardState, Stats, View, WriteBatch};
+use astrarium_kv::{
+    CommitVersion, Engine, Error, KeyPrefix, Reply, ShardId, ShardState, Stats, View, WriteBatch,
+};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
@@ -63,6 +65,10 @@ impl Engine for Interposed {
 
     fn shard(&self, shard: ShardId) -> Reply<Result<ShardState, Error>> {
         self.engine.shard(shard)
+    }
+
+    fn unreclaimed(&self) -> Vec<KeyPrefix> {
+        self.engine.unreclaimed()
     }
 
     fn write_refusal(&self) -> Option<String> {

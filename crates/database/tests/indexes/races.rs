@@ -1,6 +1,7 @@
 //! A write and a step of building that meet, at every stage of building and for every document.
 
 use crate::world::{World, document, only};
+use astrarium_database::partition::{Component, PartitionKey};
 use serde_json::json;
 
 const DOCUMENT_COUNT: usize = 4;
@@ -67,4 +68,20 @@ async fn writes_and_steps_that_meet_leave_a_right_index() {
         check(stage, 0, Action::ChangePolicy, Action::Build).await;
         check(stage, 0, Action::Build, Action::Build).await;
     }
+}
+
+/// A step of removing a partition goes on after the last document of the one before, and does not look again at what it has
+/// passed: what is written there meanwhile stays.
+#[tokio::test]
+async fn removing_a_partition_goes_on_where_it_was() {
+    let world = World::new(json!({})).await;
+    for number in 0..1_100 {
+        world.put(&json!({"id": format!("{number:04}"), "pk": "a"})).await;
+    }
+    let other = world.clone();
+    world.engine.before_commit(async move { other.put(&json!({"id": "!", "pk": "a"})).await });
+    let key = PartitionKey::new(vec![Component::String("a".into())]);
+    world.account.delete_partition(&world.container().await, &key).await.unwrap();
+    assert_eq!(world.query("SELECT VALUE c.id FROM c").await, ["\"!\""]);
+    world.is_sound("at the end").await;
 }

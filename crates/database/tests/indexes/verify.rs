@@ -1,9 +1,10 @@
 //! Every kind of disagreement is planted, and found.
 
 use crate::world::{World, document, only};
+use astrarium_keys::index_entry::generation_prefix;
 use astrarium_keys::index_state::watermark_key;
 use astrarium_keys::{number, unique};
-use astrarium_kv::{Expectation, Space, Stamp, WriteBatch};
+use astrarium_kv::{Space, Stamp, WriteBatch};
 use serde_json::json;
 
 /// What there is to spoil.
@@ -107,21 +108,26 @@ async fn verify_finds_every_planted_disagreement() {
     assert!(problems.iter().any(|problem| problem.contains("index entry")), "{problems:?}");
 }
 
+/// Older versions of the program left entries of a replaced generation to be removed, with a mark.
 #[tokio::test]
-async fn entries_that_wait_to_be_swept_are_no_problem() {
+async fn marked_entries_of_an_older_version_are_no_problem_and_are_dropped() {
     let (world, stored) = half_built().await;
-    assert!(stored.entries.iter().any(|entry| entry[8] == 1));
-    // The same entries without the mark are.
+    world.sweep().await;
     let mark = astrarium_keys::index_state::sweep_key(stored.shard, 1);
-    world
-        .plant(|batch| {
-            batch.expect(Space::Meta, mark.clone(), Expectation::Present);
-            batch.delete(Space::Meta, mark);
-        })
-        .await;
+    let entry = [&generation_prefix(stored.shard, 1)[..], &[7; 20]].concat();
+    world.plant(|batch| batch.set.added.push(&entry)).await;
     let problems = world.problems().await;
     assert!(problems.iter().all(|problem| problem.contains("unknown generation")), "{problems:?}");
-    assert!(!problems.is_empty());
+    assert!(!problems.is_empty(), "without a mark they are one");
+    world.plant(|batch| batch.put(Space::Meta, mark.clone(), bytes::Bytes::new(), Stamp::NONE)).await;
+    assert_eq!(world.problems().await, Vec::<String>::new());
+    world.sweep().await;
+    assert!(world.generation(1).await.is_empty());
+    assert_eq!(
+        world.view(astrarium_catalog::CATALOG_SHARD).await.get(Space::Meta, &mark).await.unwrap(),
+        None
+    );
+    assert_eq!(world.problems().await, Vec::<String>::new());
 }
 
 #[tokio::test]

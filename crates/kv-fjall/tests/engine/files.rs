@@ -229,7 +229,7 @@ fn an_older_folder_is_taken_over() {
     write(&engine, 21, 100).unwrap();
     drop(engine);
     let format = std::fs::read_to_string(folder.path().join("FORMAT")).unwrap();
-    assert_eq!(format, "astrarium storage format 2\n");
+    assert_eq!(format, "astrarium storage format 3\n");
     let engine = open(folder.path());
     assert_eq!(count(&engine), 21);
     engine.close().unwrap();

@@ -19,7 +19,7 @@ fn a_newer_format_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     open(folder.path()).close().unwrap();
     let format = folder.path().join("FORMAT");
-    assert_eq!(std::fs::read_to_string(&format).unwrap(), "astrarium storage format 2\n");
+    assert_eq!(std::fs::read_to_string(&format).unwrap(), "astrarium storage format 3\n");
     std::fs::write(&format, "astrarium storage format 7\n").unwrap();
     let error = refusal(folder.path());
     assert!(matches!(error, OpenError::NewerFormat { found: 7, known: 2, .. }), "{error}");

@@ -5,9 +5,11 @@
 mod contract;
 mod damage;
 mod differential;
+mod drops;
 mod files;
 mod fixture;
 mod folder;
 mod processes;
 mod set;
 mod set_damage;
+mod slow_disk;

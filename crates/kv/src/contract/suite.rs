@@ -4,7 +4,7 @@
 //! Every check gets an engine of its own from `open`, so that their order does not matter.
 //! Not here: what is specific to one engine (folders, damage, disk space); that is tested in its crate.
 
-use super::{commits, reads, sets, shards};
+use super::{commits, drops, reads, sets, shards};
 use crate::{
     CommitVersion, Direction, Engine, Error, Expectation, KeyRange, Reply, ScanBatch, ScanLimit, ShardId,
     ShardState, Space, Stamp, View, WriteBatch,
@@ -41,6 +41,10 @@ pub fn check(open: &dyn Fn() -> Arc<dyn Engine>) {
         shards::fences_apply_to_batches_already_waiting,
         shards::fences_refuse_readers,
         shards::counters_count,
+        drops::a_dropped_shard_is_gone,
+        drops::dropped_keys_are_gone,
+        drops::older_views_keep_dropped_keys,
+        drops::dropped_prefixes_take_no_keys,
     ];
     for check in checks {
         let engine = open();
@@ -71,6 +75,7 @@ pub fn check_reopen(open: &dyn Fn() -> Arc<dyn Engine>, ending: Ending) {
                 epoch: round - 1,
                 high_water: (round - 1) * 10,
                 tallies: [-(round.cast_signed() - 1), (round.cast_signed() - 1) * 7],
+                is_dropped: false,
             }
         );
         let entries = scan_all(&*view_of(&*engine, shard), Space::Log);
