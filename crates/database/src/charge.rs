@@ -32,22 +32,42 @@ pub fn write_charge(bytes: usize) -> f64 {
     price(bytes, |row| row.2)
 }
 
+/// What a page of a query did, as far as it is priced.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct QueryWork {
+    /// Index entries read.
+    pub(crate) entries: u64,
+    /// Documents read.
+    pub(crate) documents: u64,
+    /// Bytes of those.
+    pub(crate) document_bytes: u64,
+    /// Bytes of rows given.
+    pub(crate) output_bytes: u64,
+}
+
+/// The seek of the first page.
+const SEEK_CHARGE: f64 = 2.25;
+
 /// The price of a page of a query: a seek for the first page, then what is looked at (index entries, documents, their
 /// bytes) and what is given. Where every page looks at everything, only the first pays for that; the others cost the least
 /// that a page costs, unless they give much.
-pub(crate) fn query_charge(
-    first: bool,
-    incremental: bool,
-    (index_entries, documents, document_bytes): (u64, u64, u64),
-    output_bytes: usize,
-) -> f64 {
-    let kilobytes = |bytes: f64| bytes / 1024.0;
-    let loaded = 0.02 * documents as f64 + 0.01 * kilobytes(document_bytes as f64);
+pub(crate) fn query_charge(first: bool, incremental: bool, work: QueryWork) -> f64 {
     // Entries that have to be sorted are read again by every page; the first pays for them.
-    let seek = if first { 2.25 + 0.000_5 * index_entries as f64 } else { 0.0 };
-    let found = seek + if first || incremental { loaded } else { 0.0 };
-    let exact = found + 0.05 * kilobytes(output_bytes as f64);
+    let work = QueryWork { entries: if first { work.entries } else { 0 }, ..work };
+    let is_free = !first && !incremental;
+    let work =
+        if is_free { QueryWork { output_bytes: work.output_bytes, ..QueryWork::default() } } else { work };
+    let exact = if first { SEEK_CHARGE } else { 0.0 } + work_charge(work);
     ((exact * 100.0).round() / 100.0).max(PAGE_CHARGE_MIN)
+}
+
+/// The price of a part of a page: of an operator, where a query is explained.
+pub(crate) fn work_charge(work: QueryWork) -> f64 {
+    let kilobytes = |bytes: u64| bytes as f64 / 1024.0;
+    0.000_5 * work.entries as f64
+        + 0.02 * work.documents as f64
+        + 0.01 * kilobytes(work.document_bytes)
+        + 0.05 * kilobytes(work.output_bytes)
 }
 
 fn price(bytes: usize, column: impl Fn(&(f64, f64, f64)) -> f64) -> f64 {

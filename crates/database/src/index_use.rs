@@ -1,9 +1,11 @@
 //! What a container's indexes do for a query: chosen for running it, told to those who ask, refused where the policy says so.
 
+use crate::charge::{QueryWork, work_charge};
 use crate::queries::{Query, innermost};
 use crate::{Account, Error, Limits, QueryPage, QueryScope};
 use astrarium_catalog::container::Container;
 use astrarium_index::{Access, Need, OrderPath};
+use astrarium_sql_exec::OperatorReport;
 use astrarium_sql_plan::needs::{Computed, composite_spec, single_spec, used_paths};
 use astrarium_store::FeedScope;
 use std::fmt::Write as _;
@@ -97,8 +99,8 @@ impl Account {
         Ok(astrarium_sql_plan::explain::explain(&self.planned(container, query)?.plan))
     }
 
-    /// Prints how a query runs: its plan, the indexes it can use, and what its first page really looked at. The page comes
-    /// too, for what it cost.
+    /// Prints how a query runs: the operators of its plan in the order in which they work, each with what it was expected to
+    /// find and what it did in the first page. The page comes too, for what it cost.
     pub async fn explain_query(
         &self,
         container: &Arc<Container>,
@@ -106,23 +108,12 @@ impl Account {
         scope: &QueryScope,
         limits: Limits,
     ) -> Result<(String, QueryPage), Error> {
-        let planned = self.planned(container, query)?;
-        let mut text = astrarium_sql_plan::explain::explain(&planned.plan);
-        let index = self.index_plan(container, &planned)?;
-        match &index {
-            None => text.push_str("index: none, the policy has no index\n"),
-            Some(index) => {
-                let _ = writeln!(text, "index for the filter: {}", shown(&index.access));
-                if let Some(order) = &index.order {
-                    let direction = if order.backward { " backwards" } else { "" };
-                    let _ = writeln!(text, "index for the order: {}{direction}", order.shown);
-                }
-                if let Some(only) = &index.only {
-                    let _ = writeln!(text, "answer from the index alone: {only:?}");
-                }
-            }
-        }
+        let limits = Limits { explain: true, ..limits };
         let page = self.query_documents(container, query, scope, None, limits).await?;
+        let mut text = String::new();
+        for operator in &page.operators {
+            let _ = writeln!(text, "{} [{}]", operator.text, told(operator));
+        }
         let more = if page.resume.is_some() { ", more to come" } else { "" };
         let _ = writeln!(
             text,
@@ -139,26 +130,32 @@ impl Account {
     }
 }
 
-/// An access for people.
-fn shown(access: &Access) -> String {
-    let list = |parts: &[Access], word: &str| {
-        let parts: Vec<String> = parts.iter().map(shown).collect();
-        format!("({})", parts.join(word))
-    };
-    match access {
-        Access::Everything => "none, all documents are looked at".to_owned(),
-        Access::Nothing => "none, no document can pass".to_owned(),
-        Access::Entries(served) => {
-            let points = served.ranges.iter().filter(|range| range.is_point).count();
-            let exact = if served.exact { "" } else { ", checked again" };
-            format!("{} [{} terms, {} ranges{exact}]", served.shown, points, served.ranges.len() - points)
-        }
-        Access::All(parts) => list(parts, " and "),
-        Access::Any(parts) => list(parts, " or "),
-        Access::Combined { apart, together } => {
-            let entries: Vec<Access> =
-                together.iter().map(|together| Access::Entries(together.served.clone())).collect();
-            format!("{}, at once by {}", list(apart, " and "), list(&entries, " or "))
-        }
+/// What an operator was expected to find, and what it did.
+fn told(operator: &OperatorReport) -> String {
+    let mut parts = Vec::new();
+    if let Some(estimated) = operator.estimated_rows {
+        parts.push(format!("about {estimated} expected"));
     }
+    parts.push(match operator.rows {
+        Some(rows) => format!("{rows} rows"),
+        None => "done by the index".to_owned(),
+    });
+    if operator.entries > 0 {
+        parts.push(format!("{} entries", operator.entries));
+    }
+    if operator.documents > 0 {
+        parts.push(format!("{} documents", operator.documents));
+    }
+    if operator.bytes > 0 {
+        parts.push(format!("{} bytes", operator.bytes));
+    }
+    parts.push(format!("{} microseconds", operator.time.as_micros()));
+    let (document_bytes, output_bytes) =
+        if operator.is_last { (0, operator.bytes) } else { (operator.bytes, 0) };
+    let (entries, documents) = (operator.entries, operator.documents);
+    let charge = work_charge(QueryWork { entries, documents, document_bytes, output_bytes });
+    if charge > 0.0 {
+        parts.push(format!("{charge:.2} RU"));
+    }
+    parts.join(", ")
 }

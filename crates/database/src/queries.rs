@@ -1,7 +1,7 @@
 //! Queries: text and parameters in, pages of rows out; over the documents of a container, or over values at hand.
 
 use crate::attempts::Failure;
-use crate::charge::query_charge;
+use crate::charge::{QueryWork, query_charge};
 use crate::error::QueryFault;
 use crate::planned::{PlanSlot, PlannedQuery};
 use crate::query_times::{QueryTimes, Stopwatch};
@@ -13,7 +13,9 @@ use astrarium_catalog::container::{Container, Range};
 use astrarium_catalog::definition::container::Geospatial;
 use astrarium_env::{Meter, Stopped, Work};
 use astrarium_partition::EffectiveRange;
-use astrarium_sql_exec::{Alone, ExecuteError, Helpers, Input, Limits, Page, Resume, Runtime};
+use astrarium_sql_exec::{
+    Alone, ExecuteError, Helpers, Input, Limits, OperatorReport, Page, Resume, Runtime,
+};
 use astrarium_sql_functions::SpatialMode;
 use astrarium_sql_functions::aggregates::AggregateFunction;
 use astrarium_sql_functions::limits::{approximate_bytes, weight};
@@ -100,6 +102,8 @@ pub struct QueryPage {
     pub incremental: bool,
     /// How long the page took.
     pub times: QueryTimes,
+    /// What each operator did, where the limits ask for it.
+    pub(crate) operators: Vec<OperatorReport>,
 }
 
 impl Query {
@@ -366,13 +370,13 @@ impl Account {
             };
             self.run_with_functions(functions, page).await?
         };
-        let output = page.rows.iter().map(Vec::len).sum();
+        let output = page.rows.iter().map(|row| row.len() as u64).sum();
         // The document that did not fit into the page is the next one's to pay; rows without an order are not read ahead.
         let ahead = u64::from(page.in_index_order && page.resume.is_some()).min(page.documents);
         let documents = page.documents - ahead;
         let document_bytes = page.document_bytes * documents / page.documents.max(1);
-        let charge =
-            query_charge(first, page.incremental, (page.index_entries, documents, document_bytes), output);
+        let work = QueryWork { entries: page.index_entries, documents, document_bytes, output_bytes: output };
+        let charge = query_charge(first, page.incremental, work);
         Ok(QueryPage {
             rows: page.rows,
             resume: page.resume,
@@ -386,6 +390,7 @@ impl Account {
             in_index_order: page.in_index_order,
             incremental: page.incremental,
             times: watch.ran(page.lookup_and_load),
+            operators: page.operators,
         })
     }
 
@@ -591,6 +596,7 @@ async fn run(
         next = plan;
     }
     let (mut documents, mut document_bytes, mut index_entries) = (0, 0, 0);
+    let mut operators = Vec::new();
     // What the rows of the last of them hold; they are needed until the next one is done.
     let mut _held = runtime.memory.empty();
     for plan in inner.into_iter().rev() {
@@ -602,6 +608,9 @@ async fn run(
             documents += page.documents;
             document_bytes += page.document_bytes;
             index_entries += page.index_entries;
+            if rows.is_empty() {
+                operators.extend(page.operators);
+            }
             for row in page.rows {
                 let value = seek::value(&row);
                 bytes += approximate_bytes(&value);
@@ -627,6 +636,7 @@ async fn run(
     page.documents += documents;
     page.document_bytes += document_bytes;
     page.index_entries += index_entries;
+    page.operators.splice(0..0, operators);
     Ok(page)
 }
 

@@ -4,7 +4,8 @@
 //! Invariant: the choice changes nothing but the cost. Documents come in the order of their numbers either way, and every
 //! filter is checked on each of them.
 
-use crate::page::ExecuteError;
+use crate::budget::Gauge;
+use crate::error::ExecuteError;
 use astrarium_catalog::container::Range;
 use astrarium_index::{Access, Candidates, Finder, IndexSet, Indexes, Ordered, Served};
 use astrarium_sql_plan::physical::{
@@ -144,6 +145,7 @@ pub(crate) struct Search<'a> {
     pub(crate) reader: &'a FeedReader,
     pub(crate) scope: &'a FeedScope,
     pub(crate) index_use: IndexUse,
+    pub(crate) gauge: &'a Gauge,
 }
 
 impl Search<'_> {
@@ -172,6 +174,7 @@ impl Search<'_> {
         let demand =
             Demand { rows, in_order, whole: false, scope: scope.as_ref(), index_use: self.index_use };
         let planned = choose_postings(self.plan, &demand, &mut index).await?;
+        self.gauge.note(range.id, &planned);
         let candidates = index.open(&planned).await?;
         Ok(candidates.map(|candidates| Found { finder: index.into_finder(), candidates }))
     }

@@ -3,9 +3,12 @@
 //! Steps and time are counted by the meter of the thread (`env::charge`), memory here, both for the page and out of what
 //! the server has for all of them.
 
+use crate::report::Explained;
+use crate::tally::Tally;
 use astrarium_env::{Env, Memory, Reservation, Stopped, Work, charge};
 use astrarium_sql_plan::evaluate::EvaluateError;
-use astrarium_sql_plan::physical::IndexUse;
+use astrarium_sql_plan::physical::{IndexUse, PlannedAccess};
+use astrarium_sql_plan::plan::QueryPlan;
 use parking_lot::Mutex;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -28,6 +31,8 @@ pub struct Limits {
     pub alone_documents_max: u64,
     /// Whether indexes are used.
     pub index_use: IndexUse,
+    /// Whether the page tells what each of its operators did.
+    pub explain: bool,
     /// Whose page it is: clients share the processor evenly. With 0 the page is a client of its own.
     pub client: u64,
 }
@@ -42,6 +47,7 @@ impl Default for Limits {
             memory_bytes_max: 256 << 20,
             alone_documents_max: 2_048,
             index_use: IndexUse::ByCost,
+            explain: false,
             client: 0,
         }
     }
@@ -57,6 +63,8 @@ pub(crate) struct Gauge {
     /// How long the work was under way when the page began.
     before: Duration,
     held: Mutex<Reservation>,
+    /// What its parts tell of themselves, if it is explained.
+    pub(crate) explained: Option<Explained>,
 }
 
 /// Memory is taken from the server's budget in pieces of this size.
@@ -65,13 +73,21 @@ const HELD_STEP: usize = 1 << 20;
 impl Gauge {
     pub(crate) fn new(env: Env, limits: Limits, work: Arc<Work>, memory: &Memory) -> Gauge {
         let (began, before) = (env.now_micros(), work.elapsed());
-        Gauge { env, limits, began, work, before, held: Mutex::new(memory.empty()) }
+        let explained = limits.explain.then(Explained::default);
+        Gauge { env, limits, began, work, before, held: Mutex::new(memory.empty()), explained }
     }
 
     /// Whether a streaming page should end.
     pub(crate) fn page_is_over(&self) -> bool {
         let elapsed = self.work.elapsed().saturating_sub(self.before);
         elapsed.as_micros() as u64 >= self.limits.page_micros
+    }
+
+    /// Keeps how documents of a range are found, if the query is explained.
+    pub(crate) fn note(&self, range_id: u32, access: &PlannedAccess<'_>) {
+        if let Some(explained) = &self.explained {
+            explained.note(range_id, access);
+        }
     }
 
     /// Has all threads of the query end.
@@ -86,11 +102,26 @@ pub(crate) struct Budget {
     held_bytes: Cell<usize>,
     /// What of it is known to the gauge: a multiple of a step, not less than what is held.
     counted_bytes: Cell<usize>,
+    /// Counts rows of operators, if the query is explained.
+    tally: Option<Tally>,
 }
 
 impl Budget {
-    pub(crate) fn new(gauge: Arc<Gauge>) -> Budget {
-        Budget { gauge, held_bytes: Cell::new(0), counted_bytes: Cell::new(0) }
+    pub(crate) fn new(gauge: Arc<Gauge>, plan: &QueryPlan) -> Budget {
+        let tally = gauge.explained.is_some().then(|| Tally::new(plan));
+        Budget { gauge, held_bytes: Cell::new(0), counted_bytes: Cell::new(0), tally }
+    }
+
+    /// What counts the rows of a plan's operators, if that is the plan that is explained.
+    pub(crate) fn tally(&self, plan: &QueryPlan) -> Option<&Tally> {
+        self.tally.as_ref().filter(|tally| tally.is_of(plan))
+    }
+
+    /// Adds what was counted to the sum of all parts.
+    pub(crate) fn flush(&self) {
+        if let (Some(tally), Some(explained)) = (&self.tally, &self.gauge.explained) {
+            tally.flush(&explained.tally);
+        }
     }
 
     pub(crate) fn limits(&self) -> &Limits {
@@ -144,6 +175,7 @@ impl Budget {
 
 impl Drop for Budget {
     fn drop(&mut self) {
+        self.flush();
         let counted = self.counted_bytes.get();
         if counted > 0 {
             let mut held = self.gauge.held.lock();

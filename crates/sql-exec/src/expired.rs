@@ -6,7 +6,7 @@
 //! entries of documents that are older than the shortest lifetime are read.
 //! Invariant: the answer is the one that `store::Expiry` gives for each document.
 
-use crate::page::ExecuteError;
+use crate::error::ExecuteError;
 use astrarium_catalog::definition::container::DefaultTtl;
 use astrarium_index::finder::{Error as IndexError, charge_entries};
 use astrarium_index::{Access, Condition, Finder, Need, Path, PathStep, Predicate, Served, Type};

@@ -6,9 +6,9 @@
 //! Invariant: the answer is the one that reading all documents gives.
 
 use crate::access::{RangeIndex, finder, scope_entries};
+use crate::error::ExecuteError;
 use crate::expired::Expired;
-use crate::operators::groups::{FinishedGroup, RowPlace};
-use crate::page::ExecuteError;
+use crate::operators::group::{FinishedGroup, RowPlace};
 use crate::rows::Counts;
 use astrarium_index::finder::{Error as IndexError, charge_entries};
 use astrarium_index::{Access, Finder, Need, OrderPath, Path, PathStep, TermRange};

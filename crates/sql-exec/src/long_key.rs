@@ -7,7 +7,7 @@
 //! Invariant: a row that stays is never left out. Only if both rows are gone, rows whose keys agree in their beginning with
 //! the last one's may come once more.
 
-use crate::operators::groups::RowPlace;
+use crate::operators::group::RowPlace;
 use crate::resume::{Place, keys_fit};
 use astrarium_value::{Object, Value};
 

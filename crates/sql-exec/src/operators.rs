@@ -1,5 +1,107 @@
-//! What is done with rows that cannot simply be handed on: grouping, sorting, removing duplicates, ranking.
+//! The operators of a query, one file each.
+//!
+//! Within a document, rows are pushed: `join` binds sources, `filter` checks conditions, `project` makes the row. Between
+//! documents rows are pulled in batches: [`RowSource`] is what stands on top of a page, and each of its forms says after every
+//! row where a next page goes on ([`RowMark`]).
+//! - `stream`: rows as documents are found, in order of insertion;
+//! - `merge`: rows in the order of an index, of one range or merged from several (`ordered_scan` reads one of them);
+//! - `finished`: rows that are known only when all documents were seen: `top_k`, `distinct`, `group`, `rank`, sorted by `sort`;
+//! - `limit`: takes rows into the page.
+//!
+//! A new operator is a file here; if it needs all documents first, it is a `Sink` (`scan`) that `finished` opens.
 
-pub(crate) mod collect;
-pub(crate) mod groups;
+pub(crate) mod distinct;
+pub(crate) mod filter;
+pub(crate) mod finished;
+pub(crate) mod group;
+pub(crate) mod join;
+pub(crate) mod limit;
+pub(crate) mod merge;
+pub(crate) mod ordered_scan;
+pub(crate) mod project;
 pub(crate) mod rank;
+pub(crate) mod sort;
+pub(crate) mod stream;
+pub(crate) mod top_k;
+
+use crate::error::ExecuteError;
+use crate::execution::Execution;
+use crate::long_key::{Directions, LastRow};
+use crate::resume::{PartialDocument, Place};
+use crate::rows::Counts;
+use astrarium_store::FeedPosition;
+use finished::Finished;
+use limit::PageLimiter;
+use merge::MergeOfRanges;
+use stream::StreamRows;
+
+/// A row on its way into a page.
+pub(crate) struct OutputRow {
+    pub(crate) json: Vec<u8>,
+    pub(crate) mark: RowMark,
+}
+
+/// Where a row is.
+#[derive(Debug)]
+pub(crate) enum RowMark {
+    /// In a document: the position right before that, and where in it, if it gives several rows.
+    Document(Option<FeedPosition>, Option<PartialDocument>),
+    /// In an order: its sort keys, its document, its index there.
+    Ordered(LastRow),
+    /// In a ranking.
+    Counted,
+}
+
+/// Rows that follow each other.
+#[derive(Default)]
+pub(crate) struct RowBatch {
+    pub(crate) rows: Vec<OutputRow>,
+    /// What was read for them and is not counted yet.
+    pub(crate) counts: Counts,
+    /// Where a next page goes on if this one is full after the last of them; none if it has to see another row first.
+    pub(crate) after: Option<Place>,
+    /// Where a next page goes on because this one ends here, full or not.
+    pub(crate) end: Option<Place>,
+}
+
+/// What stands on top of a page.
+pub(crate) enum RowSource<'a> {
+    Stream(StreamRows<'a>),
+    Merged(MergeOfRanges<'a>),
+    Finished(Finished),
+}
+
+impl RowSource<'_> {
+    /// The next rows; none at the end.
+    pub(crate) async fn next(
+        &mut self,
+        execution: &mut Execution<'_>,
+        taken: &PageLimiter,
+    ) -> Result<Option<RowBatch>, ExecuteError> {
+        match self {
+            RowSource::Stream(rows) => rows.next(execution, taken).await,
+            RowSource::Merged(rows) => rows.next(execution).await,
+            RowSource::Finished(rows) => Ok(rows.next()),
+        }
+    }
+
+    /// Where a page goes on that ends between two rows; none if nothing was given, so that it would not get further.
+    pub(crate) fn position(
+        last: Option<RowMark>,
+        next: RowMark,
+        directions: &Directions<'_>,
+    ) -> Option<Place> {
+        match (last, next) {
+            (_, RowMark::Document(position, partial)) => Some(Place::Stream(position, partial)),
+            (_, RowMark::Counted) => Some(Place::Count),
+            (Some(RowMark::Ordered(last)), RowMark::Ordered(next)) => {
+                Some(if directions.descending.is_empty() {
+                    Place::Row(last.1.0, last.1.1)
+                } else {
+                    directions.between(last, &next)
+                })
+            }
+            (_, RowMark::Ordered(_)) => None,
+        }
+    }
+}

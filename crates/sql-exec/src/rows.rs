@@ -1,9 +1,9 @@
 //! Where a query's documents come from: a container's range of keys, or values at hand.
 
 use crate::access::{Found, Search};
-use crate::budget::Limits;
+use crate::budget::Gauge;
+use crate::error::ExecuteError;
 use crate::frame::Datum;
-use crate::page::ExecuteError;
 use astrarium_catalog::container::Range;
 use astrarium_env::Instant;
 use astrarium_keys::Rid;
@@ -73,6 +73,7 @@ impl Incoming {
 /// Reads documents in order of insertion, step by step.
 pub(crate) struct Reader<'a> {
     input: &'a Input,
+    gauge: &'a Gauge,
     /// Rows that a page has at most.
     row_count: usize,
     /// Documents of the next step: as many as a page has rows, then more, for a filter may leave few.
@@ -110,11 +111,12 @@ impl Counts {
 
 impl<'a> Reader<'a> {
     /// Starts after a position.
-    pub(crate) fn new(input: &'a Input, limits: &Limits, position: Option<FeedPosition>) -> Reader<'a> {
-        let (row_count, index_use) = (limits.row_count_max, limits.index_use);
+    pub(crate) fn new(input: &'a Input, gauge: &'a Gauge, position: Option<FeedPosition>) -> Reader<'a> {
+        let (row_count, index_use) = (gauge.limits.row_count_max, gauge.limits.index_use);
         let step = row_count.clamp(1, STEP.count_max);
         Reader {
             input,
+            gauge,
             row_count,
             step,
             index_use,
@@ -190,8 +192,10 @@ impl<'a> Reader<'a> {
         let range = ranges[index];
         let began = Instant::now();
         if self.found.as_ref().is_none_or(|(known, _)| *known != id) {
-            let search = Search { plan, reader, scope, index_use: self.index_use };
-            self.found = Some((id, search.in_order(range, self.row_count).await?));
+            let search = Search { plan, reader, scope, index_use: self.index_use, gauge: self.gauge };
+            let found = search.in_order(range, self.row_count).await?;
+            self.entries += found.as_ref().map_or(0, |found| found.candidates.entries);
+            self.found = Some((id, found));
         }
         let Some((_, Some(found))) = &mut self.found else { return Ok(None) };
         let first = after.saturating_add(1);
@@ -272,12 +276,13 @@ impl Cursor {
         scope: &FeedScope,
         index: Option<&IndexPlan>,
         index_use: IndexUse,
+        gauge: &Gauge,
     ) -> Result<(Cursor, u64), ExecuteError> {
         let mut pieces = VecDeque::new();
         let mut entries = 0;
         for range in reader.ranges(scope)? {
             let found = match index {
-                Some(plan) => Search { plan, reader, scope, index_use }.all(range).await?,
+                Some(plan) => Search { plan, reader, scope, index_use, gauge }.all(range).await?,
                 None => None,
             };
             pieces.push_back(match found {

@@ -11,10 +11,11 @@
 use crate::ahead::Ahead;
 use crate::announce::{Announcer, WINDOW};
 use crate::budget::{Budget, Gauge, charge_documents, charge_row};
+use crate::error::ExecuteError;
 use crate::frame::{Datum, Frame};
-use crate::page::{ExecuteError, HelperTask, Runtime};
 use crate::pipeline::Machine;
 use crate::rows::{Counts, Cursor, Input};
+use crate::runtime::{HelperTask, Runtime};
 use astrarium_keys::Rid;
 use astrarium_keys::body::Body;
 use astrarium_sql_functions::Context;
@@ -59,7 +60,7 @@ impl Job {
     }
 
     pub(crate) fn budget(&self) -> Budget {
-        Budget::new(Arc::clone(&self.gauge))
+        Budget::new(Arc::clone(&self.gauge), &self.plan)
     }
 
     /// Hands what evaluates expressions to some work.
@@ -118,7 +119,8 @@ impl Job {
             }
             Input::Container(reader, scope, index) => (reader, (scope, index)),
         };
-        let (mut cursor, entries) = Cursor::open(reader, scope, index.as_deref(), index_use).await?;
+        let (mut cursor, entries) =
+            Cursor::open(reader, scope, index.as_deref(), index_use, &self.gauge).await?;
         worker.counts.entries = entries;
         while worker.counts.documents < self.gauge.limits.alone_documents_max {
             let Some(bodies) = cursor.next().await? else { return Ok((sink, worker.counts)) };

@@ -1,10 +1,10 @@
 //! What queries that look at everything do with each document: sort, group, rank.
 
 use crate::budget::Budget;
-use crate::operators::collect::Collector;
-use crate::operators::groups::Groups;
+use crate::operators::finished::Collector;
+use crate::operators::group::Groups;
+use crate::operators::project::output;
 use crate::operators::rank::{self, ScoredRow, Statistics};
-use crate::page::{collect_row, output};
 use crate::pipeline::{Flow, Machine};
 use crate::scan::Sink;
 use astrarium_sql_plan::evaluate::EvaluateError;
@@ -18,10 +18,9 @@ pub(crate) struct CollectorSink {
 
 impl Sink for CollectorSink {
     fn take(&mut self, machine: &Machine<'_>, plan: &QueryPlan, number: u64) -> Result<(), EvaluateError> {
-        let keys = plan.order_keys();
         let mut index = 0;
         machine.visit(plan, &mut || {
-            collect_row(&machine.row(), plan, keys, (number, index), &mut self.collector)?;
+            self.collector.take(&machine.row(), plan, (number, index))?;
             index += 1;
             Ok(Flow::Continue(()))
         })
@@ -101,7 +100,7 @@ impl Sink for ScoreSink {
         let mut index = 0;
         machine.visit(plan, &mut || {
             let scores = rank::scores(machine, &self.components, &self.statistics)?;
-            if let Some(json) = output(&plan.projection, &machine.row())? {
+            if let Some(json) = output(plan, &machine.row())? {
                 self.bytes += json.len() + 100;
                 self.rows.push(ScoredRow { scores, place: (number, index), json });
                 machine.budget.hold(self.bytes)?;

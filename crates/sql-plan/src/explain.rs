@@ -1,37 +1,67 @@
-//! A plan as text, for people: one line per step, in the order the steps work.
+//! A plan as text, for people: one line per operator, in the order in which they work.
 
 use crate::expression::{Expr, Step};
 use crate::plan::{Order, Projection, QueryPlan, SourceKind};
-use std::fmt::Write as _;
+
+/// An operator of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operator {
+    /// Finds documents.
+    Access,
+    /// Checks a condition: by the number of sources it needs, and its place among those that need as many.
+    Filter(usize, usize),
+    /// Binds the values of a source.
+    Join(usize),
+    /// Makes groups.
+    Group,
+    /// Sorts, keeping what a page can need.
+    TopK,
+    /// Ranks by scores.
+    Rank,
+    /// Makes the row.
+    Project,
+    /// Keeps each row once.
+    Distinct,
+    /// Skips rows, and ends after so many.
+    OffsetLimit,
+}
 
 /// Prints a plan.
 pub fn explain(plan: &QueryPlan) -> String {
-    let mut text = String::new();
-    write_plan(plan, 0, &mut text);
-    text
+    operators(plan).into_iter().map(|(_, text)| text + "\n").collect()
 }
 
-fn write_plan(plan: &QueryPlan, depth: usize, text: &mut String) {
-    let indent = "  ".repeat(depth);
-    let mut line = |content: String| {
-        let _ = writeln!(text, "{indent}{content}");
-    };
-    for condition in &plan.filters[0] {
-        line(format!("filter once {}", shown(condition)));
+/// The operators of a plan in the order in which they work, each with its text.
+pub fn operators(plan: &QueryPlan) -> Vec<(Operator, String)> {
+    let mut found = Vec::new();
+    for (place, condition) in plan.filters[0].iter().enumerate() {
+        found.push((Operator::Filter(0, place), format!("filter once {}", shown(condition))));
     }
     for (index, source) in plan.sources.iter().enumerate() {
         let slot = source.slot;
-        match &source.kind {
-            SourceKind::Documents => line(format!("scan documents -> #{slot}")),
-            SourceKind::Value(value) => line(format!("value {} -> #{slot}", shown(value))),
-            SourceKind::Elements(value) => line(format!("elements of {} -> #{slot}", shown(value))),
-            SourceKind::Rows(_) => line(format!("rows of subquery -> #{slot}")),
-            SourceKind::ElementsOfRows(_) => line(format!("elements of subquery -> #{slot}")),
-        }
-        for condition in plan.filters.get(index + 1).into_iter().flatten() {
-            line(format!("filter {}", shown(condition)));
+        let (operator, text) = match &source.kind {
+            SourceKind::Documents => (Operator::Access, format!("scan documents -> #{slot}")),
+            SourceKind::Value(value) => (Operator::Join(index), format!("value {} -> #{slot}", shown(value))),
+            SourceKind::Elements(value) => {
+                (Operator::Join(index), format!("elements of {} -> #{slot}", shown(value)))
+            }
+            SourceKind::Rows(_) => (Operator::Join(index), format!("rows of subquery -> #{slot}")),
+            SourceKind::ElementsOfRows(_) => {
+                (Operator::Join(index), format!("elements of subquery -> #{slot}"))
+            }
+        };
+        found.push((operator, text));
+        for (place, condition) in plan.filters.get(index + 1).into_iter().flatten().enumerate() {
+            found.push((Operator::Filter(index + 1, place), format!("filter {}", shown(condition))));
         }
     }
+    found.extend(finishing(plan));
+    found
+}
+
+/// The operators after sources and filters.
+fn finishing(plan: &QueryPlan) -> Vec<(Operator, String)> {
+    let mut found = Vec::new();
     if let Some(grouping) = &plan.grouping {
         let keys: Vec<String> = grouping.keys.iter().map(shown).collect();
         let aggregates: Vec<String> = grouping
@@ -39,7 +69,8 @@ fn write_plan(plan: &QueryPlan, depth: usize, text: &mut String) {
             .iter()
             .map(|aggregate| format!("{:?}({})", aggregate.function, shown(&aggregate.argument)))
             .collect();
-        line(format!("group by [{}] computing [{}]", keys.join(", "), aggregates.join(", ")));
+        let text = format!("group by [{}] computing [{}]", keys.join(", "), aggregates.join(", "));
+        found.push((Operator::Group, text));
     }
     match &plan.order {
         Order::None => {}
@@ -47,25 +78,29 @@ fn write_plan(plan: &QueryPlan, depth: usize, text: &mut String) {
             let direction = |descending| if descending { " descending" } else { "" };
             let keys: Vec<String> =
                 keys.iter().map(|key| format!("{}{}", shown(&key.key), direction(key.descending))).collect();
-            line(format!("sort by {}", keys.join(", ")));
+            found.push((Operator::TopK, format!("sort by {}", keys.join(", "))));
         }
-        Order::Rank(components) => line(format!("rank by {} scores", components.len())),
+        Order::Rank(components) => {
+            found.push((Operator::Rank, format!("rank by {} scores", components.len())));
+        }
     }
-    match &plan.projection {
-        Projection::Star(slot) => line(format!("give #{slot}")),
-        Projection::Value(value) => line(format!("give {}", shown(value))),
+    let given = match &plan.projection {
+        Projection::Star(slot) => format!("give #{slot}"),
+        Projection::Value(value) => format!("give {}", shown(value)),
         Projection::Members(members) => {
             let members: Vec<String> =
                 members.iter().map(|(name, value)| format!("{name}: {}", shown(value))).collect();
-            line(format!("give {{{}}}", members.join(", ")));
+            format!("give {{{}}}", members.join(", "))
         }
-    }
+    };
+    found.push((Operator::Project, given));
     if plan.distinct {
-        line("distinct".to_owned());
+        found.push((Operator::Distinct, "distinct".to_owned()));
     }
     if plan.offset > 0 || plan.limit.is_some() {
-        line(format!("skip {}, at most {:?}", plan.offset, plan.limit));
+        found.push((Operator::OffsetLimit, format!("skip {}, at most {:?}", plan.offset, plan.limit)));
     }
+    found
 }
 
 /// An expression in short.

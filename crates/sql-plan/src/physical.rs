@@ -20,7 +20,7 @@ mod postings;
 mod shown;
 
 pub use index_plan::{IndexPlan, OrderExcluded};
-pub use ordered::{Lacking, OrderDemand, RangeOfOrder, choose_order};
+pub use ordered::{Lacking, OrderDemand, OrderWay, RangeOfOrder, choose_order};
 pub use postings::{Demand, choose_postings};
 
 use astrarium_index::{Ordered, Served};
@@ -73,7 +73,12 @@ pub struct PlannedAccess<'a> {
     pub(crate) sorted: u64,
 }
 
-impl PlannedAccess<'_> {
+impl<'a> PlannedAccess<'a> {
+    /// A way that finds about so many documents.
+    pub fn of(path: AccessPath<'a>, documents: u64) -> PlannedAccess<'a> {
+        PlannedAccess { path, documents, exact: false, sorted: 0 }
+    }
+
     /// Reading all of so many documents.
     pub fn scan(documents: u64) -> PlannedAccess<'static> {
         PlannedAccess { path: AccessPath::Scan, documents, exact: false, sorted: 0 }

@@ -276,3 +276,45 @@ fn a_large_scope_gives_the_same_rows() {
         }
     }
 }
+
+/// Orders over four ranges: the entries of all of them are merged, and groups and distinct values come from all indexes.
+const SEVERAL_RANGES: [(&str, usize, Cost); 12] = [
+    ("SELECT VALUE c.n FROM c ORDER BY c.n", 2_000, Cost::Rows),
+    ("SELECT VALUE c.n FROM c ORDER BY c.n DESC", 2_000, Cost::Rows),
+    ("SELECT TOP 10 VALUE c.n FROM c ORDER BY c.n DESC", 10, Cost::Rows),
+    ("SELECT VALUE c.n FROM c ORDER BY c.n OFFSET 20 LIMIT 10", 10, Cost::Documents(30)),
+    ("SELECT VALUE c.n FROM c WHERE c.n > 19000 ORDER BY c.n", 100, Cost::Rows),
+    ("SELECT VALUE c.n FROM c ORDER BY c.g, c.n DESC", 2_000, Cost::Rows),
+    ("SELECT VALUE c.id FROM c ORDER BY c.common", 2_000, Cost::Rows),
+    ("SELECT VALUE c.id FROM c ORDER BY c.common DESC", 2_000, Cost::Rows),
+    ("SELECT VALUE {\"id\": c.id, \"x\": x.sku} FROM c JOIN x IN c.items ORDER BY c.n", 4_000, Cost::Rows),
+    ("SELECT DISTINCT VALUE c.g FROM c ORDER BY c.g", 50, Cost::NoDocuments),
+    ("SELECT c.g, COUNT(1) AS n FROM c GROUP BY c.g", 50, Cost::NoDocuments),
+    ("SELECT VALUE MAX(c.n) FROM c", 1, Cost::NoDocuments),
+];
+
+#[test]
+fn orders_of_several_ranges_are_merged() {
+    const DOCUMENT_COUNT: usize = 2_000;
+    let mut stage = Stage::new(EngineKind::Memory);
+    let definition = Json::parse(DEFINITION).expect("JSON of ours");
+    let document = |number: usize| document(number).replace("\"pk\":\"p", &format!("\"pk\":\"{number}-"));
+    let documents: Vec<String> = (0..DOCUMENT_COUNT).map(document).collect();
+    let container = stage.container(&definition, Some(24_000), &documents).expect("make a container");
+    assert_eq!(container.ranges.len(), 4);
+    let world = World { stage, container };
+    let open = QueryScope::Open { cross_partition: true, whole: true };
+    let wrong: Vec<String> = SEVERAL_RANGES.iter().filter_map(|case| world.check(&open, case)).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    use IndexUse::{Always, ByCost, Never};
+    for (text, ..) in &SEVERAL_RANGES {
+        let expected = world.ask(&open, text, &[Never], ONE_PAGE);
+        for (uses, page_size) in [(&[ByCost][..], 70), (&[Always], 7), (&[Always, Never], 70)] {
+            assert_eq!(
+                world.ask(&open, text, uses, page_size),
+                expected,
+                "{text} {uses:?}, pages of {page_size}"
+            );
+        }
+    }
+}

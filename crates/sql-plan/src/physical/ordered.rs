@@ -37,6 +37,15 @@ pub struct RangeOfOrder<'a, S> {
     pub scope: Option<&'a Served>,
 }
 
+/// How an order is read in one range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OrderWay {
+    /// How documents without an entry are found, if there are some.
+    pub lacking: Option<Lacking>,
+    /// About how many documents pass the filter.
+    pub matching: u64,
+}
+
 /// What is known of the order in one range.
 struct Extent {
     /// Documents of the range.
@@ -51,14 +60,14 @@ struct Extent {
     sorting: u128,
 }
 
-/// For each range how documents without an entry are found, if there are some; none if sorting is cheaper, or if some range
-/// has documents that only sorting puts in their place.
+/// For each range how its entries are read; none if sorting is cheaper, or if some range has documents that only sorting puts
+/// in their place.
 pub async fn choose_order<'a, S: Statistics>(
     plan: &'a IndexPlan,
     ordered: &'a Ordered,
     demand: OrderDemand,
     ranges: &mut [RangeOfOrder<'a, S>],
-) -> Result<Option<Vec<Option<Lacking>>>, S::Error> {
+) -> Result<Option<Vec<OrderWay>>, S::Error> {
     if demand.index_use == IndexUse::Never {
         return Ok(None);
     }
@@ -78,7 +87,8 @@ pub async fn choose_order<'a, S: Statistics>(
         // Every range gives its part of the page.
         let rows = u128::from(demand.rows) * u128::from(extent.matching);
         let needed = extent.needed(rows.div_ceil(u128::from(matching.max(1))));
-        found.push((extent.lacking > 0).then(|| extent.way(needed)));
+        let lacking = (extent.lacking > 0).then(|| extent.way(needed));
+        found.push(OrderWay { lacking, matching: extent.matching });
         cost = cost.saturating_add(extent.cost(ordered.backward, needed, demand.is_lacking));
     }
     let sorting: u128 = extents.iter().map(|extent| extent.sorting).sum();

@@ -1,0 +1,294 @@
+//! Rows that are known only when all documents were seen: sorted, distinct, grouped, ranked; or what an index tells instead.
+//!
+//! In: an input, where the page before ended. Out: the rows after that, in order, as many as the page can need.
+
+use super::distinct::Distinct;
+use super::group::{FinishedGroup, GROUP_BYTES, Groups, RowPlace};
+use super::rank;
+use super::sort::{RowOrder, SortedRow};
+use super::top_k::{TopK, sort_keys};
+use super::{OutputRow, RowBatch, RowMark};
+use crate::budget::Budget;
+use crate::error::ExecuteError;
+use crate::execution::Execution;
+use crate::frame::Datum;
+use crate::index_only::{Asking, document_with};
+use crate::long_key::LastRow;
+use crate::pipeline::{CurrentRow, Flow};
+use crate::report::Stage;
+use crate::resume::Place;
+use crate::rows::Input;
+use crate::sinks::{CollectorSink, GroupsSink, ScoreSink, StatisticsSink};
+use astrarium_sql_functions::limits::approximate_bytes;
+use astrarium_sql_plan::evaluate::EvaluateError;
+use astrarium_sql_plan::needs::IndexOnly;
+use astrarium_sql_plan::physical::{AccessPath, IndexUse, PlannedAccess};
+use astrarium_sql_plan::plan::{Grouping, QueryPlan, RankComponent};
+use astrarium_value::Value;
+
+/// All rows that the page can need.
+pub(crate) struct Finished {
+    rows: Option<Vec<OutputRow>>,
+}
+
+/// What rows are collected in: the first ones of an order, or each once.
+pub(crate) enum Collector {
+    TopK(TopK),
+    Distinct(Distinct),
+}
+
+impl Collector {
+    pub(crate) fn new(plan: &QueryPlan, order: RowOrder, after: Option<LastRow>, wanted: u64) -> Collector {
+        if plan.distinct {
+            return Collector::Distinct(Distinct::new(order, after));
+        }
+        // One more than the page takes tells whether there is a next one.
+        let count_max = usize::try_from(wanted.saturating_add(1)).unwrap_or(usize::MAX);
+        Collector::TopK(TopK::new(order, after, count_max))
+    }
+
+    /// Takes a row.
+    pub(crate) fn take(
+        &mut self,
+        row: &CurrentRow<'_>,
+        plan: &QueryPlan,
+        place: RowPlace,
+    ) -> Result<(), EvaluateError> {
+        match self {
+            Collector::TopK(rows) => rows.take(row, plan, place),
+            Collector::Distinct(rows) => rows.take(row, plan, place),
+        }
+    }
+
+    /// The same with no rows yet.
+    pub(crate) fn empty(&self) -> Collector {
+        match self {
+            Collector::TopK(rows) => Collector::TopK(rows.empty()),
+            Collector::Distinct(rows) => Collector::Distinct(rows.empty()),
+        }
+    }
+
+    /// Takes in the rows of another part of the documents.
+    pub(crate) fn merge(&mut self, later: Collector, budget: &Budget) -> Result<(), EvaluateError> {
+        match (self, later) {
+            (Collector::TopK(rows), Collector::TopK(later)) => rows.merge(later, budget),
+            (Collector::Distinct(rows), Collector::Distinct(later)) => rows.merge(later, budget),
+            _ => unreachable!("the collectors of a query are of one kind"),
+        }
+    }
+
+    /// Says what it holds, once a part of the documents is over; what cannot be part of the page is dropped.
+    pub(crate) fn settle(&mut self, budget: &Budget) -> Result<(), EvaluateError> {
+        match self {
+            Collector::TopK(rows) => rows.settle(budget),
+            Collector::Distinct(rows) => rows.settle(budget),
+        }
+    }
+
+    /// The rows after the last one given, in order.
+    pub(crate) fn finish(self) -> Vec<SortedRow> {
+        match self {
+            Collector::TopK(rows) => rows.finish(),
+            Collector::Distinct(rows) => rows.finish(),
+        }
+    }
+}
+
+impl Finished {
+    fn new(rows: Vec<SortedRow>) -> Finished {
+        Finished { rows: Some(rows.into_iter().map(SortedRow::into_output).collect()) }
+    }
+
+    /// All rows, once.
+    pub(crate) fn next(&mut self) -> Option<RowBatch> {
+        self.rows.take().map(|rows| RowBatch { rows, ..RowBatch::default() })
+    }
+
+    /// Sorted or distinct rows.
+    pub(crate) async fn collected(
+        execution: &mut Execution<'_>,
+        input: &Input,
+        mut collector: Collector,
+    ) -> Result<Finished, ExecuteError> {
+        let stage = Stage::begin(execution);
+        let is_answered =
+            execution.plan.distinct && distinct_of_index(execution, input, &mut collector).await?;
+        if !is_answered {
+            let (sink, counts) = execution.job.everything(input, CollectorSink { collector }).await?;
+            execution.count(counts);
+            collector = sink.collector;
+        }
+        stage.read(execution);
+        let stage = Stage::begin(execution);
+        let rows = collector.finish();
+        stage.sorted(execution, rows.len());
+        Ok(Finished::new(rows))
+    }
+
+    /// Groups with their aggregates, as rows.
+    pub(crate) async fn grouped(
+        execution: &mut Execution<'_>,
+        input: &Input,
+        grouping: &Grouping,
+        place: Option<Place>,
+        wanted: u64,
+    ) -> Result<Finished, ExecuteError> {
+        let stage = Stage::begin(execution);
+        let groups = if let Some(groups) = groups_of_index(execution, input, grouping).await? {
+            groups
+        } else {
+            let sink = GroupsSink { groups: Groups::new(grouping) };
+            let (sink, counts) = execution.job.everything(input, sink).await?;
+            execution.count(counts);
+            execution.budget.hold(sink.groups.bytes())?;
+            sink.groups.finish().collect()
+        };
+        stage.read(execution);
+        let stage = Stage::begin(execution);
+        let order = RowOrder::new(execution.plan.order_keys(), false);
+        let after = match place {
+            Some(Place::LongKey(long)) => {
+                let last = group_keys(execution, &groups, long.last)?;
+                let next = group_keys(execution, &groups, long.next)?;
+                Some(long.after(last, next, &order.directions()))
+            }
+            place => resume_after(place)?,
+        };
+        let group_count = groups.len();
+        let mut collector = Collector::new(execution.plan, order, after, wanted);
+        execution.with_machine(|machine| {
+            for group in groups {
+                let row = CurrentRow { machine, keys: &group.keys, aggregates: &group.results };
+                collector.take(&row, execution.plan, group.first)?;
+            }
+            Ok::<(), EvaluateError>(())
+        })?;
+        stage.grouped(execution, group_count);
+        let rows = collector.finish();
+        Ok(Finished::new(rows))
+    }
+
+    /// Ranked rows, without those that were given or skipped.
+    pub(crate) async fn ranked(
+        execution: &mut Execution<'_>,
+        input: &Input,
+        components: &[RankComponent],
+        place: Option<Place>,
+        before: u64,
+    ) -> Result<Finished, ExecuteError> {
+        if !matches!(place, None | Some(Place::Count)) {
+            return Err(ExecuteError::ForeignPosition);
+        }
+        let stage = Stage::begin(execution);
+        let count = StatisticsSink { components: components.into(), statistics: Vec::new() };
+        // Scores compare a document with all others, whatever the filter leaves.
+        let (count, _) = execution.job.documents(input, IndexUse::Never, count).await?;
+        let score = ScoreSink {
+            components: components.into(),
+            statistics: count.statistics.into(),
+            rows: Vec::new(),
+            bytes: 0,
+        };
+        let (score, counts) = execution.job.everything(input, score).await?;
+        execution.count(counts);
+        stage.read(execution);
+        let stage = Stage::begin(execution);
+        let ranked = rank::order(components, score.rows);
+        stage.sorted(execution, ranked.len());
+        let rest = ranked.into_iter().skip(usize::try_from(before).unwrap_or(usize::MAX));
+        let rows = rest.map(|row| OutputRow { json: row.json, mark: RowMark::Counted }).collect();
+        Ok(Finished { rows: Some(rows) })
+    }
+}
+
+/// Where a page in an order goes on, unless keys have to be found again.
+pub(crate) fn resume_after(place: Option<Place>) -> Result<Option<LastRow>, ExecuteError> {
+    match place {
+        None => Ok(None),
+        Some(Place::Row(number, index)) => Ok(Some((Vec::new(), (number, index)))),
+        Some(Place::Key(keys, number, index)) => Ok(Some((keys, (number, index)))),
+        Some(_) => Err(ExecuteError::ForeignPosition),
+    }
+}
+
+/// The sort keys of a row, read again from its document; none if it is gone.
+pub(crate) async fn find_keys(
+    execution: &mut Execution<'_>,
+    input: &Input,
+    (number, wanted): RowPlace,
+) -> Result<Option<Vec<Value>>, ExecuteError> {
+    let Some(datum) = input.document(number).await? else { return Ok(None) };
+    execution.job.bind(&execution.frame, datum);
+    let (mut index, mut found) = (0, None);
+    execution.with_machine(|machine| {
+        machine.visit(execution.plan, &mut || {
+            if index == wanted {
+                found = Some(sort_keys(execution.plan, &machine.row())?);
+                return Ok(Flow::Break(()));
+            }
+            index += 1;
+            Ok(Flow::Continue(()))
+        })
+    })?;
+    Ok(found)
+}
+
+/// The sort keys of a group, which is known by its first row; none if it is gone.
+fn group_keys(
+    execution: &Execution<'_>,
+    groups: &[FinishedGroup],
+    first: RowPlace,
+) -> Result<Option<Vec<Value>>, EvaluateError> {
+    let Some(group) = groups.iter().find(|group| group.first == first) else { return Ok(None) };
+    execution.with_machine(|machine| {
+        let row = CurrentRow { machine, keys: &group.keys, aggregates: &group.results };
+        sort_keys(execution.plan, &row).map(Some)
+    })
+}
+
+/// The groups, if an index has them.
+async fn groups_of_index(
+    execution: &mut Execution<'_>,
+    input: &Input,
+    grouping: &Grouping,
+) -> Result<Option<Vec<FinishedGroup>>, ExecuteError> {
+    let Input::Container(reader, scope, Some(plan)) = input else { return Ok(None) };
+    let Some(only) = plan.only.as_ref().filter(|_| uses_indexes(execution)) else { return Ok(None) };
+    let mut asking = Asking::new(plan, reader, scope);
+    let groups = asking.groups(only, grouping).await?;
+    execution.count(asking.counts);
+    if let Some(groups) = &groups {
+        execution.job.gauge.note(0, &PlannedAccess::of(AccessPath::IndexOnly, groups.len() as u64));
+    }
+    let held = |group: &FinishedGroup| GROUP_BYTES + group.keys.iter().map(approximate_bytes).sum::<usize>();
+    execution.budget.hold(groups.iter().flatten().map(held).sum())?;
+    Ok(groups)
+}
+
+/// Distinct values, if an index has them.
+async fn distinct_of_index(
+    execution: &mut Execution<'_>,
+    input: &Input,
+    collector: &mut Collector,
+) -> Result<bool, ExecuteError> {
+    let Input::Container(reader, scope, Some(plan)) = input else { return Ok(false) };
+    let only = plan.only.as_ref().filter(|_| uses_indexes(execution));
+    let Some(IndexOnly::Values { path, undefined }) = only else { return Ok(false) };
+    let mut asking = Asking::new(plan, reader, scope);
+    if !asking.is_complete().await? {
+        return Ok(false);
+    }
+    let values = asking.values(path, *undefined).await?;
+    execution.count(asking.counts);
+    let Some(values) = values else { return Ok(false) };
+    execution.job.gauge.note(0, &PlannedAccess::of(AccessPath::IndexOnly, values.len() as u64));
+    for (value, found) in values {
+        execution.job.bind(&execution.frame, Datum::Value(document_with(path, value)));
+        execution.with_machine(|machine| collector.take(&machine.row(), execution.plan, (found.first, 0)))?;
+    }
+    Ok(true)
+}
+
+fn uses_indexes(execution: &Execution<'_>) -> bool {
+    execution.budget.limits().index_use != IndexUse::Never
+}

@@ -1,0 +1,438 @@
+//! The ordered scan: the documents of one range in the order of an index, so that a page reads as many as it gives.
+//!
+//! In: entries in order, from the position of the page before. Out: rows in that order, document by document.
+//! Terms of long text and of arrays and objects stand for several values (`keys::index_entry`): the documents of such a
+//! term are sorted among themselves. An index of one path has no entries for documents without it: they are equal in the
+//! order, before all others, and read in the order of their numbers.
+//! Invariant: the rows and their order are those that sorting everything would give.
+
+use super::project::output;
+use super::sort::{RowOrder, SortedRow};
+use super::top_k::{TopK, sort_keys};
+use crate::access::finder;
+use crate::budget::{charge_documents, charge_row};
+use crate::error::ExecuteError;
+use crate::execution::Execution;
+use crate::frame::Datum;
+use crate::long_key::LastRow;
+use crate::pipeline::Flow;
+use crate::resume::keys_fit;
+use crate::rows::Counts;
+use astrarium_catalog::container::Range;
+use astrarium_index::finder::{Error as IndexError, charge_entries};
+use astrarium_index::{Finder, Ordered};
+use astrarium_keys::body::Body;
+use astrarium_keys::index_entry::read_entry;
+use astrarium_kv::{Direction, KeyRange, ScanLimit, just_after};
+use astrarium_sql_plan::evaluate::EvaluateError;
+use astrarium_sql_plan::physical::{IndexPlan, Lacking};
+use astrarium_store::{FeedReader, FeedScope};
+use astrarium_value::Value;
+use bytes::Bytes;
+use std::collections::VecDeque;
+
+/// Entries read first, and at most, at once.
+const STEP: (usize, usize) = (16, 512);
+
+/// The index of a row that comes after all rows of its document.
+pub(crate) const WHOLE_DOCUMENT: u32 = u32::MAX;
+
+/// What all ranges of an ordered scan share.
+#[derive(Clone, Copy)]
+pub(crate) struct Scanned<'a> {
+    pub(crate) reader: &'a FeedReader,
+    pub(crate) scope: &'a FeedScope,
+    pub(crate) plan: &'a IndexPlan,
+    pub(crate) ordered: &'a Ordered,
+    /// Rows that the page needs at most.
+    pub(crate) wanted: u64,
+}
+
+/// Reads the documents of one range in order.
+pub(crate) struct OrderedScan<'a> {
+    scanned: Scanned<'a>,
+    range: &'a Range,
+    finder: Finder,
+    after: Option<LastRow>,
+    /// What is still to be read, the next one first.
+    sections: VecDeque<Section>,
+    step: usize,
+    /// Documents that were read, with the section they are in.
+    bodies: VecDeque<Body>,
+    is_lacking: bool,
+    /// Entries of one shortened term, whose documents come after those that were read.
+    group: Option<KeyRange>,
+    /// Rows that were made, in order.
+    pub(crate) rows: VecDeque<SortedRow>,
+    /// The last document that was looked at: all before it in the order were.
+    examined: Option<LastRow>,
+    /// Whether the page's time is over, and all rows up to the last document looked at were made.
+    pub(crate) is_paused: bool,
+}
+
+/// Documents that come one after another.
+enum Section {
+    /// Those that have an entry among these.
+    Entries(KeyRange),
+    /// Those without the path, from a number on: among others that have been given or will be, or as they are listed.
+    Lacking(Option<u64>, Lacking, Option<Vec<u64>>),
+}
+
+impl<'a> OrderedScan<'a> {
+    pub(crate) fn new(
+        scanned: Scanned<'a>,
+        range: &'a Range,
+        lacking: Option<Lacking>,
+        after: Option<LastRow>,
+    ) -> OrderedScan<'a> {
+        let finder = finder(scanned.reader, range);
+        let mut scan = OrderedScan {
+            scanned,
+            range,
+            finder,
+            after,
+            sections: VecDeque::new(),
+            step: STEP.0,
+            bodies: VecDeque::new(),
+            is_lacking: false,
+            group: None,
+            rows: VecDeque::new(),
+            examined: None,
+            is_paused: false,
+        };
+        let backward = scanned.ordered.backward;
+        // Where a page goes on in the second section, the first is behind it.
+        let within = is_lacking(scan.after.as_ref());
+        let entries = Section::Entries(scan.entries(lacking.is_none() || within != Some(true)));
+        scan.sections = match (lacking, backward, within) {
+            (None, ..) | (_, false, Some(false)) => VecDeque::from([entries]),
+            (Some(way), true, Some(true)) => VecDeque::from([scan.lacking(way)]),
+            (Some(way), false, _) => VecDeque::from([scan.lacking(way), entries]),
+            (Some(way), true, _) => VecDeque::from([entries, scan.lacking(way)]),
+        };
+        scan
+    }
+
+    fn direction(&self) -> Direction {
+        if self.scanned.ordered.backward { Direction::Backward } else { Direction::Forward }
+    }
+
+    /// The entries to read, from a position on if it is among them. Where the position's term is shortened, all of its
+    /// documents.
+    fn entries(&self, from_position: bool) -> KeyRange {
+        let ordered = self.scanned.ordered;
+        let prefix = ordered.family.prefix(self.finder.shard);
+        let mut entries = self.finder.keys(ordered.family, &ordered.within);
+        let Some((keys, (number, index))) = self.after.as_ref().filter(|_| from_position) else {
+            return entries;
+        };
+        // A document that was looked at to its end does not come again, so every page gets further.
+        let is_over = *index == WHOLE_DOCUMENT;
+        let terms = [&prefix[..], &ordered.terms(keys)].concat();
+        let shortened = ordered.shortened_length(&terms[prefix.len()..]);
+        let at = [&terms[..], &number.to_be_bytes()].concat();
+        let bound: Bytes = match (ordered.backward, shortened.map(|length| &terms[..prefix.len() + length])) {
+            (false, None) if is_over => just_after(&at),
+            (false, None) => at.into(),
+            (false, Some(group)) => group.to_vec().into(),
+            (true, None) if is_over => at.into(),
+            (true, None) => just_after(&at),
+            (true, Some(group)) => KeyRange::prefix(group).end,
+        };
+        if ordered.backward {
+            entries.end = entries.end.min(bound);
+        } else {
+            entries.start = entries.start.max(bound);
+        }
+        entries
+    }
+
+    /// The documents without the path, from a position on if it is among them.
+    fn lacking(&self, way: Lacking) -> Section {
+        let within = self.after.as_ref().filter(|after| is_lacking(Some(after)) == Some(true));
+        let first = match (within, self.direction()) {
+            (Some((_, (number, WHOLE_DOCUMENT))), direction) => beyond(*number, direction),
+            (Some((_, (number, _))), _) => Some(*number),
+            (None, Direction::Forward) => Some(0),
+            (None, Direction::Backward) => Some(u64::MAX),
+        };
+        Section::Lacking(first, way, None)
+    }
+
+    /// Where a next page goes on if this one ends after the last document looked at; none before there is one, or where its
+    /// keys do not fit into a token.
+    pub(crate) fn frontier(&self) -> Option<&LastRow> {
+        self.examined.as_ref().filter(|(keys, _)| keys_fit(keys))
+    }
+
+    /// Reads on until there is a row, or the end, or the page's time is over.
+    pub(crate) async fn fill(&mut self, execution: &mut Execution<'_>) -> Result<(), ExecuteError> {
+        while self.rows.is_empty() {
+            if let Some(body) = self.bodies.pop_front() {
+                self.document(execution, body)?;
+                continue;
+            }
+            if self.frontier().is_some() && execution.job.gauge.page_is_over() {
+                self.is_paused = true;
+                return Ok(());
+            }
+            if let Some(group) = self.group.take() {
+                self.sort_group(execution, group).await?;
+                continue;
+            }
+            let Some(section) = self.sections.pop_front() else { return Ok(()) };
+            let rest = match section {
+                Section::Entries(entries) => self.read_entries(execution, entries).await?,
+                Section::Lacking(first, way, listed) => {
+                    self.read_lacking(execution, first, way, listed).await?
+                }
+            };
+            if let Some(rest) = rest {
+                self.sections.push_front(rest);
+            } else {
+                self.step = STEP.0;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the next entries and their documents; gives what is left.
+    async fn read_entries(
+        &mut self,
+        execution: &mut Execution<'_>,
+        mut entries: KeyRange,
+    ) -> Result<Option<Section>, ExecuteError> {
+        if entries.start >= entries.end {
+            return Ok(None);
+        }
+        let (direction, ordered) = (self.direction(), self.scanned.ordered);
+        let limit = ScanLimit { entry_count_max: self.step, byte_count_max: usize::MAX };
+        let batch = self.finder.snapshot.scan_keys(&entries, direction, limit).await;
+        let batch = batch.map_err(IndexError::from)?;
+        self.step = (self.step * 4).min(STEP.1);
+        charge_entries(batch.keys.len())?;
+        execution.count(Counts { entries: batch.keys.len() as u64, ..Counts::default() });
+        let mut numbers = Vec::new();
+        for key in batch.keys.iter() {
+            let (terms, number) = read_entry(key).map_err(IndexError::from)?;
+            if let Some(length) = ordered.shortened_length(terms) {
+                let prefix = ordered.family.prefix(self.finder.shard);
+                self.group = Some(KeyRange::prefix(&[&prefix[..], &terms[..length]].concat()));
+                break;
+            }
+            numbers.push(number);
+        }
+        self.is_lacking = false;
+        self.read_documents(&numbers).await?;
+        let has_more = match (&self.group, batch.keys.last(), direction) {
+            (Some(group), _, Direction::Forward) => {
+                entries.start = group.end.clone();
+                true
+            }
+            (Some(group), _, Direction::Backward) => {
+                entries.end = group.start.clone();
+                true
+            }
+            (None, Some(key), Direction::Forward) => {
+                entries.start = just_after(key);
+                batch.more
+            }
+            (None, Some(key), Direction::Backward) => {
+                entries.end = key.to_vec().into();
+                batch.more
+            }
+            (None, None, _) => false,
+        };
+        Ok(has_more.then_some(Section::Entries(entries)))
+    }
+
+    /// Reads the next documents without the path; gives what is left.
+    async fn read_lacking(
+        &mut self,
+        execution: &mut Execution<'_>,
+        first: Option<u64>,
+        way: Lacking,
+        mut listed: Option<Vec<u64>>,
+    ) -> Result<Option<Section>, ExecuteError> {
+        let Some(from) = first else { return Ok(None) };
+        let direction = self.direction();
+        if way == Lacking::Listed && listed.is_none() {
+            listed = Some(self.list_lacking(execution).await?);
+        }
+        let numbers = match &listed {
+            Some(listed) => numbers_from(listed, from, direction, self.step),
+            None => self.scanned.reader.numbers(self.range, from, direction, self.step).await?,
+        };
+        let Some(furthest) = numbers.last().copied() else { return Ok(None) };
+        self.step = (self.step * 4).min(STEP.1);
+        self.is_lacking = true;
+        self.read_documents(&numbers).await?;
+        if self.bodies.is_empty() {
+            self.examined = Some((vec![Value::Undefined], (furthest, WHOLE_DOCUMENT)));
+        }
+        Ok(Some(Section::Lacking(beyond(furthest, direction), way, listed)))
+    }
+
+    async fn read_documents(&mut self, numbers: &[u64]) -> Result<(), ExecuteError> {
+        let Scanned { reader, scope, .. } = self.scanned;
+        self.bodies = reader.by_numbers(self.range, scope, numbers).await?.into();
+        Ok(())
+    }
+
+    /// The numbers of documents without an entry.
+    async fn list_lacking(&mut self, execution: &mut Execution<'_>) -> Result<Vec<u64>, ExecuteError> {
+        let set = &self.scanned.plan.indexes.active;
+        let (mut all, all_entries) = self.finder.numbers(set.documents()).await?;
+        let (with, with_entries) = self.finder.numbers(self.scanned.ordered.family).await?;
+        execution.count(Counts { entries: all_entries + with_entries, ..Counts::default() });
+        let mut with = with.into_iter().peekable();
+        all.retain(|number| {
+            while with.next_if(|other| other < number).is_some() {}
+            with.peek() != Some(number)
+        });
+        Ok(all)
+    }
+
+    /// Makes the rows of a document that belong to the section it was read for.
+    fn document(&mut self, execution: &mut Execution<'_>, body: Body) -> Result<(), ExecuteError> {
+        let number = body.header.number;
+        execution.take_document(self.scanned.reader.container.rid(), body, 0)?;
+        let given = self.after.as_ref().filter(|(_, place)| place.0 == number);
+        let (keys, rows) = document_rows(execution, self.is_lacking, given)?;
+        for (index, json) in rows {
+            let keys = keys.clone().unwrap_or_default();
+            self.rows.push_back(SortedRow { keys, place: (number, index), json });
+        }
+        let keys = if self.is_lacking { Some(vec![Value::Undefined]) } else { keys };
+        self.examined = keys.map(|keys| (keys, (number, WHOLE_DOCUMENT))).or(self.examined.take());
+        Ok(())
+    }
+
+    /// Sorts the documents of a shortened term, and makes their rows.
+    async fn sort_group(
+        &mut self,
+        execution: &mut Execution<'_>,
+        mut rest: KeyRange,
+    ) -> Result<(), ExecuteError> {
+        let Scanned { reader, scope, ordered, wanted, .. } = self.scanned;
+        let plan = execution.plan;
+        let order = RowOrder::new(plan.order_keys(), ordered.backward);
+        let count_max = usize::try_from(wanted.saturating_add(1)).unwrap_or(usize::MAX);
+        let mut sorted = TopK::new(order, self.after.clone(), count_max);
+        loop {
+            let limit = ScanLimit { entry_count_max: STEP.1, byte_count_max: usize::MAX };
+            let batch = self.finder.snapshot.scan_keys(&rest, Direction::Forward, limit).await;
+            let batch = batch.map_err(IndexError::from)?;
+            let numbers = batch.keys.iter().map(|key| read_entry(key).map(|(_, number)| number));
+            let numbers: Vec<u64> = numbers.collect::<Result<_, _>>().map_err(IndexError::from)?;
+            for body in reader.by_numbers(self.range, scope, &numbers).await? {
+                let number = body.header.number;
+                execution.take_document(reader.container.rid(), body, 1)?;
+                execution.with_machine(|machine| {
+                    let mut index = 0;
+                    machine.visit(plan, &mut || {
+                        sorted.take(&machine.row(), plan, (number, index))?;
+                        index += 1;
+                        Ok(Flow::Continue(()))
+                    })
+                })?;
+            }
+            match batch.keys.last() {
+                Some(key) if batch.more => rest.start = just_after(key),
+                _ => break,
+            }
+        }
+        self.rows.extend(sorted.finish());
+        execution.budget.hold(0)?;
+        // Its documents are in order only together: a page cannot end between them without a row.
+        self.examined = None;
+        Ok(())
+    }
+}
+
+impl Execution<'_> {
+    /// Binds a document, and counts it with its entries.
+    fn take_document(
+        &mut self,
+        container: astrarium_keys::Rid,
+        body: Body,
+        entries: u64,
+    ) -> Result<(), EvaluateError> {
+        let bytes = body.text().len();
+        charge_documents(1, bytes)?;
+        self.count(Counts { documents: 1, bytes: bytes as u64, entries });
+        self.job.bind(&self.frame, Datum::Document(container, body));
+        Ok(())
+    }
+}
+
+/// The keys of a document, unless only a row would tell and it has none, and its rows, each with its index.
+type DocumentRows = (Option<Vec<Value>>, Vec<(u32, Vec<u8>)>);
+
+/// The rows of the document at hand: those without the sorted path, or those with it; without those up to the one that was
+/// given, if it was given with the keys that it has.
+fn document_rows(
+    execution: &Execution<'_>,
+    is_lacking: bool,
+    given: Option<&LastRow>,
+) -> Result<DocumentRows, EvaluateError> {
+    let plan = execution.plan;
+    // The keys of other sources are known only where these are bound.
+    let mut read = Vec::new();
+    for key in plan.order_keys() {
+        key.key.slots(&mut read);
+    }
+    let are_of_documents =
+        plan.sources.first().is_some_and(|source| read.iter().all(|slot| *slot == source.slot));
+    let belongs = |keys: &Vec<Value>| !is_lacking || keys.iter().all(Value::is_undefined);
+    let (mut keys, mut rows) = (None, Vec::new());
+    execution.with_machine(|machine| {
+        charge_row()?;
+        if are_of_documents && !belongs(keys.insert(sort_keys(plan, &machine.row())?)) {
+            return Ok(());
+        }
+        let mut index = 0;
+        machine.visit(plan, &mut || {
+            let keys = match &mut keys {
+                Some(keys) => keys,
+                none => none.insert(sort_keys(plan, &machine.row())?),
+            };
+            if belongs(keys)
+                && given.is_none_or(|(last, place)| index > place.1 || last != keys)
+                && let Some(json) = output(plan, &machine.row())?
+            {
+                rows.push((index, json));
+            }
+            index += 1;
+            Ok(Flow::Continue(()))
+        })
+    })?;
+    Ok((keys, rows))
+}
+
+/// Whether a position is among the documents without the path; none if there is no position.
+pub(crate) fn is_lacking(after: Option<&LastRow>) -> Option<bool> {
+    after.map(|(keys, _)| matches!(keys[..], [Value::Undefined]))
+}
+
+/// The number next to one; none at the end of all numbers.
+fn beyond(number: u64, direction: Direction) -> Option<u64> {
+    match direction {
+        Direction::Forward => number.checked_add(1),
+        Direction::Backward => number.checked_sub(1),
+    }
+}
+
+/// Up to so many numbers of a sorted list from one on, upwards or downwards.
+fn numbers_from(listed: &[u64], first: u64, direction: Direction, count_max: usize) -> Vec<u64> {
+    match direction {
+        Direction::Forward => {
+            let start = listed.partition_point(|number| *number < first);
+            listed[start..].iter().take(count_max).copied().collect()
+        }
+        Direction::Backward => {
+            let end = listed.partition_point(|number| *number <= first);
+            listed[..end].iter().rev().take(count_max).copied().collect()
+        }
+    }
+}
