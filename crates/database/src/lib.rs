@@ -27,6 +27,7 @@ mod index_builds;
 mod index_cache;
 mod index_loss;
 mod index_use;
+mod kept_results;
 mod maintenance;
 mod offers;
 mod patch;
@@ -50,7 +51,7 @@ pub use astrarium_partition as partition;
 pub use astrarium_script::{
     Error as ScriptError, Isolation as ScriptIsolation, Settings as ScriptSettings, WorkerCommand, run_worker,
 };
-pub use astrarium_sql_exec::{Limits, Resume};
+pub use astrarium_sql_exec::{KeptUse, Limits, Resume};
 pub use astrarium_sql_plan::advice::Advice;
 pub use astrarium_sql_plan::physical::IndexUse;
 pub use astrarium_sql_syntax::shape as statement_shape;
@@ -87,6 +88,7 @@ use astrarium_script::Scripts;
 use background::Background;
 use container_cache::ContainerCache;
 use index_cache::IndexCache;
+use kept_results::KeptResults;
 use parking_lot::Mutex;
 use scripts::gate::Gates;
 use sessions::GoneSessions;
@@ -116,6 +118,7 @@ struct Shared {
     containers: ContainerCache,
     indexes: IndexCache,
     statements: StatementCache,
+    kept: KeptResults,
     gone_sessions: GoneSessions,
     /// The last number given to a catalog resource or shard.
     catalog_number: AtomicU64,
@@ -175,6 +178,7 @@ impl Account {
             containers: ContainerCache::default(),
             indexes: IndexCache::default(),
             statements: StatementCache::default(),
+            kept: KeptResults::default(),
             gone_sessions: GoneSessions::default(),
             catalog_number: AtomicU64::new(state.high_water),
             last_built: Mutex::new(None),

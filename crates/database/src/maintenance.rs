@@ -27,6 +27,7 @@ impl Account {
     /// Drops what older versions of the program left to be removed, and lets numbers of replaced indexes be used again once
     /// storage has given back their space; false when there is nothing to do.
     pub async fn sweep(&self) -> Result<bool, Error> {
+        self.shared.kept.drop_expired(self.env().now_micros());
         let unreclaimed = self.engine().unreclaimed();
         let shards = unreclaimed.iter().filter(|prefix| prefix.space == Some(Space::Body)).count();
         self.shared.background.removed_ranges(shards);

@@ -3,6 +3,7 @@
 use crate::attempts::Failure;
 use crate::charge::{QueryWork, query_charge};
 use crate::error::QueryFault;
+use crate::kept_results::{KeptResult, Origin};
 use crate::planned::{PlanSlot, PlannedQuery};
 use crate::query_times::{QueryTimes, Stopwatch};
 use crate::scripts::functions::NoFunctions;
@@ -14,7 +15,7 @@ use astrarium_catalog::definition::container::Geospatial;
 use astrarium_env::{Meter, Stopped, Work};
 use astrarium_partition::EffectiveRange;
 use astrarium_sql_exec::{
-    Alone, ExecuteError, Helpers, Input, Limits, OperatorReport, Page, Resume, Runtime,
+    Alone, ExecuteError, Helpers, Input, KeptUse, Limits, OperatorReport, Page, Resume, Runtime,
 };
 use astrarium_sql_functions::SpatialMode;
 use astrarium_sql_functions::aggregates::AggregateFunction;
@@ -29,6 +30,7 @@ use astrarium_sql_syntax::{Position, SyntaxError};
 use astrarium_store::{FeedReader, FeedScope};
 use astrarium_value::Value;
 use astrarium_value::json::{self, seek};
+use std::io::Write as _;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -264,7 +266,7 @@ impl Account {
                 Box::pin(async move {
                     let plan = Arc::clone(&account.planned(&container, &query)?.plan);
                     let reads = innermost(&plan).reads_documents();
-                    let input = if reads { Input::Values(vec![document]) } else { Input::Nothing };
+                    let input = if reads { Input::Values(Arc::from([document])) } else { Input::Nothing };
                     let watch = Stopwatch::start(query.reading);
                     account.run_page(&container, &query, &plan, input, None, limits, watch, attempt).await
                 })
@@ -279,7 +281,25 @@ impl Account {
         &self,
         query: &Query,
         limits: Limits,
-        page: impl Fn(Account, Attempt) -> PageFuture<Result<T, Error>> + Send + 'static,
+        page: impl Fn(Account, Attempt) -> PageFuture<Result<T, Error>> + Send + Sync + 'static,
+    ) -> Result<T, Error> {
+        let page = Arc::new(page);
+        let result = self.run_once(query, limits, Arc::clone(&page)).await;
+        // What is kept for others is the first to go.
+        let result = match result {
+            Err(Error::Stopped(Stopped::NoMemory)) if self.shared.kept.clear() => {
+                self.run_once(query, limits, page).await
+            }
+            result => result,
+        };
+        result.map_err(|error| told(error, limits))
+    }
+
+    async fn run_once<T: Send + 'static>(
+        &self,
+        query: &Query,
+        limits: Limits,
+        page: Arc<impl Fn(Account, Attempt) -> PageFuture<Result<T, Error>> + Send + Sync + 'static>,
     ) -> Result<T, Error> {
         let work = Arc::new(Work::new(Duration::from_micros(limits.query_micros_max)));
         let alone = Attempt { work: Arc::clone(&work), helpers: Arc::new(Alone) };
@@ -288,13 +308,13 @@ impl Account {
             let unwanted = CancelOnDrop::new(&work);
             let result = page(self.clone(), alone).await;
             unwanted.disarm();
-            return result.map_err(|error| told(error, limits));
+            return result;
         }
         if query.is_small {
             let meter = Meter::with_steps(Arc::clone(&work), SHORT_STEPS_MAX);
             match meter.run(page(self.clone(), alone)).await {
                 Err(Error::Stopped(Stopped::StepsSpent)) => {}
-                result => return result.map_err(|error| told(error, limits)),
+                result => return result,
             }
         }
         let (account, own) = (self.clone(), Arc::clone(&work));
@@ -303,7 +323,7 @@ impl Account {
             .workers
             .run(limits.client, &work, move |helpers| page(account, Attempt { work: own, helpers }))
             .await;
-        result.and_then(|result| result).map_err(|error| told(error, limits))
+        result.and_then(|result| result)
     }
 
     /// Runs a page, by way of the index if it can be used; where the index turns out to be damaged, without it.
@@ -351,14 +371,22 @@ impl Account {
             Input::Container(reader, ..) => reader.view(range.shard)?.state().version,
             Input::Values(_) | Input::Nothing => self.range_lsn(range).await?,
         };
+        let origin = origin(query, &input, limits)?;
+        let kept = resume.as_ref().zip(origin.as_ref()).and_then(|(resume, origin)| {
+            let now = self.env().now_micros();
+            Some((resume.kept, self.shared.kept.get(resume.kept, origin, limits.kept_use, now)?))
+        });
+        // An answer shows no more than the result does.
+        let lsn = kept.as_ref().and_then(|(_, (_, lsns))| lsns.first().copied()).unwrap_or(lsn);
         let spatial_mode = match container.definition.geospatial {
             Geospatial::Geography => SpatialMode::Geography,
             Geospatial::Geometry => SpatialMode::Geometry,
         };
         let work = Arc::clone(&attempt.work);
         let runtime = self.runtime(spatial_mode, attempt);
-        let page = if query.statement.functions.is_empty() {
-            run(&runtime, plan, input, resume, limits).await?
+        let known = kept.as_ref().map(|(_, (result, _))| result.clone());
+        let (mut page, fresh) = if query.statement.functions.is_empty() {
+            run(&runtime, plan, input, resume, limits, known).await?
         } else {
             let functions = self.functions(container, &query.statement.functions).await?;
             let (plan, handle) = (Arc::clone(plan), Handle::current());
@@ -366,10 +394,16 @@ impl Account {
                 let runtime = Runtime { user_functions: Arc::new(functions), ..runtime };
                 // Without turns: while it waits for a function, somebody else should have them.
                 let meter = Meter::new(work, None);
-                handle.block_on(meter.run(run(&runtime, &plan, input, resume, limits)))
+                handle.block_on(meter.run(run(&runtime, &plan, input, resume, limits, known)))
             };
             self.run_with_functions(functions, page).await?
         };
+        if let Some(next) = &mut page.resume {
+            next.kept = match (fresh, origin) {
+                (Some(result), Some(origin)) => self.keep(result, origin),
+                _ => kept.map_or(0, |(id, _)| id),
+            };
+        }
         let output = page.rows.iter().map(|row| row.len() as u64).sum();
         // The document that did not fit into the page is the next one's to pay; rows without an order are not read ahead.
         let ahead = u64::from(page.in_index_order && page.resume.is_some()).min(page.documents);
@@ -392,6 +426,13 @@ impl Account {
             times: watch.ran(page.lookup_and_load),
             operators: page.operators,
         })
+    }
+
+    /// Keeps a result for the next page; its number, or 0 if there is no memory for it.
+    fn keep(&self, result: KeptResult, origin: Origin) -> u64 {
+        let id = self.env().random_u64().max(1);
+        let (memory, now) = (&self.shared.memory, self.env().now_micros());
+        if self.shared.kept.put(id, result, origin, memory, now) { id } else { 0 }
     }
 
     /// The plan that SDKs ask for before they run a query over several ranges themselves.
@@ -433,9 +474,9 @@ impl Account {
             Box::pin(async move {
                 let plan = query.plan(Catalog::default())?;
                 let reads = innermost(&plan).reads_documents();
-                let input = if reads { Input::Values(values) } else { Input::Nothing };
+                let input = if reads { Input::Values(values.into()) } else { Input::Nothing };
                 let runtime = account.runtime(SpatialMode::Geography, attempt);
-                let page = run(&runtime, &plan, input, resume, limits).await?;
+                let page = run(&runtime, &plan, input, resume, limits, None).await?.0;
                 Ok(QueryPage { rows: page.rows, resume: page.resume, charge: 1.0, ..QueryPage::default() })
             })
         })
@@ -468,7 +509,7 @@ impl Account {
             QueryScope::Given(scope) => scope.clone(),
             QueryScope::Open { cross_partition, .. } => match &planned.route {
                 Route::Keys(keys) => match keys.as_slice() {
-                    [] => return Ok(Input::Values(Vec::new())),
+                    [] => return Ok(Input::Values(Arc::from([]))),
                     [key] if key.components().len() == definition.paths.len() => {
                         FeedScope::Partition(key.clone())
                     }
@@ -494,6 +535,23 @@ impl Account {
         let index = self.index_plan(&reader.container, planned)?;
         Ok(Input::Container(reader, scope, index))
     }
+}
+
+/// What a kept result belongs to; nothing if none is wanted.
+fn origin(query: &Query, input: &Input, limits: Limits) -> Result<Option<Origin>, Error> {
+    let Input::Container(reader, scope, _) = input else { return Ok(None) };
+    if limits.kept_use == KeptUse::Never {
+        return Ok(None);
+    }
+    let mut identity = query.identity();
+    let container = &reader.container;
+    let _ = write!(identity, "\u{0}{scope:?}\u{0}{:?}", container.rid());
+    let mut lsns = Vec::new();
+    for range in reader.ranges(scope)? {
+        let _ = write!(identity, "\u{0}{} {}", range.id, range.epoch);
+        lsns.push(reader.view(range.shard)?.state().version);
+    }
+    Ok(Some(Origin { query: identity, lsns }))
 }
 
 /// The parameters of a query as clients and scripts write them: an array of names with values. Nothing if one has no name.
@@ -578,14 +636,28 @@ pub(crate) fn innermost(plan: &QueryPlan) -> &QueryPlan {
     plan
 }
 
-/// Runs a page of a query; the queries that its rows come from are run whole first.
+/// Runs a page of a query; the queries that its rows come from are run whole first, unless what they gave is kept. What
+/// comes with it is to be kept for the next page.
 async fn run(
     runtime: &Runtime,
     plan: &Arc<QueryPlan>,
     mut input: Input,
     resume: Option<Resume>,
     limits: Limits,
-) -> Result<Page, Error> {
+    kept: Option<KeptResult>,
+) -> Result<(Page, Option<KeptResult>), Error> {
+    match (kept, &resume) {
+        (Some(KeptResult::Rows(rows)), Some(resume)) => {
+            if let Some(page) = astrarium_sql_exec::run_kept(plan, &rows, resume, limits) {
+                return Ok((page, None));
+            }
+        }
+        (Some(KeptResult::Input(values)), _) => {
+            let page = astrarium_sql_exec::run(runtime, plan, &Input::Values(values), resume, limits).await?;
+            return Ok((page, None));
+        }
+        _ => {}
+    }
     // A query that would need all there is for everybody would not get it later either, and is told so.
     let memory_bytes_max = limits.memory_bytes_max.min(runtime.memory.bytes_max() / 2);
     let limits = Limits { memory_bytes_max, ..limits };
@@ -629,7 +701,7 @@ async fn run(
                 break;
             }
         }
-        input = Input::Values(rows);
+        input = Input::Values(rows.into());
         _held = own;
     }
     let mut page = astrarium_sql_exec::run(runtime, plan, &input, resume, limits).await?;
@@ -637,7 +709,15 @@ async fn run(
     page.document_bytes += document_bytes;
     page.index_entries += index_entries;
     page.operators.splice(0..0, operators);
-    Ok(page)
+    let kept = match (page.kept.take(), &input) {
+        (Some(rows), _) => Some(KeptResult::Rows(Arc::new(rows))),
+        // Every page would need the rows of the subquery again.
+        (None, Input::Values(values)) if plan.input.is_some() && page.resume.is_some() => {
+            Some(KeptResult::Input(Arc::clone(values)))
+        }
+        _ => None,
+    };
+    Ok((page, kept))
 }
 
 /// The limits of a page of a query whose rows another one reads. Where every page would look at all documents again there

@@ -31,10 +31,26 @@ pub struct Limits {
     pub alone_documents_max: u64,
     /// Whether indexes are used.
     pub index_use: IndexUse,
+    /// Whether results that were kept for the next pages are given, and new ones kept.
+    pub kept_use: KeptUse,
     /// Whether the page tells what each of its operators did.
     pub explain: bool,
     /// Whose page it is: clients share the processor evenly. With 0 the page is a client of its own.
     pub client: u64,
+}
+
+/// Which kept results a page may be given: they show the data as it was when they were computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum KeptUse {
+    /// None, and none is kept.
+    #[default]
+    Never,
+    /// Those since which nothing was written.
+    Unchanged,
+    /// These, and those of one range that show this LSN of it.
+    Since(u64),
+    /// All.
+    Always,
 }
 
 impl Default for Limits {
@@ -47,6 +63,7 @@ impl Default for Limits {
             memory_bytes_max: 256 << 20,
             alone_documents_max: 2_048,
             index_use: IndexUse::ByCost,
+            kept_use: KeptUse::Never,
             explain: false,
             client: 0,
         }

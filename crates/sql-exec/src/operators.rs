@@ -31,6 +31,7 @@ use crate::resume::{PartialDocument, Place};
 use crate::rows::Counts;
 use astrarium_store::FeedPosition;
 use finished::Finished;
+use group::RowPlace;
 use limit::PageLimiter;
 use merge::MergeOfRanges;
 use stream::StreamRows;
@@ -48,8 +49,8 @@ pub(crate) enum RowMark {
     Document(Option<FeedPosition>, Option<PartialDocument>),
     /// In an order: its sort keys, its document, its index there.
     Ordered(LastRow),
-    /// In a ranking.
-    Counted,
+    /// In a ranking, where rows are counted: its document, its index there.
+    Counted(RowPlace),
 }
 
 /// Rows that follow each other.
@@ -88,17 +89,19 @@ impl RowSource<'_> {
     /// Where a page goes on that ends between two rows; none if nothing was given, so that it would not get further.
     pub(crate) fn position(
         last: Option<RowMark>,
-        next: RowMark,
+        next: &RowMark,
         directions: &Directions<'_>,
     ) -> Option<Place> {
         match (last, next) {
-            (_, RowMark::Document(position, partial)) => Some(Place::Stream(position, partial)),
-            (_, RowMark::Counted) => Some(Place::Count),
+            (_, RowMark::Document(position, partial)) => {
+                Some(Place::Stream(position.clone(), partial.clone()))
+            }
+            (_, RowMark::Counted(_)) => Some(Place::Count),
             (Some(RowMark::Ordered(last)), RowMark::Ordered(next)) => {
                 Some(if directions.descending.is_empty() {
                     Place::Row(last.1.0, last.1.1)
                 } else {
-                    directions.between(last, &next)
+                    directions.between(last, next)
                 })
             }
             (_, RowMark::Ordered(_)) => None,

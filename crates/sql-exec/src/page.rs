@@ -1,15 +1,16 @@
 //! One page of a query: opens the operators that its plan asks for, and takes their rows until the page is full.
 
-use crate::budget::{Gauge, Limits};
+use crate::budget::Limits;
 use crate::error::ExecuteError;
 use crate::execution::Execution;
+use crate::kept::KeptRows;
 use crate::operators::finished::{Collector, Finished, find_keys, resume_after};
 use crate::operators::limit::{Offered, PageLimiter};
 use crate::operators::merge::MergeOfRanges;
 use crate::operators::ordered_scan::Scanned;
 use crate::operators::sort::RowOrder;
 use crate::operators::stream::StreamRows;
-use crate::operators::{RowBatch, RowMark, RowSource};
+use crate::operators::{OutputRow, RowBatch, RowMark, RowSource};
 use crate::report::{OperatorReport, reports};
 use crate::resume::{Place, Resume};
 use crate::rows::Input;
@@ -40,6 +41,8 @@ pub struct Page {
     pub in_index_order: bool,
     /// Whether every page of the query looks at documents of its own; otherwise each looks at all of them.
     pub incremental: bool,
+    /// Rows that belong to the next pages and need not be computed again.
+    pub kept: Option<KeptRows>,
     /// What each operator did, in the order in which they work; nothing unless the limits ask for it.
     pub operators: Vec<OperatorReport>,
 }
@@ -52,8 +55,7 @@ pub async fn run(
     resume: Option<Resume>,
     limits: Limits,
 ) -> Result<Page, ExecuteError> {
-    let gauge = Gauge::new(runtime.env.clone(), limits, Arc::clone(&runtime.work), &runtime.memory);
-    let job = Job { runtime: runtime.clone(), plan: Arc::clone(plan), gauge: Arc::new(gauge) };
+    let job = Job::new(runtime, plan, limits);
     let mut taken = PageLimiter::new((plan.offset, plan.limit), &limits, resume.as_ref());
     if taken.is_done() {
         return Ok(Page::default());
@@ -63,21 +65,22 @@ pub async fn run(
     let (in_index_order, incremental) = (opened.is_merged(), !opened.is_finished());
     let Opened { mut rows, order } = opened;
     let mut last: Option<RowMark> = None;
-    let mut place = None;
+    let (mut place, mut kept) = (None, None);
     while let Some(batch) = rows.next(&mut execution, &taken).await? {
-        match take(&mut taken, &mut execution, batch, &mut last, &order) {
-            Taking::On => {}
-            Taking::Over(found) => {
-                place = found;
-                break;
+        if let Some((found, rest)) = take(&mut taken, &mut execution, batch, &mut last, &order) {
+            place = found;
+            if let (Some(_), RowSource::Finished(rows)) = (&place, &rows) {
+                kept = rows.kept(rest, order.clone(), taken.given + taken.skipped, &limits);
             }
+            break;
         }
     }
     let operators = reports(&execution, &taken);
-    let resume = place.map(|place| Resume { given: taken.given, skipped: taken.skipped, place });
+    let resume = taken.resume(place);
     Ok(Page {
         rows: taken.rows,
         resume,
+        kept,
         documents: execution.counts.documents,
         document_bytes: execution.counts.bytes,
         lookup_and_load: (execution.lookup, execution.load),
@@ -89,43 +92,67 @@ pub async fn run(
     })
 }
 
-/// Whether a page goes on, or ends with a place to go on from, if there may be more.
-enum Taking {
-    On,
-    Over(Option<Place>),
+/// Makes one page of rows that a page before computed; nothing if they are not among them.
+pub fn run_kept(plan: &QueryPlan, kept: &KeptRows, resume: &Resume, limits: Limits) -> Option<Page> {
+    let rows = kept.after(resume)?;
+    let mut taken = PageLimiter::new((plan.offset, plan.limit), &limits, Some(resume));
+    let given_max = kept.given_max(rows);
+    let (mut last, mut place) = (None, None);
+    for (index, row) in rows.iter().enumerate() {
+        let mark = if kept.is_ranked() {
+            RowMark::Counted(row.place)
+        } else {
+            RowMark::Ordered((row.keys.clone(), row.place))
+        };
+        let offered = if index < given_max { taken.offer(&mut row.json.clone()) } else { Offered::Full };
+        match offered {
+            Offered::Taken => last = Some(mark),
+            Offered::Full => {
+                place = RowSource::position(last, &mark, &kept.order().directions());
+                break;
+            }
+            Offered::Done => break,
+        }
+    }
+    let resume = taken.resume(place);
+    Some(Page { rows: taken.rows, resume, reverse_ties: kept.order().reverse_ties, ..Page::default() })
 }
 
-/// Takes the rows of a batch into a page.
+/// Where a page ended, if there may be more, and the rows that it did not take.
+type PageEnd = (Option<Place>, Vec<OutputRow>);
+
+/// Takes the rows of a batch into a page; tells if it ends with them.
 fn take(
     taken: &mut PageLimiter,
     execution: &mut Execution<'_>,
     batch: RowBatch,
     last: &mut Option<RowMark>,
     order: &RowOrder,
-) -> Taking {
+) -> Option<PageEnd> {
     let mut is_untouched = true;
-    for row in batch.rows {
-        match taken.offer(row.json) {
+    let mut rows = batch.rows.into_iter();
+    while let Some(mut row) = rows.next() {
+        match taken.offer(&mut row.json) {
             Offered::Taken => (*last, is_untouched) = (Some(row.mark), false),
             Offered::Full => {
                 // A document that was read ahead and is left to the next page is that one's to count.
                 if !(is_untouched && matches!(row.mark, RowMark::Document(_, None))) {
                     execution.count(batch.counts);
                 }
-                return Taking::Over(RowSource::position(last.take(), row.mark, &order.directions()));
+                let place = RowSource::position(last.take(), &row.mark, &order.directions());
+                return Some((place, std::iter::once(row).chain(rows).collect()));
             }
-            Offered::Done => return Taking::Over(None),
+            Offered::Done => return Some((None, Vec::new())),
         }
     }
     execution.count(batch.counts);
-    if taken.is_done() {
-        return Taking::Over(None);
-    }
-    match (batch.end, batch.after) {
-        (Some(end), _) => Taking::Over(Some(end)),
-        (None, Some(after)) if taken.is_full() => Taking::Over(Some(after)),
-        _ => Taking::On,
-    }
+    let place = match (batch.end, batch.after) {
+        _ if taken.is_done() => None,
+        (Some(end), _) => Some(end),
+        (None, Some(after)) if taken.is_full() => Some(after),
+        _ => return None,
+    };
+    Some((place, Vec::new()))
 }
 
 /// The operators of a page.
@@ -200,7 +227,7 @@ async fn open_ordered<'a>(
             return Ok(Opened { rows: RowSource::Merged(rows), order });
         }
     }
-    let collector = Collector::new(plan, order.clone(), after, wanted);
+    let collector = Collector::new(plan, order.clone(), after, wanted, execution.budget.limits());
     let rows = Finished::collected(execution, input, collector).await?;
     Ok(Opened { rows: RowSource::Finished(rows), order })
 }

@@ -1,6 +1,7 @@
 //! Where a query goes on: the content of a continuation token, as bytes.
 //!
-//! Small and fixed in form: `kind (1) | rows given so far (8) | rows skipped so far (8)`, then the position. Sort keys
+//! Small and fixed in form: `kind (1) | rows given so far (8) | rows skipped so far (8)`, if the kind has its top bit the
+//! number of a kept result (8), then the position. Sort keys
 //! that are too long for a token are cut (`long_key`).
 
 use crate::long_key::LongKey;
@@ -12,6 +13,9 @@ use bytes::Bytes;
 /// Longest sort key that a token carries.
 pub(crate) const KEY_BYTES_MAX: usize = 500;
 
+/// Set in the kind if a result is kept.
+const KEPT: u8 = 0x80;
+
 /// Where a query goes on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resume {
@@ -21,6 +25,8 @@ pub struct Resume {
     pub skipped: u64,
     /// The place.
     pub place: Place,
+    /// The number of the result that is kept for the next pages; 0 if none is.
+    pub kept: u64,
 }
 
 /// A place in a query's rows.
@@ -60,9 +66,12 @@ impl Resume {
             Place::Count => 6,
             Place::LongKey(_) => 7,
         };
-        let mut bytes = vec![kind];
+        let mut bytes = vec![if self.kept == 0 { kind } else { kind | KEPT }];
         bytes.extend(self.given.to_be_bytes());
         bytes.extend(self.skipped.to_be_bytes());
+        if self.kept != 0 {
+            bytes.extend(self.kept.to_be_bytes());
+        }
         match &self.place {
             Place::Stream(position, partial) => {
                 push_partial(&mut bytes, partial.as_ref());
@@ -100,6 +109,8 @@ impl Resume {
         let (&kind, rest) = bytes.split_first()?;
         let (given, rest) = take_u64(rest)?;
         let (skipped, rest) = take_u64(rest)?;
+        let (kept, rest) = if kind & KEPT == 0 { (0, rest) } else { take_u64(rest)? };
+        let kind = kind & !KEPT;
         let place = match kind {
             0..=3 => {
                 let (partial, rest) = take_partial(rest)?;
@@ -127,7 +138,7 @@ impl Resume {
             6 if rest.is_empty() => Place::Count,
             _ => return None,
         };
-        Some(Resume { given, skipped, place })
+        Some(Resume { given, skipped, place, kept })
     }
 }
 

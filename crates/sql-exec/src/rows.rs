@@ -22,7 +22,7 @@ pub enum Input {
     /// Documents of a container, and what its indexes could do.
     Container(FeedReader, FeedScope, Option<Arc<IndexPlan>>),
     /// Values at hand, such as the resources of a catalog feed.
-    Values(Vec<Value>),
+    Values(Arc<[Value]>),
     /// One empty row: a query without FROM.
     Nothing,
 }

@@ -10,7 +10,7 @@
 
 use crate::ahead::Ahead;
 use crate::announce::{Announcer, WINDOW};
-use crate::budget::{Budget, Gauge, charge_documents, charge_row};
+use crate::budget::{Budget, Gauge, Limits, charge_documents, charge_row};
 use crate::error::ExecuteError;
 use crate::frame::{Datum, Frame};
 use crate::pipeline::Machine;
@@ -55,6 +55,11 @@ pub(crate) struct Job {
 }
 
 impl Job {
+    pub(crate) fn new(runtime: &Runtime, plan: &Arc<QueryPlan>, limits: Limits) -> Job {
+        let gauge = Gauge::new(runtime.env.clone(), limits, Arc::clone(&runtime.work), &runtime.memory);
+        Job { runtime: runtime.clone(), plan: Arc::clone(plan), gauge: Arc::new(gauge) }
+    }
+
     pub(crate) fn frame(&self) -> Frame {
         Frame::new(self.plan.slot_count.max(1))
     }

@@ -7,6 +7,7 @@ mod computed;
 mod directives;
 mod equality;
 mod interposed;
+mod kept;
 mod pages;
 mod policies;
 mod races;

@@ -81,7 +81,7 @@ impl Distinct {
         Ok(())
     }
 
-    /// The rows after the last one given, in order.
+    /// The rows after the last one given, in order: all of them.
     pub(crate) fn finish(mut self) -> Vec<SortedRow> {
         self.order.sort(&mut self.rows);
         let (order, after) = (&self.order, self.after.as_ref());

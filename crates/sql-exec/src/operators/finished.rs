@@ -8,11 +8,12 @@ use super::rank;
 use super::sort::{RowOrder, SortedRow};
 use super::top_k::{TopK, sort_keys};
 use super::{OutputRow, RowBatch, RowMark};
-use crate::budget::Budget;
+use crate::budget::{Budget, KeptUse, Limits};
 use crate::error::ExecuteError;
 use crate::execution::Execution;
 use crate::frame::Datum;
 use crate::index_only::{Asking, document_with};
+use crate::kept::KeptRows;
 use crate::long_key::LastRow;
 use crate::pipeline::{CurrentRow, Flow};
 use crate::report::Stage;
@@ -26,9 +27,19 @@ use astrarium_sql_plan::physical::{AccessPath, IndexUse, PlannedAccess};
 use astrarium_sql_plan::plan::{Grouping, QueryPlan, RankComponent};
 use astrarium_value::Value;
 
-/// All rows that the page can need.
+/// Bytes of rows that a page computes for the next ones at most.
+const SPARE_BYTES_MAX: usize = 8 << 20;
+
+/// All rows that the page can need, and as many for the next ones as memory holds.
 pub(crate) struct Finished {
     rows: Option<Vec<OutputRow>>,
+    /// Whether no rows come after these.
+    is_whole: bool,
+}
+
+/// Bytes of rows that are collected for the next pages.
+fn spare_bytes_max(limits: &Limits) -> usize {
+    if limits.kept_use == KeptUse::Never { 0 } else { SPARE_BYTES_MAX.min(limits.memory_bytes_max / 8) }
 }
 
 /// What rows are collected in: the first ones of an order, or each once.
@@ -38,13 +49,19 @@ pub(crate) enum Collector {
 }
 
 impl Collector {
-    pub(crate) fn new(plan: &QueryPlan, order: RowOrder, after: Option<LastRow>, wanted: u64) -> Collector {
+    pub(crate) fn new(
+        plan: &QueryPlan,
+        order: RowOrder,
+        after: Option<LastRow>,
+        wanted: u64,
+        limits: &Limits,
+    ) -> Collector {
         if plan.distinct {
             return Collector::Distinct(Distinct::new(order, after));
         }
         // One more than the page takes tells whether there is a next one.
         let count_max = usize::try_from(wanted.saturating_add(1)).unwrap_or(usize::MAX);
-        Collector::TopK(TopK::new(order, after, count_max))
+        Collector::TopK(TopK::new(order, after, count_max).sparing(spare_bytes_max(limits)))
     }
 
     /// Takes a row.
@@ -85,18 +102,49 @@ impl Collector {
         }
     }
 
-    /// The rows after the last one given, in order.
-    pub(crate) fn finish(self) -> Vec<SortedRow> {
+    /// The rows after the last one given, in order, and whether these are all.
+    pub(crate) fn finish(self) -> (Vec<SortedRow>, bool) {
         match self {
             Collector::TopK(rows) => rows.finish(),
-            Collector::Distinct(rows) => rows.finish(),
+            Collector::Distinct(rows) => (rows.finish(), true),
         }
     }
 }
 
 impl Finished {
-    fn new(rows: Vec<SortedRow>) -> Finished {
-        Finished { rows: Some(rows.into_iter().map(SortedRow::into_output).collect()) }
+    fn new((rows, is_whole): (Vec<SortedRow>, bool)) -> Finished {
+        Finished { rows: Some(rows.into_iter().map(SortedRow::into_output).collect()), is_whole }
+    }
+
+    /// What of the rows that a page did not take is kept for the next ones. `before` are the rows before them.
+    pub(crate) fn kept(
+        &self,
+        rest: Vec<OutputRow>,
+        order: RowOrder,
+        before: u64,
+        limits: &Limits,
+    ) -> Option<KeptRows> {
+        let (bytes_max, mut bytes, mut rows) = (spare_bytes_max(limits), 0, Vec::new());
+        let mut ranked_before = None;
+        let rest_count = rest.len();
+        for OutputRow { json, mark } in rest {
+            let (keys, place) = match mark {
+                RowMark::Ordered(row) => row,
+                RowMark::Counted(place) => {
+                    ranked_before = Some(before);
+                    (Vec::new(), place)
+                }
+                RowMark::Document(..) => return None,
+            };
+            let row = SortedRow { keys, place, json };
+            bytes += row.bytes();
+            if bytes > bytes_max {
+                break;
+            }
+            rows.push(row);
+        }
+        let is_whole = self.is_whole && rows.len() == rest_count;
+        (bytes_max > 0).then(|| KeptRows::new(rows, is_whole, order, ranked_before))
     }
 
     /// All rows, once.
@@ -121,7 +169,7 @@ impl Finished {
         stage.read(execution);
         let stage = Stage::begin(execution);
         let rows = collector.finish();
-        stage.sorted(execution, rows.len());
+        stage.sorted(execution, rows.0.len());
         Ok(Finished::new(rows))
     }
 
@@ -155,7 +203,7 @@ impl Finished {
             place => resume_after(place)?,
         };
         let group_count = groups.len();
-        let mut collector = Collector::new(execution.plan, order, after, wanted);
+        let mut collector = Collector::new(execution.plan, order, after, wanted, execution.budget.limits());
         execution.with_machine(|machine| {
             for group in groups {
                 let row = CurrentRow { machine, keys: &group.keys, aggregates: &group.results };
@@ -196,8 +244,8 @@ impl Finished {
         let ranked = rank::order(components, score.rows);
         stage.sorted(execution, ranked.len());
         let rest = ranked.into_iter().skip(usize::try_from(before).unwrap_or(usize::MAX));
-        let rows = rest.map(|row| OutputRow { json: row.json, mark: RowMark::Counted }).collect();
-        Ok(Finished { rows: Some(rows) })
+        let rows = rest.map(|row| OutputRow { json: row.json, mark: RowMark::Counted(row.place) }).collect();
+        Ok(Finished { rows: Some(rows), is_whole: true })
     }
 }
 

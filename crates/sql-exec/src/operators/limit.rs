@@ -1,7 +1,7 @@
 //! OFFSET and LIMIT, and the bounds of a page: the last operator, which takes rows until one of them is reached.
 
 use crate::budget::Limits;
-use crate::resume::Resume;
+use crate::resume::{Place, Resume};
 
 /// Takes rows into a page.
 pub(crate) struct PageLimiter {
@@ -45,8 +45,8 @@ impl PageLimiter {
         }
     }
 
-    /// Offers a row to the page.
-    pub(crate) fn offer(&mut self, json: Vec<u8>) -> Offered {
+    /// Offers a row to the page, which takes its text.
+    pub(crate) fn offer(&mut self, json: &mut Vec<u8>) -> Offered {
         if self.is_done() {
             return Offered::Done;
         }
@@ -59,7 +59,7 @@ impl PageLimiter {
         }
         self.bytes += json.len();
         self.given += 1;
-        self.rows.push(json);
+        self.rows.push(std::mem::take(json));
         Offered::Taken
     }
 
@@ -96,6 +96,11 @@ impl PageLimiter {
         self.byte_count_max
     }
 
+    /// Where a next page goes on, after what was given and skipped.
+    pub(crate) fn resume(&self, place: Option<Place>) -> Option<Resume> {
+        place.map(|place| Resume { given: self.given, skipped: self.skipped, place, kept: 0 })
+    }
+
     /// Rows that OFFSET still skips.
     pub(crate) fn to_skip(&self) -> u64 {
         self.offset - self.skipped.min(self.offset)
@@ -116,7 +121,7 @@ mod tests {
     ) {
         let limits = Limits { row_count_max: limits.0, byte_count_max: limits.1, ..Limits::default() };
         let mut taken = PageLimiter::new((offset, limit), &limits, None);
-        let offers = sizes.iter().map(|size| match taken.offer(vec![b' '; *size]) {
+        let offers = sizes.iter().map(|size| match taken.offer(&mut vec![b' '; *size]) {
             Offered::Taken => 't',
             Offered::Full => 'f',
             Offered::Done => 'd',

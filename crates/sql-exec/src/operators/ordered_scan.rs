@@ -342,7 +342,7 @@ impl<'a> OrderedScan<'a> {
                 _ => break,
             }
         }
-        self.rows.extend(sorted.finish());
+        self.rows.extend(sorted.finish().0);
         execution.budget.hold(0)?;
         // Its documents are in order only together: a page cannot end between them without a row.
         self.examined = None;

@@ -21,8 +21,8 @@ use astrarium_database::definition::throughput::Throughput;
 use astrarium_database::partition::{EffectiveRange, PartitionKey};
 use astrarium_database::value::{Value, json};
 use astrarium_database::{
-    Account, Container, Env, Error, FeedScope, IndexDirective, IndexUse, Limits, Link, NewContainer, Query,
-    QueryPage, QueryScope, Resume,
+    Account, Container, Env, Error, FeedScope, IndexDirective, IndexUse, KeptUse, Limits, Link, NewContainer,
+    Query, QueryPage, QueryScope, Resume,
 };
 use astrarium_env::{ManualClock, Random};
 use std::collections::BTreeSet;
@@ -176,6 +176,10 @@ impl Stage {
             Limits { row_count_max: way.page_size, index_use: way.index_use, ..Limits::default() };
         if way.spread_work {
             limits.alone_documents_max = 0;
+        }
+        // Some ways compute every page, some take the next ones from what is kept.
+        if way.page_size < 3 && way.index_use == IndexUse::ByCost {
+            limits.kept_use = KeptUse::Always;
         }
         self.ask_within(query, way, limits)
     }

@@ -216,7 +216,7 @@ fn run_plan(plan: &Arc<QueryPlan>, values: &[Value], page_size: usize) -> Result
             let rows = run_plan(inner, values, ONE_PAGE)?;
             Input::Values(rows.iter().map(|row| json::seek::value(row.to_string().as_bytes())).collect())
         }
-        None if plan.reads_documents() => Input::Values(values.to_vec()),
+        None if plan.reads_documents() => Input::Values(values.into()),
         None => Input::Nothing,
     };
     let mut rows = Vec::new();
