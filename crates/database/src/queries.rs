@@ -12,7 +12,7 @@ use crate::workers::CancelOnDrop;
 use crate::{Account, Error};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_catalog::definition::container::Geospatial;
-use astrarium_env::{Meter, Stopped, Work};
+use astrarium_env::{Meter, Reservation, Stopped, Work};
 use astrarium_partition::EffectiveRange;
 use astrarium_sql_exec::{
     Alone, ExecuteError, Helpers, Input, KeptUse, Limits, OperatorReport, Page, Resume, Runtime,
@@ -404,28 +404,7 @@ impl Account {
                 _ => kept.map_or(0, |(id, _)| id),
             };
         }
-        let output = page.rows.iter().map(|row| row.len() as u64).sum();
-        // The document that did not fit into the page is the next one's to pay; rows without an order are not read ahead.
-        let ahead = u64::from(page.in_index_order && page.resume.is_some()).min(page.documents);
-        let documents = page.documents - ahead;
-        let document_bytes = page.document_bytes * documents / page.documents.max(1);
-        let work = QueryWork { entries: page.index_entries, documents, document_bytes, output_bytes: output };
-        let charge = query_charge(first, page.incremental, work);
-        Ok(QueryPage {
-            rows: page.rows,
-            resume: page.resume,
-            range_id: range.id,
-            lsn,
-            charge,
-            documents: page.documents,
-            document_bytes: page.document_bytes,
-            index_entries: page.index_entries,
-            reverse_ties: page.reverse_ties,
-            in_index_order: page.in_index_order,
-            incremental: page.incremental,
-            times: watch.ran(page.lookup_and_load),
-            operators: page.operators,
-        })
+        Ok(answer(page, (range.id, lsn), first, watch))
     }
 
     /// Keeps a result for the next page; its number, or 0 if there is no memory for it.
@@ -554,6 +533,31 @@ fn origin(query: &Query, input: &Input, limits: Limits) -> Result<Option<Origin>
     Ok(Some(Origin { query: identity, lsns }))
 }
 
+/// A page as it is answered, with what it costs.
+fn answer(page: Page, (range_id, lsn): (u32, u64), first: bool, watch: Stopwatch) -> QueryPage {
+    let output_bytes = page.rows.iter().map(|row| row.len() as u64).sum();
+    // The document that did not fit into the page is the next one's to pay; rows without an order are not read ahead.
+    let ahead = u64::from(page.in_index_order && page.resume.is_some()).min(page.documents);
+    let documents = page.documents - ahead;
+    let document_bytes = page.document_bytes * documents / page.documents.max(1);
+    let work = QueryWork { entries: page.index_entries, documents, document_bytes, output_bytes };
+    QueryPage {
+        range_id,
+        lsn,
+        charge: query_charge(first, page.incremental, work),
+        documents: page.documents,
+        document_bytes: page.document_bytes,
+        index_entries: page.index_entries,
+        reverse_ties: page.reverse_ties,
+        in_index_order: page.in_index_order,
+        incremental: page.incremental,
+        times: watch.ran(page.lookup_and_load),
+        operators: page.operators,
+        rows: page.rows,
+        resume: page.resume,
+    }
+}
+
 /// The parameters of a query as clients and scripts write them: an array of names with values. Nothing if one has no name.
 pub fn query_parameters(list: json::Node<'_>) -> Option<Vec<(String, Value)>> {
     let parameter = |node: json::Node<'_>| {
@@ -661,27 +665,59 @@ async fn run(
     // A query that would need all there is for everybody would not get it later either, and is told so.
     let memory_bytes_max = limits.memory_bytes_max.min(runtime.memory.bytes_max() / 2);
     let limits = Limits { memory_bytes_max, ..limits };
+    let (inner, _held) = run_inner(runtime, plan, &mut input, limits).await?;
+    let mut page = astrarium_sql_exec::run(runtime, plan, &input, resume, limits).await?;
+    page.documents += inner.documents;
+    page.document_bytes += inner.document_bytes;
+    page.index_entries += inner.index_entries;
+    page.operators.splice(0..0, inner.operators);
+    let kept = match (page.kept.take(), &input) {
+        (Some(rows), _) => Some(KeptResult::Rows(Arc::new(rows))),
+        // Every page would need the rows of the subquery again.
+        (None, Input::Values(values)) if plan.input.is_some() && page.resume.is_some() => {
+            Some(KeptResult::Input(Arc::clone(values)))
+        }
+        _ => None,
+    };
+    Ok((page, kept))
+}
+
+/// What the queries below a query did.
+#[derive(Default)]
+struct InnerQueries {
+    documents: u64,
+    document_bytes: u64,
+    index_entries: u64,
+    operators: Vec<OperatorReport>,
+}
+
+/// Runs the queries that a query's rows come from, the innermost first; what the last of them gives is the input of the next.
+async fn run_inner(
+    runtime: &Runtime,
+    plan: &Arc<QueryPlan>,
+    input: &mut Input,
+    limits: Limits,
+) -> Result<(InnerQueries, Reservation), Error> {
     let mut inner = Vec::new();
     let mut next = plan;
     while let Some(plan) = &next.input {
         inner.push(plan);
         next = plan;
     }
-    let (mut documents, mut document_bytes, mut index_entries) = (0, 0, 0);
-    let mut operators = Vec::new();
+    let mut done = InnerQueries::default();
     // What the rows of the last of them hold; they are needed until the next one is done.
-    let mut _held = runtime.memory.empty();
+    let mut held = runtime.memory.empty();
     for plan in inner.into_iter().rev() {
         let (mut rows, mut bytes, mut position) = (Vec::new(), 0, None);
         let mut own = runtime.memory.empty();
         let limits = inner_limits(plan, limits);
         loop {
-            let page = astrarium_sql_exec::run(runtime, plan, &input, position, limits).await?;
-            documents += page.documents;
-            document_bytes += page.document_bytes;
-            index_entries += page.index_entries;
+            let page = astrarium_sql_exec::run(runtime, plan, input, position, limits).await?;
+            done.documents += page.documents;
+            done.document_bytes += page.document_bytes;
+            done.index_entries += page.index_entries;
             if rows.is_empty() {
-                operators.extend(page.operators);
+                done.operators.extend(page.operators);
             }
             for row in page.rows {
                 let value = seek::value(&row);
@@ -701,23 +737,10 @@ async fn run(
                 break;
             }
         }
-        input = Input::Values(rows.into());
-        _held = own;
+        *input = Input::Values(rows.into());
+        held = own;
     }
-    let mut page = astrarium_sql_exec::run(runtime, plan, &input, resume, limits).await?;
-    page.documents += documents;
-    page.document_bytes += document_bytes;
-    page.index_entries += index_entries;
-    page.operators.splice(0..0, operators);
-    let kept = match (page.kept.take(), &input) {
-        (Some(rows), _) => Some(KeptResult::Rows(Arc::new(rows))),
-        // Every page would need the rows of the subquery again.
-        (None, Input::Values(values)) if plan.input.is_some() && page.resume.is_some() => {
-            Some(KeptResult::Input(Arc::clone(values)))
-        }
-        _ => None,
-    };
-    Ok((page, kept))
+    Ok((done, held))
 }
 
 /// The limits of a page of a query whose rows another one reads. Where every page would look at all documents again there

@@ -66,6 +66,10 @@ pub(crate) struct RowBatch {
 }
 
 /// What stands on top of a page.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a page has one of it, and the largest is the common one, which shall not allocate"
+)]
 pub(crate) enum RowSource<'a> {
     Stream(StreamRows<'a>),
     Merged(MergeOfRanges<'a>),

@@ -295,6 +295,7 @@ const SEVERAL_RANGES: [(&str, usize, Cost); 12] = [
 
 #[test]
 fn orders_of_several_ranges_are_merged() {
+    use IndexUse::{Always, ByCost, Never};
     const DOCUMENT_COUNT: usize = 2_000;
     let mut stage = Stage::new(EngineKind::Memory);
     let definition = Json::parse(DEFINITION).expect("JSON of ours");
@@ -306,7 +307,6 @@ fn orders_of_several_ranges_are_merged() {
     let open = QueryScope::Open { cross_partition: true, whole: true };
     let wrong: Vec<String> = SEVERAL_RANGES.iter().filter_map(|case| world.check(&open, case)).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    use IndexUse::{Always, ByCost, Never};
     for (text, ..) in &SEVERAL_RANGES {
         let expected = world.ask(&open, text, &[Never], ONE_PAGE);
         for (uses, page_size) in [(&[ByCost][..], 70), (&[Always], 7), (&[Always, Never], 70)] {

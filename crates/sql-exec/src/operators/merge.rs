@@ -35,21 +35,18 @@ impl<'a> MergeOfRanges<'a> {
         let set = &plan.indexes.active;
         let scopes: Vec<Option<Served>> =
             ranges.iter().map(|range| scope_entries(set, reader, scope, range)).collect();
-        let mut known: Vec<RangeOfOrder<'_, RangeIndex>> = ranges
-            .iter()
-            .zip(&scopes)
-            .map(|(range, scope)| RangeOfOrder {
-                statistics: RangeIndex::new(finder(reader, range), plan),
-                scope: scope.as_ref(),
-            })
-            .collect();
+        let mut known: Vec<RangeOfOrder<'_, RangeIndex>> = Vec::with_capacity(ranges.len());
+        for (range, scope) in ranges.iter().zip(&scopes) {
+            let statistics = RangeIndex::new(finder(reader, range)?, plan);
+            known.push(RangeOfOrder { statistics, scope: scope.as_ref() });
+        }
         let demand = OrderDemand { rows: wanted, is_lacking: is_lacking(after), index_use };
         let Some(ways) = choose_order(plan, ordered, demand, &mut known).await? else { return Ok(None) };
         let mut scans = Vec::with_capacity(ranges.len());
         for (range, way) in ranges.into_iter().zip(ways) {
             let path = AccessPath::OrderedScan(ordered, way.lacking);
             execution.job.gauge.note(range.id, &PlannedAccess::of(path, way.matching));
-            scans.push(OrderedScan::new(scanned, range, way.lacking, after.cloned()));
+            scans.push(OrderedScan::new(scanned, range, way.lacking, after.cloned())?);
         }
         let order = RowOrder::new(execution.plan.order_keys(), ordered.backward);
         Ok(Some(MergeOfRanges { scans, order }))

@@ -84,8 +84,8 @@ impl<'a> OrderedScan<'a> {
         range: &'a Range,
         lacking: Option<Lacking>,
         after: Option<LastRow>,
-    ) -> OrderedScan<'a> {
-        let finder = finder(scanned.reader, range);
+    ) -> Result<OrderedScan<'a>, ExecuteError> {
+        let finder = finder(scanned.reader, range)?;
         let mut scan = OrderedScan {
             scanned,
             range,
@@ -110,7 +110,7 @@ impl<'a> OrderedScan<'a> {
             (Some(way), false, _) => VecDeque::from([scan.lacking(way), entries]),
             (Some(way), true, _) => VecDeque::from([entries, scan.lacking(way)]),
         };
-        scan
+        Ok(scan)
     }
 
     fn direction(&self) -> Direction {
