@@ -14,6 +14,7 @@ use crate::cache::Cache;
 use crate::compile::{NO_FUNCTION, compile};
 use crate::deadline::Deadline;
 use crate::exception::{Thrown, caught, thrown};
+use crate::json::{print, read};
 use crate::sandbox::{CollectionHooks, Sandbox};
 use crate::{Error, Host, Limits, Operation, Script};
 use astrarium_env::Env;
@@ -273,10 +274,10 @@ impl Run<'_> {
         collection: &CollectionHooks<'js>,
     ) -> Result<Option<String>, End> {
         let body: Value<'js> = collection.finish.call(())?;
-        let Some(text) = ctx.json_stringify(body)? else {
+        let Some(text) = print(ctx, &body)? else {
             return Ok(None);
         };
-        let text = text.to_string()?;
+        let text = String::from_utf8_lossy(&text).into_owned();
         let bytes_max = self.limits.message_bytes_max;
         if text.len() > bytes_max {
             let (name, bytes) = (Arc::clone(&self.script.name), text.len());
@@ -326,7 +327,7 @@ impl Run<'_> {
 /// A body that may be missing, as the script sees it.
 fn parsed<'js>(ctx: &Ctx<'js>, json: Option<&Vec<u8>>) -> Result<Value<'js>, End> {
     match json {
-        Some(json) if !json.is_empty() => Ok(ctx.json_parse(json.as_slice())?),
+        Some(json) if !json.is_empty() => Ok(read(ctx, json.as_slice())?),
         _ => Ok(Value::new_undefined(ctx.clone())),
     }
 }

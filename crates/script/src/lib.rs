@@ -28,6 +28,7 @@ mod exception;
 mod execution;
 mod functions;
 mod host;
+mod json;
 mod limits;
 mod pool;
 mod process;

@@ -115,6 +115,6 @@
         },
         wellFormed: text => apply(toWellFormed, text, []),
         parseJson,
-        stringify,
+        stringify: native.print,
     };
 })

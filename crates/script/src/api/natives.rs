@@ -5,8 +5,9 @@
 
 use super::{Program, State, load};
 use crate::exception::cut;
+use crate::json::{print, read};
 use crate::{DocumentLink, Feed, HostError, IndexAction, Paging, Query, Read, Spatial, Written};
-use astrarium_value::json;
+use astrarium_value::json::write_string;
 use rquickjs::prelude::List;
 use rquickjs::{Array, Ctx, Exception, Function, IntoJs, Object, Persistent, Result, Value};
 use std::rc::Rc;
@@ -27,6 +28,7 @@ pub(crate) fn install<'js>(ctx: &Ctx<'js>, state: &Rc<State>, with_collection: b
             load(&ctx, if name == "clock" { Program::Clock } else { Program::Query })
         }),
     )?;
+    set("print", Function::new(ctx.clone(), |ctx: Ctx<'js>, value: Value<'js>| printed(&ctx, &value)))?;
     let state = own();
     set("logs", Function::new(ctx.clone(), move || state.logs()))?;
     let state = own();
@@ -37,6 +39,12 @@ pub(crate) fn install<'js>(ctx: &Ctx<'js>, state: &Rc<State>, with_collection: b
         install_reads(ctx, &native, &own())?;
     }
     Ok(native)
+}
+
+/// `JSON.stringify`.
+fn printed<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> Result<Option<rquickjs::String<'js>>> {
+    let Some(text) = print(ctx, value)? else { return Ok(None) };
+    rquickjs::String::from_str(ctx.clone(), &String::from_utf8_lossy(&text)).map(Some)
 }
 
 /// A number from zero up to one, with all the bits a double has for it.
@@ -70,7 +78,7 @@ fn install_control<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>)
                 _ => Spatial::IsValidDetailed(&first),
             };
             let answer = own.ask(|host| host.spatial(function)).map_err(|error| throw(&ctx, &error))?;
-            ctx.json_parse(answer)
+            read(&ctx, answer)
         })?,
     )
 }
@@ -119,7 +127,7 @@ fn install_reads<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -
         "read",
         Function::new(ctx.clone(), move |ctx: Ctx<'js>, is_rid: bool, id: String, etag: String| {
             match own.ask(|host| host.read(link(is_rid, &id), given(&etag))) {
-                Ok(Read::Document(text)) => ctx.json_parse(text),
+                Ok(Read::Document(text)) => read(&ctx, text),
                 Ok(Read::NotModified) => Ok(Value::new_undefined(ctx)),
                 Err(error) => Err(throw(&ctx, &error)),
             }
@@ -184,7 +192,7 @@ fn written<'js>(
 ) -> Result<List<(Value<'js>, u32)>> {
     let written = answer.map_err(|error| throw(ctx, &error))?;
     let status = if written.created { 201 } else { 200 };
-    Ok(List((ctx.json_parse(written.document)?, status)))
+    Ok(List((read(ctx, written.document)?, status)))
 }
 
 /// The pair of rows and continuation.
@@ -195,7 +203,7 @@ fn feed<'js>(
     let feed = answer.map_err(|error| throw(ctx, &error))?;
     let rows = Array::new(ctx.clone())?;
     for (index, row) in feed.rows.into_iter().enumerate() {
-        rows.set(index, ctx.json_parse(row)?)?;
+        rows.set(index, read(ctx, row)?)?;
     }
     Ok(List((rows.into_js(ctx)?, feed.continuation)))
 }
@@ -203,7 +211,7 @@ fn feed<'js>(
 /// Throws what the host answered, in the shape scripts know: `number`, and the service's list of errors as text.
 fn throw(ctx: &Ctx<'_>, error: &HostError) -> rquickjs::Error {
     let mut body = b"{\"Errors\":[".to_vec();
-    json::write_string(&error.message, &mut body);
+    write_string(&error.message, &mut body);
     body.extend_from_slice(b"]}");
     let body = String::from_utf8_lossy(&body);
     let thrown = Exception::from_message(ctx.clone(), &body).and_then(|exception| {
