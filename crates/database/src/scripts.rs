@@ -203,12 +203,13 @@ impl Turns {
 
     /// Waits until an attempt may begin: with others at first, alone once one has lost.
     async fn next(&self, trial: Trial) -> Result<(Execution, gate::Turn), Error> {
-        let execution = Execution { container: trial.container, key: self.key.clone(), end: self.end };
+        let (key, end, is_repeated) = (self.key.clone(), self.end, trial.lost > 0);
+        let execution = Execution { container: trial.container, key, end, is_repeated };
         let remaining = execution.remaining();
         if remaining.is_zero() {
             return Err(Error::RetryWith);
         }
-        let turn = self.gate.turn(trial.lost > 0, remaining).await.ok_or(Error::RetryWith)?;
+        let turn = self.gate.turn(is_repeated, remaining).await.ok_or(Error::RetryWith)?;
         Ok((execution, turn))
     }
 }
@@ -218,6 +219,8 @@ struct Execution {
     container: Arc<Container>,
     key: PartitionKey,
     end: Instant,
+    /// Whether an attempt was lost before this one.
+    is_repeated: bool,
 }
 
 impl Execution {
@@ -252,6 +255,8 @@ impl Execution {
             env: account.env().clone(),
             time: Some(self.remaining()),
             log: request.log,
+            // One that has to run again waits for each of its writes.
+            ahead: !self.is_repeated,
         };
         match account.shared.scripts.execute(script, call, host).await {
             Ok(answer) => Ok(answer),
@@ -260,6 +265,7 @@ impl Execution {
                 let own = host.and_then(ScriptHost::into_failure);
                 Err(match (error, own) {
                     (script::Error::Host(_), Some(failure)) => failure,
+                    (script::Error::Void { .. }, own) => own.unwrap_or(Failure::Lost),
                     (error, _) => Failure::Refused(fault(error, log)),
                 })
             }

@@ -184,6 +184,7 @@ fn of_script(error: &ScriptError, message: String) -> Failure {
             retry_after_ms: Some(100),
             ..Failure::new(429, message).with_substatus(status::substatus::SCRIPT_CONCURRENCY_EXCEEDED)
         },
+        ScriptError::Void { .. } => Failure::new(449, message),
         ScriptError::Unavailable { .. } => Failure::new(503, message),
         ScriptError::Bug { .. } => Failure::new(500, message),
     }

@@ -222,6 +222,7 @@ fn call() -> Call {
         env: Env::system(),
         time: None,
         log: false,
+        ahead: true,
     }
 }
 

@@ -4,10 +4,11 @@
 //! - `collection.js`: context, request, response and collection, for procedures and triggers;
 //! - `clock.js`, `query.js`: parts that are loaded when a script first asks for them;
 //! - `programs`: all four compiled, once in the life of the process;
-//! - `natives`: what those two call; `state`: what one execution has, behind the natives.
+//! - `natives`: what those two call; `callback`: what a callback can see; `state`: what one execution has, behind the natives.
 //!
 //! A new call of the API is a function in `collection.js`, a native beside its likes, and a method of `Host`.
 
+mod callback;
 mod natives;
 mod programs;
 mod state;

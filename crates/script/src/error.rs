@@ -38,6 +38,13 @@ pub enum Error {
     /// The host said that the transaction cannot succeed. For the caller to judge by the number.
     #[error(transparent)]
     Host(HostError),
+    /// A write was refused that the script took for done ([`crate::Call::ahead`]). Nobody's fault: the caller runs it again
+    /// on a new host, without writes ahead.
+    #[error("The script '{name}' went on before a write was done that was refused; it has to run again.")]
+    Void {
+        /// The script.
+        name: Arc<str>,
+    },
     /// All threads for scripts are taken. The client may repeat the request later.
     #[error("Too many scripts are running or waiting; retry after a moment.")]
     Busy,
@@ -95,7 +102,7 @@ impl Error {
                 Kind::Request
             }
             Error::Host(_) => Kind::Host,
-            Error::Busy => Kind::Throttled,
+            Error::Busy | Error::Void { .. } => Kind::Throttled,
             Error::Unavailable { .. } => Kind::Unavailable,
             Error::Bug { .. } => Kind::Bug,
         }

@@ -39,6 +39,8 @@ pub struct Call {
     pub time: Option<Duration>,
     /// Whether `console.log` is collected.
     pub log: bool,
+    /// Whether the script may go on before a write is done whose result it does not look at.
+    pub ahead: bool,
 }
 
 /// The kinds of work.

@@ -50,11 +50,26 @@ pub trait Host: Any + Send {
     /// A page of the rows of a query over the logical partition.
     fn query(&mut self, query: Query<'_>, paging: Paging<'_>) -> Result<Feed, HostError>;
 
+    /// Does a write whose result the script does not look at.
+    fn write_unseen(&mut self, write: UnseenWrite<'_>) -> Result<(), HostError> {
+        match write {
+            UnseenWrite::Create { document, index } => self.create(document, index).map(drop),
+            UnseenWrite::Upsert { document, etag, index } => self.upsert(document, etag, index).map(drop),
+            UnseenWrite::Replace { link, document, etag, index } => {
+                self.replace(link, document, etag, index).map(drop)
+            }
+            UnseenWrite::Delete { link, etag } => self.delete(link, etag),
+        }
+    }
+
     /// Computes one of the functions of `__.spatial`; the answer is JSON.
     fn spatial(&mut self, function: Spatial<'_>) -> Result<String, HostError> {
         let _ = function;
         Err(HostError::new(400, "Spatial functions are not available in scripts."))
     }
+
+    /// The script takes longer than a moment: what was put off is to be done now.
+    fn catch_up(&mut self) {}
 
     /// Whether the transaction can take more work. A script whose call is not accepted is expected to wrap up, so this
     /// turns false while what is staged can still be committed.
@@ -82,6 +97,45 @@ pub enum IndexAction {
     Include,
     /// Left out.
     Exclude,
+}
+
+/// A write whose result nobody looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnseenWrite<'a> {
+    /// See [`Host::create`].
+    Create {
+        /// Its JSON.
+        document: &'a str,
+        /// Whether the index finds it.
+        index: IndexAction,
+    },
+    /// See [`Host::upsert`].
+    Upsert {
+        /// Its JSON.
+        document: &'a str,
+        /// What the present one must have.
+        etag: Option<&'a str>,
+        /// Whether the index finds it.
+        index: IndexAction,
+    },
+    /// See [`Host::replace`].
+    Replace {
+        /// Which one.
+        link: DocumentLink<'a>,
+        /// The JSON of the new one.
+        document: &'a str,
+        /// What the present one must have.
+        etag: Option<&'a str>,
+        /// Whether the index finds it.
+        index: IndexAction,
+    },
+    /// See [`Host::delete`].
+    Delete {
+        /// Which one.
+        link: DocumentLink<'a>,
+        /// What it must have.
+        etag: Option<&'a str>,
+    },
 }
 
 /// A document that was written.

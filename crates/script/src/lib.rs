@@ -19,6 +19,7 @@
 
 mod api;
 mod cache;
+mod caution;
 mod compile;
 #[cfg(test)]
 mod counting;
@@ -41,7 +42,9 @@ mod values;
 pub use error::{Error, Exception, Kind};
 pub use execution::{Answer, Call, Container, Failure, Work};
 pub use functions::PageFunctions;
-pub use host::{DocumentLink, Feed, Host, HostError, IndexAction, Paging, Query, Read, Spatial, Written};
+pub use host::{
+    DocumentLink, Feed, Host, HostError, IndexAction, Paging, Query, Read, Spatial, UnseenWrite, Written,
+};
 pub use limits::{Isolation, Limits, Settings};
 pub use process::{WorkerCommand, run_worker};
 pub use script::{Operation, Script, ScriptKey};

@@ -109,7 +109,10 @@ impl Sandbox {
         // Never by itself: `memory` says why.
         runtime.set_gc_threshold(usize::MAX);
         let own = Rc::clone(&state);
-        runtime.set_interrupt_handler(Some(Box::new(move || own.must_stop())));
+        runtime.set_interrupt_handler(Some(Box::new(move || {
+            own.catch_up();
+            own.must_stop()
+        })));
         let own = Rc::clone(&state);
         runtime.set_host_promise_rejection_tracker(Some(Box::new(
             move |ctx, promise, reason, is_handled| {
@@ -298,6 +301,7 @@ mod tests {
                 env: env.clone(),
                 time: None,
                 log: true,
+                ahead: true,
             };
             let deadline = limits.deadline(limits.time);
             drop(execution::run(&sandbox, &cache, &limits, deadline, &script, &call, AnyHost));

@@ -1,6 +1,7 @@
 //! The one handle on everything: runs scripts, checks them, and runs pages that call user-defined functions.
 
 use crate::cache::Cache;
+use crate::caution::Caution;
 use crate::compile;
 use crate::deadline::{Deadline, Stop};
 use crate::execution;
@@ -23,6 +24,7 @@ pub struct Scripts {
 struct Inner {
     settings: Settings,
     cache: Arc<Cache>,
+    caution: Arc<Caution>,
     procedures: Pool,
     functions: Pool,
 }
@@ -67,7 +69,8 @@ impl Scripts {
         let procedures = pool(Purpose::Procedure, settings.procedure_threads_max);
         let functions = pool(Purpose::Function, settings.function_threads_max);
         let cache = Arc::new(Cache::new(settings.cache_bytes_max));
-        Scripts { inner: Arc::new(Inner { settings, cache, procedures, functions }) }
+        let caution = Arc::default();
+        Scripts { inner: Arc::new(Inner { settings, cache, caution, procedures, functions }) }
     }
 
     /// Runs a stored procedure or trigger. The host comes back with the answer: nothing it staged has happened unless the
@@ -75,9 +78,10 @@ impl Scripts {
     pub async fn execute<H: Host>(
         &self,
         script: Script,
-        call: Call,
+        mut call: Call,
         host: H,
     ) -> Result<Answer<H>, Box<Failure<H>>> {
+        call.ahead = call.ahead && self.inner.caution.allows(&script.key.id);
         let limits = self.inner.settings.limits.clone();
         let cache = Arc::clone(&self.inner.cache);
         let time = call.time.map_or(limits.time, |time| time.min(limits.time));
@@ -89,7 +93,13 @@ impl Scripts {
             }
             Runner::Process(child) => child.borrow_mut().run(stop, &deadline, &script, call, host),
         };
-        self.run(&self.inner.procedures, &own, time, work, failed).await
+        let result = self.run(&self.inner.procedures, &own, time, work, failed).await;
+        if let Err(failure) = &result
+            && let Error::Void { .. } = failure.error
+        {
+            self.inner.caution.note(own.key.id);
+        }
+        result
     }
 
     /// Whether a source can be stored: compiles it, and keeps the result for its first execution. A source without any

@@ -8,7 +8,7 @@
 //! - Memory is bounded by [`HELD_BYTES_MAX`]; before that the script is told to wrap up.
 
 use crate::attempts::Failure;
-use crate::documents::{Target, checked_key, stage_write};
+use crate::documents::{Staged, Target, checked_key, stage_write};
 use crate::{Account, Conditions, Error, EtagCondition, Limits, Query, Resume, WriteMode, WriteOptions};
 use crate::{Link, query_parameters, read_charge, write_charge};
 use astrarium_catalog::container::Container;
@@ -19,7 +19,8 @@ use astrarium_keys::{document, number};
 use astrarium_kv::Space;
 use astrarium_partition::PartitionKey;
 use astrarium_script::{
-    self as script, DocumentLink, Feed, Host, HostError, IndexAction, Paging, Read, Spatial, Written,
+    self as script, DocumentLink, Feed, Host, HostError, IndexAction, Paging, Read, Spatial, UnseenWrite,
+    Written,
 };
 use astrarium_store::{FeedReader, FeedScope, Incoming, Location, Transaction, push_document};
 use astrarium_value::Value;
@@ -37,6 +38,8 @@ const HELD_BYTES_MAX: usize = 64 << 20;
 const ACCEPTED_BYTES_MAX: usize = 48 << 20;
 /// Rows of a page whose size the script leaves open.
 const PAGE_ROWS: usize = 1_000;
+/// How a document is replaced whose key is known by then.
+const REPLACE: WriteMode<'static> = WriteMode::Replace(Link::Name(""));
 /// Memory of a query that a script asks.
 const QUERY_BYTES_MAX: usize = 64 << 20;
 
@@ -182,7 +185,7 @@ impl ScriptHost {
         mode: WriteMode<'_>,
         etag: Option<&str>,
         index: IndexAction,
-    ) -> Result<Written, Failure> {
+    ) -> Result<Staged, Failure> {
         let incoming = Incoming::parse(&self.container.definition, text.as_bytes()).map_err(Error::from)?;
         let own = checked_key(&self.container.definition.partition_key, &incoming.partition)?;
         if own != self.key {
@@ -206,7 +209,20 @@ impl ScriptHost {
         let staged = stage_write(&mut self.transaction, target, mode, incoming, options).await?;
         self.charge += staged.charge;
         self.made.insert(staged.body.header.number, place);
-        Ok(Written { document: self.shown(&staged.body), created: staged.created })
+        Ok(staged)
+    }
+
+    async fn remove(&mut self, link: DocumentLink<'_>, etag: Option<&str>) -> Result<(), Failure> {
+        let key = self.place(link).await?;
+        let header = self.transaction.read(&key).await?.ok_or(Error::NotFound)?.header;
+        conditions(etag).check_write(header.etag, header.timestamp)?;
+        let body = self.transaction.remove(&key).await?.ok_or(Error::NotFound)?;
+        self.charge += write_charge(body.text().len());
+        Ok(())
+    }
+
+    fn written(&self, staged: &Staged) -> Written {
+        Written { document: self.shown(&staged.body), created: staged.created }
     }
 
     fn shown(&self, body: &Body) -> Vec<u8> {
@@ -244,7 +260,9 @@ impl Host for ScriptHost {
     }
 
     fn create(&mut self, document: &str, index: IndexAction) -> Result<Written, HostError> {
-        self.wait(async |host| host.write(document, None, WriteMode::Create, None, index).await)
+        let staged =
+            self.wait(async |host| host.write(document, None, WriteMode::Create, None, index).await)?;
+        Ok(self.written(&staged))
     }
 
     fn upsert(
@@ -253,7 +271,9 @@ impl Host for ScriptHost {
         etag: Option<&str>,
         index: IndexAction,
     ) -> Result<Written, HostError> {
-        self.wait(async |host| host.write(document, None, WriteMode::Upsert, etag, index).await)
+        let staged =
+            self.wait(async |host| host.write(document, None, WriteMode::Upsert, etag, index).await)?;
+        Ok(self.written(&staged))
     }
 
     fn replace(
@@ -263,19 +283,30 @@ impl Host for ScriptHost {
         etag: Option<&str>,
         index: IndexAction,
     ) -> Result<Written, HostError> {
-        let mode = WriteMode::Replace(Link::Name(""));
-        self.wait(async |host| host.write(document, Some(link), mode, etag, index).await)
+        let staged = self.wait(async |host| host.write(document, Some(link), REPLACE, etag, index).await)?;
+        Ok(self.written(&staged))
+    }
+
+    fn write_unseen(&mut self, write: UnseenWrite<'_>) -> Result<(), HostError> {
+        self.wait(async |host| {
+            match write {
+                UnseenWrite::Create { document, index } => {
+                    host.write(document, None, WriteMode::Create, None, index).await?
+                }
+                UnseenWrite::Upsert { document, etag, index } => {
+                    host.write(document, None, WriteMode::Upsert, etag, index).await?
+                }
+                UnseenWrite::Replace { link, document, etag, index } => {
+                    host.write(document, Some(link), REPLACE, etag, index).await?
+                }
+                UnseenWrite::Delete { link, etag } => return host.remove(link, etag).await,
+            };
+            Ok(())
+        })
     }
 
     fn delete(&mut self, link: DocumentLink<'_>, etag: Option<&str>) -> Result<(), HostError> {
-        self.wait(async |host| {
-            let key = host.place(link).await?;
-            let header = host.transaction.read(&key).await?.ok_or(Error::NotFound)?.header;
-            conditions(etag).check_write(header.etag, header.timestamp)?;
-            let body = host.transaction.remove(&key).await?.ok_or(Error::NotFound)?;
-            host.charge += write_charge(body.text().len());
-            Ok(())
-        })
+        self.wait(async |host| host.remove(link, etag).await)
     }
 
     fn read(&mut self, link: DocumentLink<'_>, if_none_match: Option<&str>) -> Result<Read, HostError> {

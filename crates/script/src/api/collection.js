@@ -12,6 +12,7 @@
     const { parseJson, stringify } = base;
     const { ErrorCodes, Error } = globalThis;
     const { startsWith, slice, indexOf, toLowerCase, endsWith } = String.prototype;
+    const { toString: functionText } = Function.prototype;
     const text = (method, value, ...rest) => apply(method, value, rest);
     const refuse = message => new Error(ErrorCodes.BadRequest, message);
     const needs = (name, least, given) => {
@@ -33,6 +34,8 @@
         last = entry;
         return true;
     };
+    // Whether a callback looks at errors only, so that nobody waits for the result. No callback is none that looks at it.
+    const isUnseen = callback => callback === undefined || native.seesErrorOnly(apply(functionText, callback, []));
     const step = () => {
         if (first === undefined) return false;
         const { run, callback, deliver } = first;
@@ -123,9 +126,12 @@
         maxCollectionSizeInMB: execution.quotaMax,
         ...more,
     });
-    const deliverDocument = (callback, [document, status]) => callback(undefined, document, answer(status));
-    const deliverFeed = (callback, [documents, continuation]) =>
-        callback(undefined, documents, answer(200, continuation === undefined ? {} : { continuation }));
+    const deliverDocument = (callback, written) => {
+        if (written[1] === 0) callback(undefined);
+        else callback(undefined, written[0], answer(written[1]));
+    };
+    const deliverFeed = (callback, feed) =>
+        callback(undefined, feed[0], answer(200, feed[1] === undefined ? {} : { continuation: feed[1] }));
 
     // ---- Documents
     const collection = {
@@ -137,7 +143,7 @@
             ({ options, callback } = settle(options, callback));
             const document = bodyText(body, options, true);
             const indexAction = optional(options.indexAction);
-            return submit(() => native.create(document, indexAction), callback, deliverDocument);
+            return submit(() => native.create(document, indexAction, isUnseen(callback)), callback, deliverDocument);
         },
         upsertDocument(collectionLink, body, options, callback) {
             needs("upsertDocument", 2, arguments.length);
@@ -146,7 +152,7 @@
             const document = bodyText(body, options, true);
             const indexAction = optional(options.indexAction);
             const etag = optional(options.etag);
-            return submit(() => native.upsert(document, etag, indexAction), callback, deliverDocument);
+            return submit(() => native.upsert(document, etag, indexAction, isUnseen(callback)), callback, deliverDocument);
         },
         readDocument(documentLink, options, callback) {
             needs("readDocument", 1, arguments.length);
@@ -165,14 +171,15 @@
             const document = bodyText(body, options, false);
             const indexAction = optional(options.indexAction);
             const etag = optional(options.etag);
-            return submit(() => native.replace(isRid, id, document, etag, indexAction), callback, deliverDocument);
+            const run = () => native.replace(isRid, id, document, etag, indexAction, isUnseen(callback));
+            return submit(run, callback, deliverDocument);
         },
         deleteDocument(documentLink, options, callback) {
             needs("deleteDocument", 1, arguments.length);
             const { id, isRid } = documentOf(documentLink);
             ({ options, callback } = settle(options, callback));
             const etag = optional(options.etag);
-            return submit(() => native.remove(isRid, id, etag), callback, callback =>
+            return submit(() => native.remove(isRid, id, etag, isUnseen(callback)), callback, callback =>
                 callback(undefined, answer(204)));
         },
         readDocuments(collectionLink, options, callback) {

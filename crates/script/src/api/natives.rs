@@ -3,10 +3,11 @@
 //! Each takes plain texts and numbers and asks the state of the execution. What the host answers with an error becomes a
 //! JavaScript error with `number` and `body`. Scripts do not see these functions, only what `api/*.js` make of them.
 
+use super::callback::sees_error_only;
 use super::{Program, State, load};
 use crate::exception::cut;
 use crate::json::{print, read};
-use crate::{DocumentLink, Feed, HostError, IndexAction, Paging, Query, Read, Spatial, Written};
+use crate::{DocumentLink, Feed, HostError, IndexAction, Paging, Query, Read, Spatial, UnseenWrite, Written};
 use astrarium_value::json::write_string;
 use rquickjs::prelude::List;
 use rquickjs::{Array, Ctx, Exception, Function, IntoJs, Object, Persistent, Result, Value};
@@ -28,6 +29,7 @@ pub(crate) fn install<'js>(ctx: &Ctx<'js>, state: &Rc<State>, with_collection: b
             load(&ctx, if name == "clock" { Program::Clock } else { Program::Query })
         }),
     )?;
+    set("seesErrorOnly", Function::new(ctx.clone(), |text: String| sees_error_only(&text)))?;
     set("print", Function::new(ctx.clone(), |ctx: Ctx<'js>, value: Value<'js>| printed(&ctx, &value)))?;
     let state = own();
     set("logs", Function::new(ctx.clone(), move || state.logs()))?;
@@ -87,38 +89,73 @@ fn install_writes<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) 
     let own = Rc::clone(state);
     native.set(
         "create",
-        Function::new(ctx.clone(), move |ctx: Ctx<'js>, document: String, index: String| {
+        Function::new(ctx.clone(), move |ctx: Ctx<'js>, document: String, index: String, unseen: bool| {
             let index = index_action(&ctx, &index)?;
+            if unseen {
+                return done(&ctx, &own, UnseenWrite::Create { document: &document, index });
+            }
             written(&ctx, own.ask(|host| host.create(&document, index)))
         })?,
     )?;
     let own = Rc::clone(state);
     native.set(
         "upsert",
-        Function::new(ctx.clone(), move |ctx: Ctx<'js>, document: String, etag: String, index: String| {
-            let index = index_action(&ctx, &index)?;
-            written(&ctx, own.ask(|host| host.upsert(&document, given(&etag), index)))
-        })?,
+        Function::new(
+            ctx.clone(),
+            move |ctx: Ctx<'js>, document: String, etag: String, index: String, unseen: bool| {
+                let (etag, index) = (given(&etag), index_action(&ctx, &index)?);
+                if unseen {
+                    return done(&ctx, &own, UnseenWrite::Upsert { document: &document, etag, index });
+                }
+                written(&ctx, own.ask(|host| host.upsert(&document, etag, index)))
+            },
+        )?,
     )?;
     let own = Rc::clone(state);
     native.set(
         "replace",
         Function::new(
             ctx.clone(),
-            move |ctx: Ctx<'js>, is_rid: bool, id: String, document: String, etag: String, index: String| {
-                let index = index_action(&ctx, &index)?;
-                let link = link(is_rid, &id);
-                written(&ctx, own.ask(|host| host.replace(link, &document, given(&etag), index)))
+            move |ctx: Ctx<'js>,
+                  is_rid: bool,
+                  id: String,
+                  document: String,
+                  etag: String,
+                  index: String,
+                  unseen: bool| {
+                let (link, etag, index) = (link(is_rid, &id), given(&etag), index_action(&ctx, &index)?);
+                if unseen {
+                    let document = document.as_str();
+                    return done(&ctx, &own, UnseenWrite::Replace { link, document, etag, index });
+                }
+                written(&ctx, own.ask(|host| host.replace(link, &document, etag, index)))
             },
         )?,
     )?;
     let own = Rc::clone(state);
     native.set(
         "remove",
-        Function::new(ctx.clone(), move |ctx: Ctx<'js>, is_rid: bool, id: String, etag: String| {
-            own.ask(|host| host.delete(link(is_rid, &id), given(&etag))).map_err(|error| throw(&ctx, &error))
-        })?,
+        Function::new(
+            ctx.clone(),
+            move |ctx: Ctx<'js>, is_rid: bool, id: String, etag: String, unseen: bool| {
+                let (link, etag) = (link(is_rid, &id), given(&etag));
+                own.ask(|host| {
+                    if unseen {
+                        host.write_unseen(UnseenWrite::Delete { link, etag })
+                    } else {
+                        host.delete(link, etag)
+                    }
+                })
+                .map_err(|error| throw(&ctx, &error))
+            },
+        )?,
     )
+}
+
+/// Does a write whose result nobody looks at.
+fn done<'js>(ctx: &Ctx<'js>, state: &State, write: UnseenWrite<'_>) -> Result<List<(Value<'js>, u32)>> {
+    state.ask(|host| host.write_unseen(write)).map_err(|error| throw(ctx, &error))?;
+    Ok(List((Value::new_undefined(ctx.clone()), 0)))
 }
 
 fn install_reads<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -> Result<()> {

@@ -121,6 +121,15 @@ impl State {
         in_time && !self.must_stop() && self.host.borrow_mut().as_mut().is_some_and(|host| host.accepts())
     }
 
+    /// The interpreter has been at work for a while.
+    pub(crate) fn catch_up(&self) {
+        if let Ok(mut host) = self.host.try_borrow_mut()
+            && let Some(host) = host.as_mut()
+        {
+            host.catch_up();
+        }
+    }
+
     /// Headers of the request: pairs of name and value.
     pub(crate) fn request_values(&self) -> Vec<Vec<String>> {
         let values = self.request_values.borrow();

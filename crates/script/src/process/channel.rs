@@ -35,6 +35,14 @@ impl Channel {
     /// Sends a message, and before it what was put off.
     pub(super) fn send(&mut self, message: &impl Part) -> io::Result<()> {
         self.put_off(message)?;
+        self.flush()
+    }
+
+    /// Sends what was put off.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        if self.out.is_empty() {
+            return Ok(());
+        }
         let result = self.stream.write_all(&self.out);
         self.out.clear();
         if self.out.capacity() > KEPT_BYTES_MAX {

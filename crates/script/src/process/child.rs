@@ -10,7 +10,7 @@ use crate::deadline::{Deadline, Stop};
 use crate::sandbox::Purpose;
 use crate::{
     Answer, Call, DocumentLink, Error, Failure, Host, HostError, Limits, Paging, Query, Read, Script,
-    Spatial, Written,
+    Spatial, UnseenWrite, Written,
 };
 use astrarium_env::Env;
 use astrarium_value::Value;
@@ -30,6 +30,9 @@ const START_TIME: Duration = Duration::from_secs(10);
 
 /// How long-running scripts are treated beside everything else, in the system's measure of niceness.
 const NICENESS_LONG: i32 = 15;
+
+/// How long a process may go on with a run that is void.
+const VOID_TIME: Duration = Duration::from_millis(200);
 
 /// The program whose `main` calls [`crate::run_worker`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,11 +134,17 @@ impl Child {
             request_values: List(call.request_values),
             log: call.log,
             accepts: host.accepts(),
+            ahead: call.ahead,
         };
         let order = Order::Run { script: named(script), setting: setting(deadline, &call.env), task };
-        let mut context = Context { host: Some(&mut host), scripts: &[script], env: &call.env, stop };
+        let mut context =
+            Context { host: Some(&mut host), scripts: &[script], env: &call.env, stop, is_void: false };
         let result = self.order(&order, &mut context);
+        let is_void = context.is_void;
         let (result, log) = match result {
+            _ if is_void => {
+                (judged(Err(Error::Void { name: Arc::clone(&script.name) }), stop, script), String::new())
+            }
             Ok(Report::Ran { result, log }) => (judged(result, stop, script), log),
             Ok(_) => (Err(self.mistaken(script)), String::new()),
             Err(error) => (Err(error), String::new()),
@@ -148,7 +157,8 @@ impl Child {
 
     /// Compiles a source.
     pub(crate) fn check(&mut self, stop: &Stop, script: &Script) -> Result<(), Error> {
-        let mut context = Context { host: None, scripts: &[script], env: &Env::system(), stop };
+        let mut context =
+            Context { host: None, scripts: &[script], env: &Env::system(), stop, is_void: false };
         match self.order(&Order::Check { script: named(script) }, &mut context)? {
             Report::Checked { result } => judged(result, stop, script),
             _ => Err(self.mistaken(script)),
@@ -179,7 +189,7 @@ impl Child {
         let scripts: Vec<&Script> = functions.iter().collect();
         let order = Order::Call { function: function as u32, arguments: List(arguments.to_vec()) };
         let script = &functions[function];
-        let mut context = Context { host: None, scripts: &scripts, env, stop };
+        let mut context = Context { host: None, scripts: &scripts, env, stop, is_void: false };
         match self.order_for(script, &order, &mut context)? {
             Report::Called { result } => judged(result, stop, script),
             _ => Err(self.mistaken(script)),
@@ -198,7 +208,7 @@ impl Child {
         let scripts: Vec<&Script> = functions.iter().collect();
         let calls = calls.into_iter().map(|(function, arguments)| (function as u32, List(arguments)));
         let order = Order::CallMany { calls: List(calls.collect()) };
-        let mut context = Context { host: None, scripts: &scripts, env, stop };
+        let mut context = Context { host: None, scripts: &scripts, env, stop, is_void: false };
         match self.order_for(script, &order, &mut context) {
             Ok(Report::CalledMany { results: List(results) }) => results,
             Ok(_) => vec![Err(self.mistaken(script))],
@@ -231,7 +241,18 @@ impl Child {
             let received = sent.and_then(|()| self.channel.receive::<Report>());
             let question = match received {
                 Ok(Some(Report::Ask(question))) => question,
-                Ok(Some(report)) => return Ok(report),
+                Ok(Some(Report::Presume(question))) => {
+                    sent = context.presume(question, &self.channel);
+                    continue;
+                }
+                Ok(Some(report)) => {
+                    if context.is_void
+                        && let Err(error) = self.channel.wait_at_most(None)
+                    {
+                        self.broken.get_or_insert(error.to_string());
+                    }
+                    return Ok(report);
+                }
                 Ok(None) => return Err(self.lost(&script.name, "it ended")),
                 Err(error) => return Err(self.lost(&script.name, &error.to_string())),
             };
@@ -292,6 +313,8 @@ struct Context<'a> {
     scripts: &'a [&'a Script],
     env: &'a Env,
     stop: &'a Stop,
+    /// Whether a write was refused that the script took for done. It has to end, and its result counts for nothing.
+    is_void: bool,
 }
 
 impl Context<'_> {
@@ -301,9 +324,41 @@ impl Context<'_> {
         Reply { accepts, result }
     }
 
+    /// Does a write that the script takes for done.
+    fn presume(&mut self, question: Question, channel: &Channel) -> io::Result<()> {
+        if self.is_void || self.do_unseen(question).is_ok() {
+            return Ok(());
+        }
+        self.is_void = true;
+        // It may be in a loop that a script without error would never be in.
+        channel.wait_at_most(Some(VOID_TIME))
+    }
+
+    fn do_unseen(&mut self, question: Question) -> Result<(), HostError> {
+        let Some(host) = self.host.as_mut().filter(|_| !self.stop.is_set()) else {
+            return Err(HostError::fatal(408, "The script has been ended."));
+        };
+        match &question {
+            Question::Create { document, index } => {
+                host.write_unseen(UnseenWrite::Create { document, index: *index })
+            }
+            Question::Upsert { document, etag, index } => {
+                host.write_unseen(UnseenWrite::Upsert { document, etag: etag.as_deref(), index: *index })
+            }
+            Question::Replace { link, document, etag, index } => {
+                let (link, etag) = (of(link), etag.as_deref());
+                host.write_unseen(UnseenWrite::Replace { link, document, etag, index: *index })
+            }
+            Question::Delete { link, etag } => {
+                host.write_unseen(UnseenWrite::Delete { link: of(link), etag: etag.as_deref() })
+            }
+            _ => Err(HostError::fatal(500, "That is no write.")),
+        }
+    }
+
     fn answer(&mut self, question: Question) -> Result<Found, HostError> {
         // Nobody waits for it any more.
-        if self.stop.is_set() {
+        if self.stop.is_set() || self.is_void {
             return Err(HostError::fatal(408, "The script has been ended."));
         }
         match question {

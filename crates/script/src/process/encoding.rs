@@ -340,6 +340,7 @@ variants!(Error {
     5 = Busy,
     6 = Bug { name, what },
     7 = Unavailable { name, what },
+    8 = Void { name },
 });
 
 impl Part for Container {

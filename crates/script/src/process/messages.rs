@@ -53,6 +53,8 @@ pub(super) struct Task {
     pub(super) log: bool,
     /// Whether the host takes on work.
     pub(super) accepts: bool,
+    /// Whether writes may be sent ahead.
+    pub(super) ahead: bool,
 }
 
 /// What a process sends.
@@ -62,6 +64,8 @@ pub(super) enum Report {
     Ready,
     /// It needs something to go on.
     Ask(Question),
+    /// It goes on as if a write had succeeded.
+    Presume(Question),
     /// A procedure or trigger is over: its body, and its log.
     Ran { result: Result<Option<String>, Error>, log: String },
     /// A source was compiled.
@@ -157,7 +161,7 @@ pub(super) enum Found {
 
 structure!(Named { key, name });
 structure!(Setting { time, seed });
-structure!(Task { work, container, request_values, log, accepts });
+structure!(Task { work, container, request_values, log, accepts, ahead });
 structure!(Link { is_rid, id });
 structure!(Page { row_count_max, continuation });
 structure!(Reply { accepts, result });
@@ -178,6 +182,7 @@ variants!(Report {
     3 = Called { result },
     4 = Ready,
     5 = CalledMany { results },
+    6 = Presume(question),
 });
 variants!(Question {
     0 = Source { function },

@@ -148,7 +148,7 @@ impl Worker {
         let deadline = self.limits.deadline(setting.time);
         let script = self.known(script, 0);
         let Some(sandbox) = &self.sandbox else { return };
-        let host = AskingHost::new(self.server.clone(), task.accepts);
+        let host = AskingHost::new(self.server.clone(), task.accepts, task.ahead);
         let call = Call {
             work: task.work,
             container: Arc::new(task.container),
@@ -156,6 +156,7 @@ impl Worker {
             env: self.server.env(setting.seed),
             time: None,
             log: task.log,
+            ahead: task.ahead,
         };
         let result = execution::run(sandbox, &self.cache, &self.limits, deadline, &script, &call, host);
         let report = match result {

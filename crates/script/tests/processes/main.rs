@@ -1,5 +1,6 @@
 //! The tests of `tests/script` with scripts in processes of their own, and what only those can do.
 
+mod ahead;
 mod announcements;
 #[path = "../script/api.rs"]
 mod api;

@@ -351,6 +351,9 @@ fn a_bulk_import_stops_where_calls_are_no_longer_accepted_and_says_how_far_it_ca
     let all = check_on(source, &json!([docs]), MemoryHost::default(), &json!(100));
     assert_eq!(all.host.documents.len(), 100);
     let host = MemoryHost { accepts_max: Some(40), ..MemoryHost::default() };
-    let some = check_on(source, &json!([docs]), host, &json!(40));
-    assert_eq!(some.host.documents.len(), 40);
+    let some = run(source, &json!([docs]), host).expect("an answer");
+    let count = some.host.documents.len();
+    assert_eq!(some.body, Some(count.to_string()));
+    // It looks at errors only, so it may be some writes ahead when it hears of it.
+    assert!((40..=40 + 33).contains(&count), "{count}");
 }

@@ -248,7 +248,15 @@ pub(crate) fn container() -> Arc<Container> {
 }
 
 pub(crate) fn call(work: Work) -> Call {
-    Call { work, container: container(), request_values: Vec::new(), env: env(), time: None, log: true }
+    Call {
+        work,
+        container: container(),
+        request_values: Vec::new(),
+        env: env(),
+        time: None,
+        log: true,
+        ahead: true,
+    }
 }
 
 pub(crate) fn procedure(parameters: &Value) -> Call {
@@ -263,7 +271,15 @@ pub(crate) type Ran = Result<Answer<MemoryHost>, Box<Failure<MemoryHost>>>;
 
 /// Runs a procedure.
 pub(crate) fn run(source: &str, parameters: &Value, host: MemoryHost) -> Ran {
-    block_on(SCRIPTS.execute(script("test", source), procedure(parameters), host))
+    let (script, mut call) = (script("test", source), procedure(parameters));
+    let ran = block_on(SCRIPTS.execute(script.clone(), call.clone(), host.clone()));
+    match ran {
+        Err(failure) if matches!(failure.error, Error::Void { .. }) => {
+            call.ahead = false;
+            block_on(SCRIPTS.execute(script, call, host))
+        }
+        ran => ran,
+    }
 }
 
 /// Runs a procedure without parameters on no documents; the response must be this JSON.

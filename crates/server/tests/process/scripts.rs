@@ -318,3 +318,42 @@ fn queries_with_functions_answer_the_same_in_processes_and_on_threads() {
         "the error is the function's own"
     );
 }
+
+/// A script that looks at errors only goes on before its write is done; one whose write is refused sees the error all the
+/// same, and leaves nothing of the run in which it did not.
+#[test]
+fn a_script_ahead_of_a_write_that_is_refused_sees_its_error() {
+    let program = Program::in_memory(&[]);
+    program.furnish();
+    let mut client = program.client();
+    let writes = "var c = getContext().getCollection(), link = c.getSelfLink(); getContext().getResponse().setBody('made');
+        c.createDocument(link, { id: x + '-before', pk: 'a' }, function (e) { if (e) throw e; });
+        c.createDocument(link, { id: x, pk: 'a' }, function (e) {
+            if (e) getContext().getResponse().setBody(e.number);
+            else c.createDocument(link, { id: x + '-after', pk: 'a' });
+        });";
+    store(&mut client, Kind::Procedure, "handles", writes);
+    store(
+        &mut client,
+        Kind::Procedure,
+        "throws",
+        &writes.replace("if (e) getContext().getResponse().setBody(e.number);", "if (e) throw e;"),
+    );
+    client.expect(201, &create("there", "x"));
+    let mut run = |id: &str, document: &str, status: u16| {
+        let request = Request::new("POST", &format!("{CONTAINER}/sprocs/{id}")).partition_key(KEY);
+        client.expect(status, &request.body(format!("[\"{document}\"]"))).text()
+    };
+    assert_eq!(run("handles", "new", 200), "\"made\"");
+    // The first run goes ahead, the second one does not any more.
+    assert_eq!(run("handles", "there", 200), "409");
+    assert!(run("handles", "there", 400).contains("already exists"), "its first document is there by now");
+    assert!(run("throws", "other", 200).contains("made"));
+    assert!(run("throws", "other-after", 400).contains("already exists"));
+    for (id, status) in
+        [("new-before", 200), ("new", 200), ("new-after", 200), ("there-before", 200), ("there-after", 404)]
+    {
+        client.expect(status, &read(id));
+    }
+    client.expect(404, &read("other-after-before"));
+}
