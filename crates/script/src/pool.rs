@@ -304,11 +304,13 @@ impl Shared {
         if has_to_go {
             state.threads -= 1;
         }
-        // Suspects may have waited for this one to end.
+        // Suspects may have waited for this one to end. Otherwise nobody is woken to find nothing.
         if state.queue.len() > state.idle {
             self.add_thread(&mut state);
         }
-        self.work.notify_one();
+        if state.queue.len() > 0 {
+            self.work.notify_one();
+        }
         if state.closed {
             self.watch.notify_all();
         }

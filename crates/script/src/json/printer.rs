@@ -228,7 +228,9 @@ impl Drop for Names {
 fn push_quoted(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     let mut rest = text;
-    while let Some(clean) = rest.iter().position(|byte| !is_clean(*byte)) {
+    // Most texts have nothing special in them, which is found out many bytes at once.
+    let is_plain = text.iter().fold(true, |is_plain, byte| is_plain & is_clean(*byte));
+    while !is_plain && let Some(clean) = rest.iter().position(|byte| !is_clean(*byte)) {
         let (before, special) = rest.split_at(clean);
         out.extend_from_slice(before);
         let length = push_special(special, out);

@@ -152,23 +152,24 @@ impl<'a> ValueReader<'a> {
         let mut has_escapes = false;
         loop {
             let rest = &self.text.as_bytes()[self.at..];
-            let special = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20));
-            let Some(special) = special else { return Err(Refusal::ForEngine) };
+            let Some(special) = memchr::memchr2(b'"', b'\\', rest) else { return Err(Refusal::ForEngine) };
             self.at += special;
-            match rest[special] {
-                b'"' => break,
-                b'\\' => {
-                    has_escapes = true;
-                    self.at += 2;
-                    if self.at > self.text.len() {
-                        return Err(Refusal::ForEngine);
-                    }
-                }
-                _ => return Err(Refusal::ForEngine),
+            if rest[special] == b'"' {
+                break;
+            }
+            has_escapes = true;
+            self.at += 2;
+            if self.at > self.text.len() {
+                return Err(Refusal::ForEngine);
             }
         }
         let end = self.at;
         self.at += 1;
+        // Control characters are no part of a string; looked for many bytes at once.
+        let inside = &self.text.as_bytes()[start..end];
+        if inside.iter().fold(false, |has_control, byte| has_control | (*byte < 0x20)) {
+            return Err(Refusal::ForEngine);
+        }
         Ok(if has_escapes { None } else { self.text.get(start..end) })
     }
 
