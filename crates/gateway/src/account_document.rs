@@ -93,13 +93,19 @@ pub(crate) fn endpoint(
     if let Some(endpoint) = &settings.public_endpoint {
         return format!("{}/", endpoint.trim_end_matches('/'));
     }
-    let trusted = |name| header(request, name).filter(|_| settings.trust_forwarded);
+    // Asked for each request: what is not trusted is not looked up.
+    let trusted = |name| if settings.trust_forwarded { header(request, name) } else { None };
     let standard = |part| forwarded_part(trusted(headers::FORWARDED), part);
     let forwarded = |name, part| first(trusted(name)).or_else(|| standard(part));
     let scheme = forwarded(headers::X_FORWARDED_PROTO, "proto").unwrap_or(scheme.name());
     let host = forwarded(headers::X_FORWARDED_HOST, "host").or(header(request, headers::HOST)).or(authority);
     let host = host.filter(|host| is_authority(host)).unwrap_or(&settings.fallback_authority);
-    format!("{scheme}://{host}/")
+    // The path of the request follows, in most cases.
+    let mut endpoint = String::with_capacity(scheme.len() + host.len() + 96);
+    for part in [scheme, "://", host, "/"] {
+        endpoint.push_str(part);
+    }
+    endpoint
 }
 
 /// The first of a list of forwarded values: the one nearest to the client.
