@@ -21,17 +21,8 @@ fn has_one_parameter(source: &str) -> bool {
         let rest = after_name(rest.trim_start()).trim_start();
         return after_parameters(rest).is_some_and(|rest| rest.starts_with('{'));
     }
-    let rest = match after_parameters(source) {
-        Some(rest) => rest,
-        None => {
-            let rest = after_name(source);
-            if rest.len() == source.len() {
-                return false;
-            }
-            rest.trim_start()
-        }
-    };
-    rest.starts_with("=>")
+    let after_one = || Some(after_name(source)).filter(|rest| rest.len() < source.len()).map(str::trim_start);
+    after_parameters(source).or_else(after_one).is_some_and(|rest| rest.starts_with("=>"))
 }
 
 /// What follows parentheses with one name in them or none.

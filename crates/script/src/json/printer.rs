@@ -89,9 +89,9 @@ impl ValuePrinter {
             return self.by_engine(value, name);
         }
         if is_array {
-            self.array(value, depth)?
+            self.array(value, depth)?;
         } else {
-            self.members(value, depth)?
+            self.members(value, depth)?;
         }
         Ok(true)
     }
@@ -229,7 +229,7 @@ fn push_quoted(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     let mut rest = text;
     // Most texts have nothing special in them, which is found out many bytes at once.
-    let is_plain = text.iter().fold(true, |is_plain, byte| is_plain & is_clean(*byte));
+    let is_plain = text.iter().map(|byte| u8::from(!is_clean(*byte))).fold(0, std::ops::BitOr::bitor) == 0;
     while !is_plain && let Some(clean) = rest.iter().position(|byte| !is_clean(*byte)) {
         let (before, special) = rest.split_at(clean);
         out.extend_from_slice(before);

@@ -167,7 +167,7 @@ impl<'a> ValueReader<'a> {
         self.at += 1;
         // Control characters are no part of a string; looked for many bytes at once.
         let inside = &self.text.as_bytes()[start..end];
-        if inside.iter().fold(false, |has_control, byte| has_control | (*byte < 0x20)) {
+        if inside.iter().map(|byte| u8::from(*byte < 0x20)).fold(0, std::ops::BitOr::bitor) != 0 {
             return Err(Refusal::ForEngine);
         }
         Ok(if has_escapes { None } else { self.text.get(start..end) })

@@ -242,7 +242,7 @@ impl Child {
             let question = match received {
                 Ok(Some(Report::Ask(question))) => question,
                 Ok(Some(Report::Presume(question))) => {
-                    sent = context.presume(question, &self.channel);
+                    sent = context.presume(&question, &self.channel);
                     continue;
                 }
                 Ok(Some(report)) => {
@@ -325,7 +325,7 @@ impl Context<'_> {
     }
 
     /// Does a write that the script takes for done.
-    fn presume(&mut self, question: Question, channel: &Channel) -> io::Result<()> {
+    fn presume(&mut self, question: &Question, channel: &Channel) -> io::Result<()> {
         if self.is_void || self.do_unseen(question).is_ok() {
             return Ok(());
         }
@@ -334,11 +334,11 @@ impl Context<'_> {
         channel.wait_at_most(Some(VOID_TIME))
     }
 
-    fn do_unseen(&mut self, question: Question) -> Result<(), HostError> {
+    fn do_unseen(&mut self, question: &Question) -> Result<(), HostError> {
         let Some(host) = self.host.as_mut().filter(|_| !self.stop.is_set()) else {
             return Err(HostError::fatal(408, "The script has been ended."));
         };
-        match &question {
+        match question {
             Question::Create { document, index } => {
                 host.write_unseen(UnseenWrite::Create { document, index: *index })
             }
