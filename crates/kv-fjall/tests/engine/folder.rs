@@ -22,11 +22,11 @@ fn a_newer_format_is_refused() {
     assert_eq!(std::fs::read_to_string(&format).unwrap(), "astrarium storage format 3\n");
     std::fs::write(&format, "astrarium storage format 7\n").unwrap();
     let error = refusal(folder.path());
-    assert!(matches!(error, OpenError::NewerFormat { found: 7, known: 2, .. }), "{error}");
+    assert!(matches!(error, OpenError::NewerFormat { found: 7, known: 3, .. }), "{error}");
     assert_eq!(error.kind(), Kind::Unavailable);
     let text = error.to_string();
     assert!(
-        text.contains("format 7") && text.contains("up to 2") && text.contains("run the release"),
+        text.contains("format 7") && text.contains("up to 3") && text.contains("run the release"),
         "{text}"
     );
     for content in ["", "astrarium storage format 0\n", "astrarium storage format x\n", "\u{0}\u{0}"] {
