@@ -132,7 +132,7 @@ pub(crate) trait FailureSource {
 impl FailureSource for kv::Error {
     fn failure(self) -> Failure {
         match self {
-            kv::Error::Conflict { .. } => Failure::Lost,
+            kv::Error::Conflict { .. } | kv::Error::ShardExists { .. } => Failure::Lost,
             kv::Error::Fenced { .. } | kv::Error::Dropped { .. } => Failure::Fenced,
             other => Failure::Refused(other.into()),
         }

@@ -174,7 +174,9 @@ impl Error {
 impl From<kv::Error> for Error {
     fn from(error: kv::Error) -> Error {
         match error {
-            kv::Error::Conflict { .. } | kv::Error::Fenced { .. } => Error::RetryWith,
+            kv::Error::Conflict { .. } | kv::Error::Fenced { .. } | kv::Error::ShardExists { .. } => {
+                Error::RetryWith
+            }
             kv::Error::Dropped { .. } => Error::OwnerNotFound,
             kv::Error::Busy => Error::Busy,
             kv::Error::Unavailable { reason } => Error::Unavailable(reason),

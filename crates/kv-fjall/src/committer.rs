@@ -156,8 +156,10 @@ impl Committer {
         let core = &self.core;
         let (dropped, reclaimed) = self.group.take_drops();
         self.change_drops(dropped, &reclaimed, group);
-        core.shards.note(group, self.group.take_shards());
+        let states: Vec<_> = self.group.take_shards().collect();
+        core.shards.note(group, states.iter().copied());
         core.publish(&self.store, group, block);
+        core.watchers.wake(states.into_iter().map(|(shard, _)| shard));
         core.mark.acknowledge(group);
         core.groups.fetch_add(1, Ordering::Relaxed);
         core.commits.fetch_add(self.group.commit_count(), Ordering::Relaxed);

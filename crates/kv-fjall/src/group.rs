@@ -13,7 +13,7 @@ use crate::error::reading;
 use crate::queue::Answer;
 use crate::set;
 use crate::store::{GroupWriter, History, Store};
-use astrarium_kv::contract::{advance, check_epoch, drop_shard, holds, raise_fences, stamp_put};
+use astrarium_kv::contract::{advance, check_epoch, drop_shard, found, holds, raise_fences, stamp_put};
 use astrarium_kv::{
     CommitVersion, Error, Expectation, KeyPrefix, Mutation, PrefixSet, SetChanges, ShardId, ShardState,
     Space, WriteBatch,
@@ -76,12 +76,21 @@ impl Group {
                 return Err(Error::Conflict { expectation: index });
             }
         }
+        let mut founded = Vec::with_capacity(batch.foundings.len());
+        for (shard, founding) in &batch.foundings {
+            let present = match self.shards.get(shard) {
+                Some(state) => *state,
+                None => committed(*shard)?,
+            };
+            founded.push((*shard, found(*shard, *founding, present)?));
+        }
         // Everything that can fail is done before anything changes.
         for shard in batch.fences.iter().chain(&batch.drops.shards).chain([&batch.shard]) {
             if let Entry::Vacant(entry) = self.shards.entry(*shard) {
                 entry.insert(committed(*shard)?);
             }
         }
+        self.shards.extend(founded);
         let version = advance(self.shards.entry(batch.shard).or_default(), &batch);
         raise_fences(&batch, |shard| self.shards.entry(shard).or_default().epoch += 1);
         for shard in &batch.drops.shards {

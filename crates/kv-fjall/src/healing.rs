@@ -114,6 +114,7 @@ impl FjallEngine {
 /// too long.
 fn end(core: &Arc<Core>, life: Life) -> Result<Result<Folder, Life>, Error> {
     let view = core.current.swap(Arc::new(FjallSnapshot::closed()));
+    core.watchers.wake_all();
     let mut store = Arc::clone(view.store()?);
     core.queue.abandon();
     core.set.stop();

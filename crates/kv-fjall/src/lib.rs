@@ -51,7 +51,8 @@ pub use shadow::Shadow;
 
 use arc_swap::ArcSwap;
 use astrarium_kv::{
-    CommitVersion, Engine, Error, KeyPrefix, Reply, ShardId, ShardState, Stats, View, WriteBatch, contract,
+    CommitVersion, Engine, Error, KeyPrefix, Reply, ShardId, ShardState, Stats, View, Watchers, WriteBatch,
+    contract,
 };
 use astrarium_packed::{Control, GroupBlock, Merger, SetView};
 use committer::TimeCounters;
@@ -126,6 +127,8 @@ pub struct FjallEngine {
     core: ArcSwap<Core>,
     life: Mutex<Option<Life>>,
     healing: Healing,
+    /// Numbers given out; they outlive an opening again.
+    draws: contract::Draws,
 }
 
 /// What the engine's threads and its callers share.
@@ -140,6 +143,7 @@ pub(crate) struct Core {
     pub(crate) reclaim: ReclaimControl,
     /// Counters of shards; filled when first asked for.
     pub(crate) shards: KnownShards,
+    pub(crate) watchers: Arc<Watchers>,
     pub(crate) mark: Arc<Mark>,
     pub(crate) times: TimeCounters,
     pub(crate) commits: AtomicU64,
@@ -265,6 +269,19 @@ impl Engine for FjallEngine {
         current.store().map(|store| store.drops.load().prefixes.clone()).unwrap_or_default()
     }
 
+    fn watch(&self, shard: ShardId, epoch: u64, version: u64) -> Reply<Result<CommitVersion, Error>> {
+        let core = self.core.load_full();
+        let watchers = Arc::clone(&core.watchers);
+        let look = move || contract::watched(shard, epoch, version, core.shard_state(shard));
+        watchers.until(shard, look)
+    }
+
+    fn draw(&self, shard: ShardId, above: u64, count: u64) -> Reply<Result<u64, Error>> {
+        let core = self.core.load();
+        let state = core.shard_state(shard);
+        Reply::ready(state.map(|state| self.draws.draw(shard, state, above, count)))
+    }
+
     fn write_refusal(&self) -> Option<String> {
         let core = self.core.load();
         if core.is_closed.load(Ordering::Relaxed) {
@@ -377,6 +394,7 @@ impl FjallEngine {
 /// open until it is dropped, and its journal is left to be replayed.
 fn flush_and_release(core: &Core, folder: &Folder) -> Result<(), Error> {
     let current = core.current.swap(Arc::new(FjallSnapshot::closed()));
+    core.watchers.wake_all();
     let store = Arc::clone(current.store()?);
     drop(current);
     if core.health.failure().is_none() {
@@ -416,6 +434,7 @@ impl Drop for FjallEngine {
             std::thread::sleep(Duration::from_micros(200));
         }
         drop(core.current.swap(Arc::new(FjallSnapshot::closed())));
+        core.watchers.wake_all();
         drop(folder);
     }
 }

@@ -87,6 +87,7 @@ impl FjallEngine {
         Ok(FjallEngine {
             core: ArcSwap::new(core),
             life: Mutex::new(Some(life)),
+            draws: Default::default(),
             healing: Healing::new(path, options),
         })
     }
@@ -588,6 +589,7 @@ fn start(
         set: Control::new(options.set, &set.view(), set.merged_group()),
         reclaim: ReclaimControl::default(),
         shards: KnownShards::default(),
+        watchers: Arc::default(),
         mark: Arc::clone(&mark),
         times: TimeCounters::default(),
         commits: 0.into(),

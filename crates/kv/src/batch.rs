@@ -16,6 +16,8 @@ pub struct WriteBatch {
     pub tallies: [i64; TALLY_COUNT],
     /// Shards whose epoch rises by one when this batch commits.
     pub fences: Vec<ShardId>,
+    /// Shards that begin with this batch. One that exists already refuses it with [`crate::Error::ShardExists`].
+    pub foundings: Vec<(ShardId, Founding)>,
     /// What must hold on the state just before this batch.
     pub expectations: Vec<(Space, Bytes, Expectation)>,
     /// Applied in order; a later mutation of a key replaces an earlier one.
@@ -24,6 +26,17 @@ pub struct WriteBatch {
     pub set: SetChanges,
     /// What is dropped whole, however much it holds.
     pub drops: Drops,
+}
+
+/// What a new shard begins with: for shards that go on where others were, or come from a backup.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Founding {
+    /// The first batch of the shard gets the version after this one, so that versions its content already names stay below.
+    pub version: u64,
+    /// The highest number that its content uses.
+    pub high_water: u64,
+    /// The sums of its content, if that comes with it.
+    pub tallies: [i64; TALLY_COUNT],
 }
 
 /// What a batch relied on. Checked against the state just before it, earlier batches of the same group included.
@@ -105,6 +118,7 @@ impl WriteBatch {
             high_water: 0,
             tallies: [0; TALLY_COUNT],
             fences: Vec::new(),
+            foundings: Vec::new(),
             expectations: Vec::new(),
             mutations: Vec::new(),
             set: SetChanges::default(),
@@ -141,6 +155,11 @@ impl WriteBatch {
     /// Drops all keys with a prefix, of a space or (`None`) of the set.
     pub fn drop_prefix(&mut self, space: Option<Space>, prefix: Bytes) {
         self.drops.prefixes.push(KeyPrefix { space, bytes: prefix });
+    }
+
+    /// Begins a shard with this commit, at epoch [`contract::FOUNDED_EPOCH`].
+    pub fn found(&mut self, shard: ShardId, founding: Founding) {
+        self.foundings.push((shard, founding));
     }
 
     /// Bytes of keys and values, for limits and grouping.

@@ -12,6 +12,7 @@
 
 mod commits;
 mod drops;
+mod ground;
 mod reads;
 mod sets;
 mod shards;
@@ -20,10 +21,12 @@ mod suite;
 pub use suite::{Ending, block_on, check, check_reopen};
 
 use crate::{
-    CommitVersion, EntryBatch, Error, Expectation, FAMILY_BYTES, KeyBatch, Mutation, PrefixSet,
+    CommitVersion, EntryBatch, Error, Expectation, FAMILY_BYTES, Founding, KeyBatch, Mutation, PrefixSet,
     SHORT_VALUE_BYTES_MAX, ScanBatch, ScanLimit, ShardId, ShardState, Stamp, WriteBatch,
 };
 use bytes::{Bytes, BytesMut};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
 
 /// Bytes of a key at most; a key has at least one.
 pub const KEY_BYTES_MAX: usize = 32 * 1024;
@@ -39,6 +42,11 @@ const STAMP_BYTES: usize = size_of::<u64>();
 
 /// Refuses a batch that breaks a rule which does not depend on what is stored.
 pub fn validate(batch: &WriteBatch) -> Result<(), Error> {
+    for (index, (shard, _)) in batch.foundings.iter().enumerate() {
+        if batch.foundings[..index].iter().any(|(other, _)| other == shard) {
+            return Err(broken("a shard is founded twice"));
+        }
+    }
     for (_, key, _) in &batch.expectations {
         validate_key(key)?;
     }
@@ -142,6 +150,49 @@ fn stamp_bytes(bytes: Bytes, offset: usize, version: CommitVersion) -> Bytes {
     writable.freeze()
 }
 
+/// The epoch of a shard that was founded; one that nobody founded begins at 0.
+pub const FOUNDED_EPOCH: u64 = 1;
+
+/// The counters that a shard is founded with; refused if it exists: if anything was committed to it, or it was fenced.
+pub fn found(shard: ShardId, founding: Founding, present: ShardState) -> Result<ShardState, Error> {
+    if present != ShardState::default() {
+        return Err(Error::ShardExists { shard });
+    }
+    let Founding { version, high_water, tallies } = founding;
+    Ok(ShardState { version, epoch: FOUNDED_EPOCH, high_water, tallies, ..ShardState::default() })
+}
+
+/// What a watch of a shard has to say, once it has.
+pub fn watched(
+    shard: ShardId,
+    epoch: u64,
+    version: u64,
+    state: Result<ShardState, Error>,
+) -> Option<Result<CommitVersion, Error>> {
+    let state = match state.and_then(|state| check_epoch(shard, epoch, state).map(|()| state)) {
+        Ok(state) => state,
+        Err(error) => return Some(Err(error)),
+    };
+    (state.version > version).then_some(Ok(CommitVersion(state.version)))
+}
+
+/// The numbers that an engine of one process has given out, as long as it is open.
+#[derive(Debug, Default)]
+pub struct Draws {
+    last: Mutex<BTreeMap<ShardId, u64>>,
+}
+
+impl Draws {
+    /// The first of a block above a number, above the shard's high water and above all blocks given before.
+    pub fn draw(&self, shard: ShardId, state: ShardState, above: u64, count: u64) -> u64 {
+        let mut last = self.last.lock();
+        let last = last.entry(shard).or_default();
+        let first = (*last).max(state.high_water).max(above).saturating_add(1);
+        *last = first.saturating_add(count).saturating_sub(1);
+        first
+    }
+}
+
 /// Gives the batch its version in its own shard's state; fences are raised apart, by [`raise_fences`].
 pub fn advance(state: &mut ShardState, batch: &WriteBatch) -> CommitVersion {
     state.version += 1;
@@ -167,6 +218,15 @@ pub fn check_epoch(shard: ShardId, epoch: u64, current: ShardState) -> Result<()
         return Err(Error::Fenced { shard, current: current.epoch });
     }
     Ok(())
+}
+
+/// The shards whose counters a batch changes.
+pub fn changed_shards(batch: &WriteBatch) -> impl Iterator<Item = ShardId> + '_ {
+    let founded = batch.foundings.iter().map(|(shard, _)| *shard);
+    std::iter::once(batch.shard)
+        .chain(batch.fences.iter().copied())
+        .chain(batch.drops.shards.iter().copied())
+        .chain(founded)
 }
 
 /// Calls `raise` once for each shard the batch fences, however often it is named.

@@ -25,6 +25,12 @@ pub enum Error {
         /// The shard.
         shard: ShardId,
     },
+    /// A batch founds a shard that exists. The caller's to look whether somebody else has done what it wanted.
+    #[error("shard {} exists already", shard.0)]
+    ShardExists {
+        /// The shard.
+        shard: ShardId,
+    },
     /// Too many batches wait already. Retry a little later.
     #[error("the commit queue is full")]
     Busy,
@@ -74,7 +80,10 @@ impl Error {
     /// Who has to act.
     pub fn kind(&self) -> Kind {
         match self {
-            Error::Conflict { .. } | Error::Fenced { .. } | Error::Dropped { .. } => Kind::Conflict,
+            Error::Conflict { .. }
+            | Error::Fenced { .. }
+            | Error::Dropped { .. }
+            | Error::ShardExists { .. } => Kind::Conflict,
             Error::Busy => Kind::Throttled,
             Error::Unavailable { .. } => Kind::Unavailable,
             Error::Corruption { .. } | Error::SetLost { .. } => Kind::Corruption,

@@ -9,6 +9,8 @@
 //!   logs are in commit order without a counter that writers fight over.
 //! - A shard has an *epoch*. Batches and readers name the epoch they know; a [`WriteBatch::fence`] raises it and so
 //!   refuses everyone who still goes by an older catalog.
+//! - A shard can be *founded* with versions, numbers and sums that go on from others ([`Founding`]), *watched*, and hold
+//!   [`Lease`]s that fence background work; its numbers are drawn in blocks, so that several processes can write.
 //! - Beside the spaces there is one *set* of keys with no value or a short one ([`SetChanges`]): many and small, scanned in order,
 //!   which an engine can keep far denser than entries of a space.
 //! - A shard, or all keys with a prefix, can be dropped in one small commit ([`Drops`]); their space comes back by itself.
@@ -22,21 +24,25 @@ mod batch;
 pub mod contract;
 mod drops;
 mod error;
+mod lease;
 pub mod memory;
 mod overlay;
 mod reply;
 mod set;
 mod view;
+mod watch;
 
-pub use batch::{Expectation, Mutation, Stamp, WriteBatch};
+pub use batch::{Expectation, Founding, Mutation, Stamp, WriteBatch};
 pub use drops::{Drops, KeyPrefix, PrefixSet};
 pub use error::{Error, Kind};
+pub use lease::{Lease, LeaseRequest};
 pub use overlay::Overlay;
 pub use reply::Reply;
 pub use set::{
     EntryBatch, EntryList, FAMILY_BYTES, KeyBatch, KeyList, SHORT_VALUE_BYTES_MAX, SetChanges, ValuedChanges,
 };
 pub use view::{Direction, KeyRange, ScanBatch, ScanLimit, View, just_after};
+pub use watch::Watchers;
 
 use std::sync::Arc;
 
@@ -129,6 +135,17 @@ pub trait Engine: Send + Sync + 'static {
     fn unreclaimed(&self) -> Vec<KeyPrefix> {
         Vec::new()
     }
+
+    /// Ends when the shard is past a version, and gives the one it is at then. Ends with [`Error::Fenced`] when the shard is at
+    /// another epoch, now or later, and with an error when the engine is closed. Dropping the reply ends the watch.
+    fn watch(&self, shard: ShardId, epoch: u64, version: u64) -> Reply<Result<CommitVersion, Error>>;
+
+    /// Draws a block of numbers from the shard's number space, and gives the first: nobody is given one of them again, in any
+    /// process, as long as they are used. All are above `above` and above the shard's high water.
+    ///
+    /// Whoever uses a number names it as [`WriteBatch::high_water`] in the batch that does. So an engine that only one process
+    /// has open may keep in memory what it gave out: numbers of blocks that nobody used may be given again after a restart.
+    fn draw(&self, shard: ShardId, above: u64, count: u64) -> Reply<Result<u64, Error>>;
 
     /// Why writes are refused at present, if they are (disk full, I/O error).
     fn write_refusal(&self) -> Option<String>;

@@ -16,7 +16,7 @@
 use crate::contract::{self, ScanCollector};
 use crate::{
     CommitVersion, Direction, Engine, EntryBatch, Error, FAMILY_BYTES, KeyBatch, KeyPrefix, KeyRange,
-    PrefixSet, Reply, ScanBatch, ScanLimit, ShardId, ShardState, Space, Stats, View, WriteBatch,
+    PrefixSet, Reply, ScanBatch, ScanLimit, ShardId, ShardState, Space, Stats, View, Watchers, WriteBatch,
 };
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
@@ -45,6 +45,8 @@ struct Shared {
     state: RwLock<State>,
     /// How many views are alive at each sequence number.
     live: Mutex<Live>,
+    watchers: Arc<Watchers>,
+    draws: contract::Draws,
 }
 
 type Live = BTreeMap<u64, usize>;
@@ -103,6 +105,17 @@ impl Engine for MemoryEngine {
         self.shared.state.read().drops.iter().map(|(_, prefix)| prefix.clone()).collect()
     }
 
+    fn watch(&self, shard: ShardId, epoch: u64, version: u64) -> Reply<Result<CommitVersion, Error>> {
+        let shared = Arc::clone(&self.shared);
+        let look = move || contract::watched(shard, epoch, version, shared.open_state(shard));
+        self.shared.watchers.until(shard, look)
+    }
+
+    fn draw(&self, shard: ShardId, above: u64, count: u64) -> Reply<Result<u64, Error>> {
+        let state = self.shared.open_state(shard);
+        Reply::ready(state.map(|state| self.shared.draws.draw(shard, state, above, count)))
+    }
+
     fn write_refusal(&self) -> Option<String> {
         self.shared.state.read().closed.then(closed_reason)
     }
@@ -113,6 +126,7 @@ impl Engine for MemoryEngine {
 
     fn close(&self) -> Result<(), Error> {
         self.shared.state.write().closed = true;
+        self.shared.watchers.wake_all();
         Ok(())
     }
 }
@@ -140,17 +154,30 @@ impl Shared {
         state.reclaim(RECLAIM_STEP, &live)
     }
 
+    /// A shard's counters, as long as the engine is open.
+    fn open_state(&self, shard: ShardId) -> Result<ShardState, Error> {
+        let state = self.state.read();
+        if state.closed {
+            return Err(Error::Unavailable { reason: closed_reason() });
+        }
+        Ok(state.shard(shard))
+    }
+
     fn commit(&self, batch: WriteBatch) -> Result<CommitVersion, Error> {
         contract::validate(&batch)?;
         // Done before the lock is taken: a batch may have very many keys.
         let (added, removed) = (batch.set.added.to_shared(), batch.set.removed.to_shared());
+        let changed: Vec<ShardId> = contract::changed_shards(&batch).collect();
         let mut state = self.state.write();
         if state.closed {
             return Err(Error::Unavailable { reason: closed_reason() });
         }
         state.examine(&batch)?;
         let live = self.live.lock();
-        Ok(state.apply(batch, added, removed, &live))
+        let version = state.apply(batch, added, removed, &live);
+        drop((live, state));
+        self.watchers.wake(changed);
+        Ok(version)
     }
 }
 
@@ -172,6 +199,9 @@ impl State {
                 return Err(Error::Conflict { expectation: index });
             }
         }
+        for (shard, founding) in &batch.foundings {
+            contract::found(*shard, *founding, self.shard(*shard))?;
+        }
         Ok(())
     }
 
@@ -183,6 +213,12 @@ impl State {
         live: &Live,
     ) -> CommitVersion {
         self.sequence += 1;
+        for (shard, founding) in &batch.foundings {
+            // Looked at before: it is new.
+            if let Ok(founded) = contract::found(*shard, *founding, self.shard(*shard)) {
+                self.shards.insert(*shard, founded);
+            }
+        }
         let version = contract::advance(self.shards.entry(batch.shard).or_default(), &batch);
         contract::raise_fences(&batch, |shard| self.shards.entry(shard).or_default().epoch += 1);
         for shard in &batch.drops.shards {

@@ -71,6 +71,14 @@ impl Engine for Interposed {
         self.engine.unreclaimed()
     }
 
+    fn watch(&self, shard: ShardId, epoch: u64, version: u64) -> Reply<Result<CommitVersion, Error>> {
+        self.engine.watch(shard, epoch, version)
+    }
+
+    fn draw(&self, shard: ShardId, above: u64, count: u64) -> Reply<Result<u64, Error>> {
+        self.engine.draw(shard, above, count)
+    }
+
     fn write_refusal(&self) -> Option<String> {
         self.engine.write_refusal()
     }

@@ -4,9 +4,9 @@
 //! Every check gets an engine of its own from `open`, so that their order does not matter.
 //! Not here: what is specific to one engine (folders, damage, disk space); that is tested in its crate.
 
-use super::{commits, drops, reads, sets, shards};
+use super::{commits, drops, ground, reads, sets, shards};
 use crate::{
-    CommitVersion, Direction, Engine, Error, Expectation, KeyRange, Reply, ScanBatch, ScanLimit, ShardId,
+    CommitVersion, Direction, Engine, Error, Expectation, KeyRange, ScanBatch, ScanLimit, ShardId,
     ShardState, Space, Stamp, View, WriteBatch,
 };
 use bytes::Bytes;
@@ -45,6 +45,10 @@ pub fn check(open: &dyn Fn() -> Arc<dyn Engine>) {
         drops::dropped_keys_are_gone,
         drops::older_views_keep_dropped_keys,
         drops::dropped_prefixes_take_no_keys,
+        ground::shards_are_founded_once,
+        ground::watches_end_when_a_shard_moves,
+        ground::leases_are_held_by_one,
+        ground::blocks_of_numbers_are_apart,
     ];
     for check in checks {
         let engine = open();
@@ -52,6 +56,7 @@ pub fn check(open: &dyn Fn() -> Arc<dyn Engine>) {
         engine.close().expect("an engine closes after a check");
     }
     shards::a_closed_engine_refuses(&*open());
+    ground::a_closed_engine_ends_watches(&*open());
 }
 
 /// How the life of an engine ends between two openings in [`check_reopen`].
@@ -68,6 +73,7 @@ pub fn check_reopen(open: &dyn Fn() -> Arc<dyn Engine>, ending: Ending) {
     let shard = ShardId(7);
     for round in 1..=4u64 {
         let engine = open();
+        ground::holds_founding_and_lease(&*engine, round);
         assert_eq!(
             state(&*engine, shard),
             ShardState {
@@ -98,7 +104,9 @@ pub fn check_reopen(open: &dyn Fn() -> Arc<dyn Engine>, ending: Ending) {
         batch.put(Space::Meta, number_key(round), Bytes::new(), Stamp::NONE);
         batch.fence(shard);
         assert_eq!(commit(&*engine, batch).expect("commit after reopening"), CommitVersion(round));
-        assert_eq!(scan_all(&*view_of(&*engine, shard), Space::Meta), [(number_key(round), Bytes::new())]);
+        let own =
+            scan_all(&*view_of(&*engine, shard), Space::Meta).into_iter().filter(|(key, _)| key.len() == 8);
+        assert_eq!(own.collect::<Vec<_>>(), [(number_key(round), Bytes::new())]);
         sets::holds_rounds(&*view_of(&*engine, shard), round);
         if ending == Ending::Close {
             engine.close().expect("close");
@@ -106,8 +114,8 @@ pub fn check_reopen(open: &dyn Fn() -> Arc<dyn Engine>, ending: Ending) {
     }
 }
 
-/// Waits for a reply on this thread. For tests and tools; a server awaits it.
-pub fn block_on<T: Unpin>(reply: Reply<T>) -> T {
+/// Waits for a reply, or another future, on this thread. For tests and tools; a server awaits it.
+pub fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(Thread);
     impl Wake for Unpark {
         fn wake(self: Arc<Self>) {
@@ -116,9 +124,9 @@ pub fn block_on<T: Unpin>(reply: Reply<T>) -> T {
     }
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     let mut context = Context::from_waker(&waker);
-    let mut reply = pin!(reply);
+    let mut future = pin!(future);
     loop {
-        match reply.as_mut().poll(&mut context) {
+        match future.as_mut().poll(&mut context) {
             Poll::Ready(value) => return value,
             Poll::Pending => std::thread::park(),
         }

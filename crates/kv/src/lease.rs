@@ -1,0 +1,118 @@
+//! Leases: work that one process at a time should do, and that nobody can finish who lost it.
+//!
+//! In: a name, who asks, the time. Out: a [`Lease`] with a *fencing number*, or nothing while somebody else has it.
+//! A lease is a record in a shard, written by a commit that expects it as it was read. The version of that commit is the fencing
+//! number: it grows with every grant, also across restarts, because versions do. A batch of the same shard that carries a lease
+//! ([`Lease::guard`]) expects the record at that version, so it is refused once a newer lease was granted, whatever its holder
+//! believes about the time. So leases need nothing of an engine but commits, and hold on every engine alike.
+//! Invariants
+//! - Of two who ask at once, one gets it.
+//! - A clock that is wrong makes a lease change hands too early or too late; it never lets two holders commit.
+//!
+//! Not here: the key of a lease's record, which belongs to the layer above; the clock (`env`), whose time is given.
+
+use crate::{Engine, Error, Expectation, ShardId, Space, Stamp, WriteBatch};
+use bytes::{BufMut as _, Bytes};
+
+const FORMAT: u8 = 1;
+
+/// Where a lease stands, and who asks for it.
+#[derive(Debug, Clone)]
+pub struct LeaseRequest {
+    /// The shard that it is of.
+    pub shard: ShardId,
+    /// The shard's epoch.
+    pub epoch: u64,
+    /// The key of its record, in space `Meta`.
+    pub key: Bytes,
+    /// Who asks: a number that no other process has.
+    pub holder: u64,
+    /// For how long.
+    pub duration_micros: u64,
+}
+
+/// A lease that was granted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// The version of the grant: larger than that of every grant before.
+    pub fencing_number: u64,
+    /// When others may have it, in microseconds since 1970.
+    pub expires_micros: u64,
+    key: Bytes,
+}
+
+/// A lease's record: `version (8, filled in by the engine) | format 1 | holder (8) | expires (8)`.
+struct LeaseRecord {
+    version: u64,
+    holder: u64,
+    expires_micros: u64,
+}
+
+impl LeaseRequest {
+    /// Takes the lease if nobody has it, or takes it once more; nothing while somebody else has it.
+    pub async fn acquire(&self, engine: &dyn Engine, now_micros: u64) -> Result<Option<Lease>, Error> {
+        let view = engine.view(self.shard, self.epoch).await?;
+        let found = view.get(Space::Meta, &self.key).await?;
+        let found = found.map(|value| LeaseRecord::decode(&value)).transpose()?;
+        let is_taken =
+            |record: &LeaseRecord| record.holder != self.holder && record.expires_micros > now_micros;
+        if found.as_ref().is_some_and(is_taken) {
+            return Ok(None);
+        }
+        let expires_micros = now_micros.saturating_add(self.duration_micros);
+        let record = LeaseRecord { version: 0, holder: self.holder, expires_micros };
+        let mut batch = WriteBatch::new(self.shard, self.epoch);
+        let expectation = found.map_or(Expectation::Absent, |record| Expectation::Version(record.version));
+        batch.expect(Space::Meta, self.key.clone(), expectation);
+        batch.put(Space::Meta, self.key.clone(), record.encode(), Stamp::VALUE);
+        match engine.commit(batch).await {
+            Ok(version) => {
+                Ok(Some(Lease { fencing_number: version.0, expires_micros, key: self.key.clone() }))
+            }
+            // Somebody was faster.
+            Err(Error::Conflict { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Lease {
+    /// Has a batch of the lease's shard refused once a newer lease was granted.
+    pub fn guard(&self, batch: &mut WriteBatch) {
+        batch.expect(Space::Meta, self.key.clone(), Expectation::Version(self.fencing_number));
+    }
+
+    /// Gives the lease back, unless somebody else has it already.
+    pub async fn release(self, engine: &dyn Engine, shard: ShardId, epoch: u64) -> Result<(), Error> {
+        let mut batch = WriteBatch::new(shard, epoch);
+        self.guard(&mut batch);
+        // The record stays, so that versions go on; it only ends now.
+        let record = LeaseRecord { version: 0, holder: 0, expires_micros: 0 };
+        batch.put(Space::Meta, self.key, record.encode(), Stamp::VALUE);
+        match engine.commit(batch).await {
+            Ok(_) | Err(Error::Conflict { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl LeaseRecord {
+    fn encode(&self) -> Bytes {
+        let mut bytes = Vec::with_capacity(25);
+        bytes.put_u64(self.version);
+        bytes.put_u8(FORMAT);
+        bytes.put_u64(self.holder);
+        bytes.put_u64(self.expires_micros);
+        bytes.into()
+    }
+
+    fn decode(bytes: &[u8]) -> Result<LeaseRecord, Error> {
+        let malformed = || Error::Corruption { what: "the record of a lease cannot be read".to_owned() };
+        let bytes: &[u8; 25] = bytes.try_into().map_err(|_| malformed())?;
+        if bytes[8] != FORMAT {
+            return Err(malformed());
+        }
+        let number = |at: usize| u64::from_be_bytes(std::array::from_fn(|index| bytes[at + index]));
+        Ok(LeaseRecord { version: number(0), holder: number(9), expires_micros: number(17) })
+    }
+}
