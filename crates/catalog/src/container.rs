@@ -2,6 +2,7 @@
 //! of its index.
 
 use crate::definition::container::ContainerDefinition;
+use crate::numbers::NumberSource;
 use crate::records::{self, Resource};
 use crate::{Error, definition};
 use astrarium_keys::index_state::{Building, GenerationsRecord, NO_GENERATION};
@@ -9,8 +10,6 @@ use astrarium_keys::record::KeyRangeRow;
 use astrarium_keys::{Malformed, Rid};
 use astrarium_kv::{Engine, ShardId};
 use astrarium_partition::{EffectiveKey, EffectiveRange};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A container as a request uses it. Immutable; a change of the definition makes a new one.
 #[derive(Debug)]
@@ -66,24 +65,6 @@ pub struct Range {
     pub numbers: NumberSource,
 }
 
-/// Gives each new document of a shard its number; shared by everything that writes to the shard.
-#[derive(Debug, Clone)]
-pub struct NumberSource {
-    last: Arc<AtomicU64>,
-}
-
-impl NumberSource {
-    /// Goes on after a number.
-    pub fn after(last: u64) -> NumberSource {
-        NumberSource { last: Arc::new(AtomicU64::new(last)) }
-    }
-
-    /// A number nobody was given before.
-    pub fn next(&self) -> u64 {
-        self.last.fetch_add(1, Ordering::Relaxed) + 1
-    }
-}
-
 impl Range {
     /// The number that the numbers of its documents are above, unless they came from a range it was split from.
     pub fn first_number(&self) -> u64 {
@@ -132,8 +113,8 @@ impl Container {
         for row in records::ranges(&*view, resource.rid).await? {
             let shard = ShardId(row.shard);
             let state = engine.shard(shard).await?;
-            let last = state.high_water.max(first_number(row.id));
-            ranges.push(range(row, state.epoch, source_of(shard, last)));
+            let numbers = source_of(shard, first_number(row.id));
+            ranges.push(range(row, state.epoch, numbers));
         }
         if ranges.is_empty() {
             return Err(Malformed::new("key ranges of a container").into());

@@ -12,6 +12,7 @@
 
 pub mod container;
 pub mod definition;
+pub mod numbers;
 pub mod records;
 
 use astrarium_keys::Malformed;

@@ -114,12 +114,13 @@ pub fn batch() -> WriteBatch {
     WriteBatch::new(CATALOG_SHARD, CATALOG_EPOCH)
 }
 
-/// Stages a new resource; its number must be new.
+/// Stages a new resource. Its first expectation is that the name is free, its second that the number is.
 pub fn stage_create(batch: &mut WriteBatch, resource: &Resource) {
     let number = resource.rid.number();
     let name = record::name_key(resource.kind, resource.parent, &resource.record.id);
     batch.expect(Space::Meta, name.clone(), Expectation::Absent);
     batch.put(Space::Meta, name, record::name_value(number), Stamp::NONE);
+    batch.expect(Space::Meta, resource.key(), Expectation::Absent);
     batch.put(Space::Meta, resource.key(), resource.record.encode(), Stamp::VALUE);
     batch.high_water = batch.high_water.max(number);
 }
@@ -168,8 +169,9 @@ pub fn expect_unchanged(batch: &mut WriteBatch, resource: &Resource) {
     batch.expect(Space::Meta, resource.key(), Expectation::Version(resource.record.version));
 }
 
-/// Stages a container's key ranges.
+/// Stages a new container's key ranges.
 pub fn stage_ranges(batch: &mut WriteBatch, container: Rid, rows: &[KeyRangeRow]) {
+    batch.expect(Space::Meta, record::ranges_key(container), Expectation::Absent);
     batch.put(Space::Meta, record::ranges_key(container), KeyRangeRow::encode_all(rows), Stamp::NONE);
 }
 

@@ -67,9 +67,18 @@ impl Account {
         id: &str,
         definition: &str,
     ) -> Result<Resource, Error> {
+        self.attempt_catalog(|| self.create_child_once(kind, id, definition)).await
+    }
+
+    async fn create_child_once(
+        &self,
+        kind: ChildKind<'_>,
+        id: &str,
+        definition: &str,
+    ) -> Result<Resource, Failure> {
         let view = self.catalog().await?;
         let parent = kind.parent(&*view).await?;
-        let resource = self.new_resource(kind.record_kind(), parent.rid, id, definition.to_owned());
+        let resource = self.new_resource(kind.record_kind(), parent.rid, id, definition.to_owned()).await?;
         if is_script(resource.kind) {
             self.check_script_count(&*view, &resource).await?;
             self.check_script(&resource).await?;
@@ -169,9 +178,9 @@ impl Account {
                 Err(Failure::Refused(Error::NotFound)) => {}
                 replaced => return replaced.map(|resource| (resource, false)),
             }
-            match self.create_child(kind, id, definition).await {
+            match self.create_child_once(kind, id, definition).await {
                 // Made by somebody else since.
-                Err(Error::Exists) => Err(Failure::Lost),
+                Err(Failure::Refused(Error::Exists)) => Err(Failure::Lost),
                 created => Ok((created?, true)),
             }
         })

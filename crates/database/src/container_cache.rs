@@ -6,9 +6,10 @@
 //! - Each shard has one number source, however often its container is loaded.
 //! - A load that began before a change is never cached after it: `generation` tells.
 
-use astrarium_catalog::container::{Container, NumberSource};
+use astrarium_catalog::container::Container;
+use astrarium_catalog::numbers::NumberSource;
 use astrarium_keys::Rid;
-use astrarium_kv::ShardId;
+use astrarium_kv::{Engine, ShardId};
 use foldhash::fast::RandomState;
 use hashbrown::{Equivalent, HashMap};
 use parking_lot::{Mutex, RwLock};
@@ -92,9 +93,10 @@ impl ContainerCache {
         }
     }
 
-    /// The one source of document numbers of a shard; `last` counts if there is none yet.
-    pub(crate) fn number_source(&self, shard: ShardId, last: u64) -> NumberSource {
-        self.numbers.lock().entry(shard).or_insert_with(|| NumberSource::after(last)).clone()
+    /// The one source of document numbers of a shard, above one.
+    pub(crate) fn number_source(&self, engine: &Arc<dyn Engine>, shard: ShardId, above: u64) -> NumberSource {
+        let new = || NumberSource::new(Arc::clone(engine), shard, above);
+        self.numbers.lock().entry(shard).or_insert_with(new).clone()
     }
 
     /// Forgets the sources of shards that are no more.

@@ -30,43 +30,56 @@ impl Account {
         database: Link<'_>,
         new: &NewContainer,
     ) -> Result<Arc<Container>, Error> {
+        let (database, container) =
+            self.attempt_catalog(|| self.create_container_once(database, new)).await?;
+        self.container(Link::Rid(database), Link::Rid(container)).await
+    }
+
+    async fn create_container_once(
+        &self,
+        database: Link<'_>,
+        new: &NewContainer,
+    ) -> Result<(Rid, Rid), Failure> {
         let view = self.catalog().await?;
         let database = find_database(&*view, database).await?.ok_or(Error::OwnerNotFound)?;
         check_encryption_keys(&*view, database.rid, &new.definition).await?;
         computed::check(&new.definition)?;
-        let definition = definition_text(&new.definition);
-        let resource = self.new_resource(RecordKind::Container, database.rid, &new.definition.id, definition);
+        let (definition, id) = (definition_text(&new.definition), &new.definition.id);
+        let resource = self.new_resource(RecordKind::Container, database.rid, id, definition).await?;
         let shared = self.find_offer(&*view, database.rid).await?.is_some();
         let throughput = new.throughput.or((!shared).then_some(Throughput::DEFAULT));
-        let rows = self.new_ranges(&new.definition, throughput);
+        let rows = self.new_ranges(&new.definition, throughput).await?;
         let mut batch = records::batch();
         records::stage_create(&mut batch, &resource);
         records::expect_present(&mut batch, &database);
         records::stage_ranges(&mut batch, resource.rid, &rows);
         batch.high_water = rows.iter().map(|row| row.shard).fold(batch.high_water, u64::max);
         if let Some(throughput) = throughput {
-            records::stage_create(&mut batch, &self.new_offer(&resource, throughput));
+            records::stage_create(&mut batch, &self.new_offer(&resource, throughput).await?);
         }
         self.commit_create(batch).await?;
-        self.container(Link::Rid(database.rid), Link::Rid(resource.rid)).await
+        Ok((database.rid, resource.rid))
     }
 
     /// The key ranges of a new container, each with a shard of its own.
-    fn new_ranges(
+    async fn new_ranges(
         &self,
         definition: &ContainerDefinition,
         throughput: Option<Throughput>,
-    ) -> Vec<KeyRangeRow> {
+    ) -> Result<Vec<KeyRangeRow>, Error> {
         let count = range_count(throughput.map_or(0, Throughput::highest));
         let slices = EffectiveRange::equal_slices(count, &definition.partition_key);
-        let row = |(id, slice): (u32, EffectiveRange)| KeyRangeRow {
-            id,
-            shard: self.next_catalog_number(),
-            min: slice.min.as_bytes().to_vec(),
-            max: slice.max.as_bytes().to_vec(),
-            parents: Vec::new(),
-        };
-        (0..).zip(slices).map(row).collect()
+        let mut rows = Vec::with_capacity(slices.len());
+        for (id, slice) in (0..).zip(slices) {
+            rows.push(KeyRangeRow {
+                id,
+                shard: self.next_catalog_number().await?,
+                min: slice.min.as_bytes().to_vec(),
+                max: slice.max.as_bytes().to_vec(),
+                parents: Vec::new(),
+            });
+        }
+        Ok(rows)
     }
 
     /// A container ready for use.
@@ -98,7 +111,7 @@ impl Account {
             let resource = resource.ok_or(Error::NotFound)?;
             let (rid, version) = (resource.rid, resource.record.version);
             let generations = records::generations(&*view, rid).await?.version;
-            let source_of = |shard, last| cache.number_source(shard, last);
+            let source_of = |shard, above| self.number_source(shard, above);
             let loaded = Container::load(self.engine(), resource, database.record.id, source_of).await;
             let view = self.catalog().await?;
             let again = find(&*view, RecordKind::Container, database.rid, Link::Rid(rid)).await?;
@@ -171,7 +184,7 @@ impl Account {
         }
         let generations = records::generations(view, old.rid).await?;
         let definitions = (&old_definition, &definition);
-        let number = || self.next_catalog_number();
+        let number = self.next_catalog_number().await?;
         if let Some(new) = next_generations(view, &rows, &generations, definitions, number).await? {
             records::stage_generations(&mut batch, old.rid, &rows, &generations, &new);
             let construction = new.building.map_or(0, |building| building.construction);

@@ -1,12 +1,13 @@
 //! Databases: create, find, list, remove with everything in them.
 
+use crate::attempts::Failure;
 use crate::{Account, Conditions, Error, Link};
 use astrarium_catalog::definition::database::DatabaseDefinition;
 use astrarium_catalog::definition::throughput::Throughput;
 use astrarium_catalog::records::{self, Listing, Resource};
 use astrarium_keys::Rid;
 use astrarium_keys::record::RecordKind;
-use astrarium_kv::{self as kv, View, WriteBatch};
+use astrarium_kv::{self as kv, Expectation, View, WriteBatch};
 
 impl Account {
     /// Makes a database, with shared throughput if any is given.
@@ -15,14 +16,18 @@ impl Account {
         definition: &DatabaseDefinition,
         throughput: Option<Throughput>,
     ) -> Result<Resource, Error> {
-        let resource = self.new_resource(RecordKind::Database, Rid::ROOT, &definition.id, "{}".to_owned());
-        let mut batch = records::batch();
-        records::stage_create(&mut batch, &resource);
-        if let Some(throughput) = throughput {
-            records::stage_create(&mut batch, &self.new_offer(&resource, throughput));
-        }
-        self.commit_create(batch).await?;
-        Ok(resource)
+        self.attempt_catalog(|| async move {
+            let (id, kind) = (&definition.id, RecordKind::Database);
+            let resource = self.new_resource(kind, Rid::ROOT, id, "{}".to_owned()).await?;
+            let mut batch = records::batch();
+            records::stage_create(&mut batch, &resource);
+            if let Some(throughput) = throughput {
+                records::stage_create(&mut batch, &self.new_offer(&resource, throughput).await?);
+            }
+            self.commit_create(batch).await?;
+            Ok(resource)
+        })
+        .await
     }
 
     /// Finds a database.
@@ -81,23 +86,29 @@ impl Account {
     }
 
     /// A resource that is not stored yet, with a number, etag and time of its own.
-    pub(crate) fn new_resource(
+    pub(crate) async fn new_resource(
         &self,
         kind: RecordKind,
         parent: Rid,
         id: &str,
         definition: String,
-    ) -> Resource {
+    ) -> Result<Resource, Error> {
         let record = self.new_record(id, definition);
-        Resource { kind, parent, rid: kind.rid(parent, self.next_catalog_number()), record }
+        Ok(Resource { kind, parent, rid: kind.rid(parent, self.next_catalog_number().await?), record })
     }
 
-    /// Commits a creation: its first expectation is the free name, any other is about the owner.
-    pub(crate) async fn commit_create(&self, batch: WriteBatch) -> Result<(), Error> {
+    /// Commits a creation: its first expectation is the free name, those of presence are about the owner, and a number that
+    /// somebody has is drawn anew.
+    pub(crate) async fn commit_create(&self, batch: WriteBatch) -> Result<(), Failure> {
+        let expected: Vec<Expectation> =
+            batch.expectations.iter().map(|(_, _, expected)| *expected).collect();
         match self.engine().commit(batch).await {
             Ok(_) => Ok(()),
-            Err(kv::Error::Conflict { expectation: 0 }) => Err(Error::Exists),
-            Err(kv::Error::Conflict { .. }) => Err(Error::OwnerNotFound),
+            Err(kv::Error::Conflict { expectation: 0 }) => Err(Error::Exists.into()),
+            Err(kv::Error::Conflict { expectation }) if expected[expectation] == Expectation::Absent => {
+                Err(Failure::Lost)
+            }
+            Err(kv::Error::Conflict { .. }) => Err(Error::OwnerNotFound.into()),
             Err(error) => Err(error.into()),
         }
     }

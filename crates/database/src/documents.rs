@@ -115,7 +115,8 @@ impl Account {
         let view = self.view(location.range).await?;
         let mut transaction = self.begin(write.container, location.range, view).await?;
         let length = incoming.text_length();
-        let body = transaction.write_unseen(location.key, incoming, write.options.index_directive).clone();
+        let written = transaction.write_unseen(location.key, incoming, write.options.index_directive);
+        let body = written.await?.clone();
         let lsn = self.commit(transaction).await?;
         Ok(Outcome {
             container: write.container.clone(),

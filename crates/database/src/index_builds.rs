@@ -125,7 +125,7 @@ pub(crate) async fn next_generations(
     rows: &[KeyRangeRow],
     generations: &GenerationsRecord,
     (old, new): (&ContainerDefinition, &ContainerDefinition),
-    next_construction: impl FnOnce() -> u64,
+    construction: u64,
 ) -> Result<Option<GenerationsRecord>, Error> {
     let former = former_definition(generations)?;
     let active_definition = former.as_ref().unwrap_or(old);
@@ -140,7 +140,7 @@ pub(crate) async fn next_generations(
     Ok(Some(GenerationsRecord {
         version: 0,
         active: generations.active,
-        building: Some(Building { generation, construction: next_construction() }),
+        building: Some(Building { generation, construction }),
         definition: crate::containers::definition_text(active_definition),
     }))
 }

@@ -53,7 +53,7 @@ impl Account {
             let old = records::generations(&*view, container.rid).await?;
             let rows = records::ranges(&*view, container.rid).await?;
             let generation = free_generation(&*view, &rows, &old).await?;
-            let construction = self.next_catalog_number();
+            let construction = self.next_catalog_number().await?;
             let building = Some(Building { generation, construction });
             let new = GenerationsRecord { active: NO_GENERATION, building, ..old.clone() };
             let mut batch = records::batch();

@@ -82,8 +82,10 @@ pub use scripts::{
 
 pub use workers::WorkerUsage;
 
+use astrarium_catalog::CATALOG_SHARD;
+use astrarium_catalog::numbers::NumberSource;
 use astrarium_index::Indexes;
-use astrarium_kv::Engine;
+use astrarium_kv::{Engine, ShardId};
 use astrarium_script::Scripts;
 use background::Background;
 use container_cache::ContainerCache;
@@ -94,7 +96,6 @@ use scripts::gate::Gates;
 use sessions::GoneSessions;
 use statements::StatementCache;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use workers::Workers;
 
 /// How a client names a resource.
@@ -120,8 +121,8 @@ struct Shared {
     statements: StatementCache,
     kept: KeptResults,
     gone_sessions: GoneSessions,
-    /// The last number given to a catalog resource or shard.
-    catalog_number: AtomicU64,
+    /// Gives numbers to catalog resources and shards.
+    catalog_numbers: NumberSource,
     /// The container whose index was built last.
     last_built: Mutex<Option<Rid>>,
     background: Background,
@@ -171,7 +172,9 @@ impl Account {
         env: Env,
         resources: Resources,
     ) -> Result<Account, Error> {
-        let state = engine.shard(astrarium_catalog::CATALOG_SHARD).await?;
+        // Whoever opens an account hears at once if storage does not answer.
+        engine.shard(CATALOG_SHARD).await?;
+        let catalog_numbers = NumberSource::new(Arc::clone(&engine), CATALOG_SHARD, 0);
         let shared = Shared {
             engine,
             env,
@@ -180,7 +183,7 @@ impl Account {
             statements: StatementCache::default(),
             kept: KeptResults::default(),
             gone_sessions: GoneSessions::default(),
-            catalog_number: AtomicU64::new(state.high_water),
+            catalog_numbers,
             last_built: Mutex::new(None),
             background: Background::default(),
             damage: Mutex::default(),
@@ -216,7 +219,13 @@ impl Account {
         self.shared.indexes.of(container)
     }
 
-    fn next_catalog_number(&self) -> u64 {
-        self.shared.catalog_number.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1
+    /// The number of a new catalog resource or shard.
+    async fn next_catalog_number(&self) -> Result<u64, Error> {
+        Ok(self.shared.catalog_numbers.next().await?)
+    }
+
+    /// The one source of document numbers of a shard, above one.
+    pub(crate) fn number_source(&self, shard: ShardId, above: u64) -> NumberSource {
+        self.shared.containers.number_source(&self.shared.engine, shard, above)
     }
 }

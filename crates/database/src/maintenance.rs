@@ -104,7 +104,7 @@ impl Account {
         for database in records::list_all(&*view, RecordKind::Database, Rid::ROOT).await? {
             for resource in records::list_all(&*view, RecordKind::Container, database.rid).await? {
                 let name = format!("{}/{}", database.record.id, resource.record.id);
-                let source_of = |shard, last| self.shared.containers.number_source(shard, last);
+                let source_of = |shard, above| self.number_source(shard, above);
                 let container =
                     Container::load(self.engine(), resource, database.record.id.clone(), source_of).await?;
                 let indexes = index_cache::make(&container);

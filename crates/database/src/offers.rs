@@ -65,9 +65,13 @@ impl Account {
         .await
     }
 
-    pub(crate) fn new_offer(&self, owner: &Resource, throughput: Throughput) -> Resource {
+    pub(crate) async fn new_offer(
+        &self,
+        owner: &Resource,
+        throughput: Throughput,
+    ) -> Result<Resource, Error> {
         let content = Value::Object(Offer::new(throughput).content()).to_string();
-        self.new_resource(RecordKind::Offer, Rid::ROOT, &owner.rid.to_string(), content)
+        self.new_resource(RecordKind::Offer, Rid::ROOT, &owner.rid.to_string(), content).await
     }
 
     pub(crate) async fn find_offer(&self, view: &dyn View, owner: Rid) -> Result<Option<Resource>, Error> {

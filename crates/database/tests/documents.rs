@@ -312,3 +312,26 @@ async fn verify_finds_each_kind_of_disagreement() {
     let found = stray.await;
     assert!(found.iter().any(|problem| problem.contains("document cannot be decoded")), "{found:?}");
 }
+
+/// Two processes over one storage: each has its own caches and draws its own numbers.
+#[tokio::test]
+async fn two_accounts_write_side_by_side() {
+    let first = plain_world().await;
+    let env = Env::new(Box::new(first.clock.clone()), Random::from_seed(2));
+    let account = Account::open(first.engine.clone(), env).await.unwrap();
+    let container = account.container(Link::Name("d"), Link::Name("c")).await.unwrap();
+    let second = World { account, engine: first.engine.clone(), clock: first.clock.clone(), container };
+    for n in 0..150 {
+        first.create(&format!("{n} of the first"), "a").await.unwrap();
+        second.create(&format!("{n} of the second"), "a").await.unwrap();
+    }
+    let mut rids = Vec::new();
+    for (world, id) in [(&first, "x"), (&second, "y"), (&first, "z")] {
+        let new = DatabaseDefinition { id: id.to_owned() };
+        rids.push(world.account.create_database(&new, None).await.unwrap().rid);
+    }
+    rids.dedup();
+    assert_eq!(rids.len(), 3);
+    assert_eq!(first.problems().await, Vec::<String>::new(), "no number was given twice");
+    assert_eq!(second.ids(&FeedScope::All, EVERYTHING).await.len(), 300);
+}

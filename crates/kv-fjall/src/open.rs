@@ -87,7 +87,7 @@ impl FjallEngine {
         Ok(FjallEngine {
             core: ArcSwap::new(core),
             life: Mutex::new(Some(life)),
-            draws: Default::default(),
+            draws: astrarium_kv::contract::Draws::default(),
             healing: Healing::new(path, options),
         })
     }

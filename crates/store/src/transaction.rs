@@ -10,7 +10,8 @@
 
 use crate::rebuild::Construction;
 use crate::{Error, Expiry, Incoming};
-use astrarium_catalog::container::{Container, NumberSource, Range};
+use astrarium_catalog::container::{Container, Range};
+use astrarium_catalog::numbers::NumberSource;
 use astrarium_env::Env;
 use astrarium_index::{Indexes, Stored};
 use astrarium_keys::body::{Body, Header, IndexDirective};
@@ -190,7 +191,7 @@ impl Transaction {
     ) -> Result<&Body, Error> {
         let index = self.entry(key).await?;
         let number = self.entries[index].current.as_ref().map(|body| body.header.number);
-        let body = self.new_body(number, incoming, directive);
+        let body = self.new_body(number, incoming, directive).await?;
         self.view = None;
         let entry = &mut self.entries[index];
         entry.before = Some(Box::new((entry.current.take(), entry.changed)));
@@ -209,7 +210,7 @@ impl Transaction {
     ) -> Result<&Body, Error> {
         let (from, to) = (self.entry(old).await?, self.entry(new).await?);
         let number = self.entries[from].current.as_ref().map(|body| body.header.number);
-        let body = self.new_body(number, incoming, directive);
+        let body = self.new_body(number, incoming, directive).await?;
         self.view = None;
         self.has_renamed = true;
         for (index, body) in [(from, None), (to, Some(body))] {
@@ -233,12 +234,17 @@ impl Transaction {
     }
 
     /// Writes a new document without reading: the commit fails if there is one already, expired or not.
-    pub fn write_unseen(&mut self, key: Bytes, incoming: Incoming, directive: IndexDirective) -> &Body {
+    pub async fn write_unseen(
+        &mut self,
+        key: Bytes,
+        incoming: Incoming,
+        directive: IndexDirective,
+    ) -> Result<&Body, Error> {
         debug_assert!(self.entries.iter().all(|entry| entry.key != key), "an unseen document was seen");
-        let body = self.new_body(None, incoming, directive);
+        let body = self.new_body(None, incoming, directive).await?;
         let entry = Entry { key, stored: None, current: Some(body), changed: true, before: None };
         let index = self.push(entry);
-        self.entries[index].current.as_ref().expect("just written")
+        Ok(self.entries[index].current.as_ref().expect("just written"))
     }
 
     /// Removes the document at a key; gives what was visible. An expired one is removed too.
@@ -268,9 +274,13 @@ impl Transaction {
             construction.expect(&mut batch, replaced.map(|body| &body.header));
         }
         stage_unique(&mut batch, &self.indexes, changed());
+        let moved: BTreeSet<u64> = match self.has_renamed {
+            true => changed().filter_map(|entry| Some(entry.stored.as_ref()?.header.number)).collect(),
+            false => BTreeSet::new(),
+        };
         for entry in self.entries {
             if entry.changed {
-                stage(&mut batch, entry, &kept);
+                stage(&mut batch, entry, &kept, &moved);
             } else if self.stands_by_reads {
                 batch.expect(Space::Body, entry.key.clone(), as_it_was(&entry));
             }
@@ -332,18 +342,27 @@ impl Transaction {
         index
     }
 
-    fn new_body(&mut self, number: Option<u64>, incoming: Incoming, directive: IndexDirective) -> Body {
+    async fn new_body(
+        &mut self,
+        number: Option<u64>,
+        incoming: Incoming,
+        directive: IndexDirective,
+    ) -> Result<Body, Error> {
+        let number = match number {
+            Some(number) => number,
+            None => self.numbers.next().await?,
+        };
         let header = Header {
             lsn: 0,
             sequence: self.sequence,
-            number: number.unwrap_or_else(|| self.numbers.next()),
+            number,
             etag: self.env.unique_stamp(),
             timestamp: self.expiry.now,
             ttl: incoming.ttl,
             index_directive: directive,
         };
         self.sequence += 1;
-        Body::in_place(header, incoming.bytes)
+        Ok(Body::in_place(header, incoming.bytes))
     }
 }
 
@@ -444,8 +463,9 @@ fn as_it_was(entry: &Entry) -> Expectation {
     entry.stored.as_ref().map_or(Expectation::Absent, |body| Expectation::Version(body.header.lsn))
 }
 
-/// Appends the difference between what storage has and what it shall have. Numbers in `kept` belong to another entry now.
-fn stage(batch: &mut WriteBatch, entry: Entry, kept: &BTreeSet<u64>) {
+/// Appends the difference between what storage has and what it shall have. Numbers in `kept` belong to another entry now, those
+/// in `moved` did before.
+fn stage(batch: &mut WriteBatch, entry: Entry, kept: &BTreeSet<u64>, moved: &BTreeSet<u64>) {
     let shard = batch.shard.0;
     batch.expect(Space::Body, entry.key.clone(), as_it_was(&entry));
     let suffix = entry.key.slice(document::SHARD_PREFIX_LENGTH..);
@@ -463,6 +483,9 @@ fn stage(batch: &mut WriteBatch, entry: Entry, kept: &BTreeSet<u64>) {
             let header = new.header;
             batch.put(Space::Body, entry.key, new.into_bytes(), Stamp::VALUE);
             if entry.stored.is_none_or(|old| old.header.number != header.number) {
+                if !moved.contains(&header.number) {
+                    batch.expect(Space::Log, number::number_key(shard, header.number), Expectation::Absent);
+                }
                 batch.put(Space::Log, number::number_key(shard, header.number), suffix.clone(), Stamp::NONE);
                 batch.high_water = batch.high_water.max(header.number);
             }
