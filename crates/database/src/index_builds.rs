@@ -11,13 +11,14 @@
 
 use crate::attempts::{Failure, Trial};
 use crate::documents::usage;
+use crate::leases::LeasedWork;
 use crate::{Account, Error, Link};
 use astrarium_catalog::container::{Container, former_definition};
 use astrarium_catalog::definition::container::ContainerDefinition;
 use astrarium_catalog::records;
 use astrarium_keys::index_state::{Building, GenerationsRecord, NO_GENERATION};
 use astrarium_keys::record::KeyRangeRow;
-use astrarium_kv::View;
+use astrarium_kv::{Lease, View};
 use astrarium_store::rebuild::{BuildStep, build_step, watermark};
 
 impl Account {
@@ -36,8 +37,12 @@ impl Account {
         *self.shared.last_built.lock() = next;
         let Some(rid) = next else {
             self.shared.background.build_gone(None);
+            self.give_back(LeasedWork::Build).await?;
             return Ok(false);
         };
+        // Another process builds.
+        let Some(lease) = self.lease(LeasedWork::Build).await? else { return Ok(false) };
+        let lease = &lease;
         let database =
             rid.database_part().ok_or_else(|| Error::Bug("a container has a database".to_owned()))?;
         let container = match self.container(Link::Rid(database), Link::Rid(rid)).await {
@@ -49,7 +54,8 @@ impl Account {
             }
             Err(error) => return Err(error),
         };
-        let built = self.attempt(&container, |trial| async move { self.build_container(&trial).await }).await;
+        let built =
+            self.attempt(&container, |trial| async move { self.build_container(&trial, lease).await }).await;
         match built {
             Err(Error::RetryWith) => self.shared.containers.forget(rid),
             // Removed a moment ago.
@@ -60,7 +66,7 @@ impl Account {
     }
 
     /// One step for one container.
-    async fn build_container(&self, trial: &Trial) -> Result<(), Failure> {
+    async fn build_container(&self, trial: &Trial, lease: &Lease) -> Result<(), Failure> {
         let container = &trial.container;
         let building = container.generations.building.ok_or(Error::RetryWith)?;
         self.shared.background.build_goes_on(container);
@@ -73,11 +79,16 @@ impl Account {
                 return Ok(());
             }
         }
-        self.activate(container, building).await
+        self.activate(container, building, lease).await
     }
 
     /// Brings a complete generation into use.
-    async fn activate(&self, container: &Container, building: Building) -> Result<(), Failure> {
+    async fn activate(
+        &self,
+        container: &Container,
+        building: Building,
+        lease: &Lease,
+    ) -> Result<(), Failure> {
         let view = self.catalog().await?;
         let old = records::generations(&*view, container.rid()).await?;
         if old.version != container.generations.version {
@@ -88,6 +99,7 @@ impl Account {
         let mut batch = records::batch();
         records::stage_generations(&mut batch, container.rid(), &rows, &old, &new);
         records::expect_present(&mut batch, &container.resource);
+        lease.guard(&mut batch);
         self.engine().commit(batch).await?;
         self.shared.containers.forget(container.rid());
         self.shared.background.build_done(container);

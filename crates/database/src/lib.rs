@@ -28,6 +28,7 @@ mod index_cache;
 mod index_loss;
 mod index_use;
 mod kept_results;
+mod leases;
 mod maintenance;
 mod offers;
 mod patch;
@@ -91,6 +92,7 @@ use background::Background;
 use container_cache::ContainerCache;
 use index_cache::IndexCache;
 use kept_results::KeptResults;
+use leases::HeldLeases;
 use parking_lot::Mutex;
 use scripts::gate::Gates;
 use sessions::GoneSessions;
@@ -126,6 +128,9 @@ struct Shared {
     /// The container whose index was built last.
     last_built: Mutex<Option<Rid>>,
     background: Background,
+    leases: HeldLeases,
+    /// Which of the processes over this storage this one is.
+    process: u64,
     /// What is known of damaged files, in words.
     damage: Mutex<Vec<String>>,
     scripts: Scripts,
@@ -146,6 +151,8 @@ pub struct Resources {
     pub inline_queries: bool,
     /// Where scripts run, in processes of a program that calls [`run_worker`], say, and how many.
     pub scripts: ScriptSettings,
+    /// A number that no other process over the same storage has; leases of background work are told apart by it.
+    pub process: u64,
 }
 
 impl Default for Resources {
@@ -155,6 +162,7 @@ impl Default for Resources {
             prepare_thread: || {},
             inline_queries: false,
             scripts: ScriptSettings::default(),
+            process: 0,
         }
     }
 }
@@ -186,6 +194,8 @@ impl Account {
             catalog_numbers,
             last_built: Mutex::new(None),
             background: Background::default(),
+            leases: HeldLeases::default(),
+            process: resources.process,
             damage: Mutex::default(),
             scripts: Scripts::new(resources.scripts),
             gates: Gates::default(),

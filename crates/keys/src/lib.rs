@@ -11,6 +11,7 @@ pub mod document;
 pub mod feed;
 pub mod index_entry;
 pub mod index_state;
+pub mod lease;
 mod members;
 pub mod number;
 pub mod ordered;

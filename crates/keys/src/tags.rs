@@ -16,6 +16,8 @@ pub mod meta {
     pub const WATERMARK: u8 = 0x06;
     /// A generation of a shard's index that waits to be removed: see [`crate::index_state::sweep_key`].
     pub const SWEEP_GENERATION: u8 = 0x07;
+    /// Work that one process at a time does: see [`crate::lease::lease_key`].
+    pub const LEASE: u8 = 0x08;
 }
 
 /// Space `Body`.

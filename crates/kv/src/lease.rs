@@ -86,9 +86,8 @@ impl Lease {
     pub async fn release(self, engine: &dyn Engine, shard: ShardId, epoch: u64) -> Result<(), Error> {
         let mut batch = WriteBatch::new(shard, epoch);
         self.guard(&mut batch);
-        // The record stays, so that versions go on; it only ends now.
-        let record = LeaseRecord { version: 0, holder: 0, expires_micros: 0 };
-        batch.put(Space::Meta, self.key, record.encode(), Stamp::VALUE);
+        // Without a record too the next grant has a larger number: it is the shard's version.
+        batch.delete(Space::Meta, self.key);
         match engine.commit(batch).await {
             Ok(_) | Err(Error::Conflict { .. }) => Ok(()),
             Err(error) => Err(error),

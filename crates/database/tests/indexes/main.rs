@@ -8,6 +8,7 @@ mod directives;
 mod equality;
 mod interposed;
 mod kept;
+mod leases;
 mod pages;
 mod policies;
 mod races;
