@@ -274,9 +274,10 @@ impl Transaction {
             construction.expect(&mut batch, replaced.map(|body| &body.header));
         }
         stage_unique(&mut batch, &self.indexes, changed());
-        let moved: BTreeSet<u64> = match self.has_renamed {
-            true => changed().filter_map(|entry| Some(entry.stored.as_ref()?.header.number)).collect(),
-            false => BTreeSet::new(),
+        let moved: BTreeSet<u64> = if self.has_renamed {
+            changed().filter_map(|entry| Some(entry.stored.as_ref()?.header.number)).collect()
+        } else {
+            BTreeSet::new()
         };
         for entry in self.entries {
             if entry.changed {
