@@ -11,7 +11,7 @@ use crate::kinds::{Served, TermRange};
 use astrarium_env::Stopped;
 use astrarium_keys::Malformed;
 use astrarium_keys::index_entry::{Family, read_entry};
-use astrarium_kv::{self as kv, Direction, KeyRange, ScanLimit, View, just_after};
+use astrarium_kv::{self as kv, Direction, IntersectionLimit, KeyRange, ScanLimit, View, just_after};
 use bytes::Bytes;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -41,6 +41,8 @@ pub fn charge_entries(count: usize) -> Result<(), Stopped> {
 
 /// Entries read first, and at most, in one step along a term.
 const STEP: (usize, usize) = (32, 4_096);
+/// Postings that the engine looks at in one call at most, when it intersects lists: less than a millisecond.
+const SEEKS_MAX: u64 = 8_192;
 /// Entries read after a leap.
 const LEAP_STEP: usize = 2;
 
@@ -199,6 +201,12 @@ impl Candidates {
         first: u64,
         count_max: usize,
     ) -> Result<Vec<u64>, Error> {
+        if let Stream::Joined(streams) = &self.stream
+            && let Some(prefixes) = long_terms(streams)
+            && let Some(numbers) = intersect(finder, &prefixes, (first, count_max), &mut self.entries).await?
+        {
+            return Ok(numbers);
+        }
         let mut numbers = Vec::new();
         let mut from = first;
         while numbers.len() < count_max {
@@ -270,6 +278,42 @@ impl Stream {
     }
 }
 
+/// The prefixes of several terms, unless all of their documents have been read, or some are no single terms.
+fn long_terms(streams: &[Stream]) -> Option<Vec<Bytes>> {
+    let mut is_read = true;
+    let prefix = |stream: &Stream| {
+        let Stream::Term(cursor) = stream else { return None };
+        is_read &= cursor.is_whole;
+        Some(Bytes::copy_from_slice(&cursor.prefix))
+    };
+    let prefixes = streams.iter().map(prefix).collect::<Option<Vec<Bytes>>>()?;
+    (!is_read).then_some(prefixes)
+}
+
+/// Up to so many documents that have all of several terms, from one on, found by the engine; nothing if it has no way.
+async fn intersect(
+    finder: &Finder,
+    prefixes: &[Bytes],
+    (first, count_max): (u64, usize),
+    entries: &mut u64,
+) -> Result<Option<Vec<u64>>, Error> {
+    let mut numbers: Vec<u64> = Vec::new();
+    let mut from = first;
+    loop {
+        let limit =
+            IntersectionLimit { count_max: (count_max - numbers.len()).min(STEP.1), seeks_max: SEEKS_MAX };
+        let Some(found) = finder.snapshot.intersect_keys(prefixes, from, limit) else { return Ok(None) };
+        let found = found.await?;
+        charge_entries(found.seeks as usize)?;
+        *entries += found.seeks;
+        numbers.extend(found.numbers);
+        match found.next {
+            Some(next) if numbers.len() < count_max => from = next,
+            _ => return Ok(Some(numbers)),
+        }
+    }
+}
+
 /// How many of the numbers are below a bound; looks near the front first.
 fn gallop(numbers: &[u64], bound: u64) -> usize {
     let mut end = 1;
@@ -290,11 +334,13 @@ struct TermCursor {
     at: usize,
     step: usize,
     at_end: bool,
+    /// Whether the first read gave all documents.
+    is_whole: bool,
 }
 
 impl TermCursor {
     fn new(prefix: Vec<u8>) -> TermCursor {
-        TermCursor { prefix, numbers: Vec::new(), at: 0, step: STEP.0, at_end: false }
+        TermCursor { prefix, numbers: Vec::new(), at: 0, step: STEP.0, at_end: false, is_whole: false }
     }
 
     async fn seek(&mut self, finder: &Finder, from: u64, entries: &mut u64) -> Result<Option<u64>, Error> {
@@ -330,6 +376,7 @@ impl TermCursor {
         }
         *entries += batch.keys.len() as u64;
         self.at_end = !batch.more;
+        self.is_whole |= from == 0 && !batch.more;
         Ok(())
     }
 }

@@ -12,8 +12,8 @@
 
 use astrarium_kv::contract::block_on;
 use astrarium_kv::{
-    Direction, Engine, Expectation, FAMILY_BYTES, KeyRange, ScanLimit, ShardId, Space, Stamp, View,
-    WriteBatch,
+    Direction, Engine, Expectation, FAMILY_BYTES, IntersectionLimit, KeyRange, ScanLimit, ShardId, Space,
+    Stamp, View, WriteBatch,
 };
 use astrarium_kv_fjall::{FjallEngine, Options};
 use bytes::Bytes;
@@ -128,17 +128,17 @@ fn queries(when: &str, engine: &FjallEngine, documents: u64) -> Outcome<()> {
     let stats = engine.set_stats();
     println!("    {when}: {stats:?}");
     let first = |count| ScanLimit { entry_count_max: count, byte_count_max: usize::MAX };
-    let prefix = |term: u64, number: u64| {
-        let mut key = Vec::new();
-        push_term(&mut key, term, number, documents);
-        KeyRange::prefix(&key)
-    };
+    let prefix = |term: u64, number: u64| KeyRange::prefix(&term_prefix(term, number, documents));
     let any = |step: u64| step.wrapping_mul(0x9E37_79B9_7F4A_7C15) % documents;
     let walk = |range: KeyRange, direction, limit| {
         Ok(block_on(snapshot.scan_keys(&range, direction, first(limit)))?.keys.len() as u64)
     };
     let family = |term: u64| KeyRange::prefix(&family(term));
-    let cases: [Case<'_>; 9] = [
+    let both = |step: u64| {
+        let term = |term: u64| Bytes::from(term_prefix(term, any(step), documents));
+        [term(15), term(16)]
+    };
+    let cases: [Case<'_>; 11] = [
         ("one of a unique text", 1, &|step| walk(prefix(0, any(step)), Direction::Forward, 10)),
         ("one of a unique number", 1, &|step| walk(prefix(3, any(step)), Direction::Forward, 10)),
         ("none of a unique number", 1, &|step| walk(prefix(3, documents + step), Direction::Forward, 10)),
@@ -147,6 +147,12 @@ fn queries(when: &str, engine: &FjallEngine, documents: u64) -> Outcome<()> {
         ("the last ten", 1, &|_| walk(family(3), Direction::Backward, 10)),
         ("a count", 1, &|step| count(&*snapshot, step % KEYS)),
         ("an estimate", 1, &|step| Ok(block_on(snapshot.estimate_keys(&prefix(15, any(step))))?)),
+        ("a hundred of two common values, by scans", 20, &|step| by_scans(&*snapshot, &both(step), 100)),
+        ("a hundred of two common values, at once", 20, &|step| {
+            let limit = IntersectionLimit { count_max: 100, seeks_max: u64::MAX };
+            let found = snapshot.intersect_keys(&both(step), 0, limit).ok_or("no intersection")?;
+            Ok(block_on(found)?.numbers.len() as u64)
+        }),
         ("a thousand", 20, &|step| walk(prefix(15, any(step)), Direction::Forward, 1000)),
     ];
     for (name, share, case) in cases {
@@ -170,6 +176,33 @@ const SHARD: ShardId = ShardId(1);
 
 fn view(engine: &FjallEngine) -> Outcome<Arc<dyn View>> {
     Ok(block_on(engine.view(SHARD, 0))?)
+}
+
+fn term_prefix(term: u64, number: u64, documents: u64) -> Vec<u8> {
+    let mut key = Vec::new();
+    push_term(&mut key, term, number, documents);
+    key
+}
+
+/// What is in two lists, found with a scan for each seek.
+fn by_scans(snapshot: &dyn View, lists: &[Bytes; 2], count_max: u64) -> Outcome<u64> {
+    let two = ScanLimit { entry_count_max: 2, byte_count_max: usize::MAX };
+    let (mut target, mut agreeing, mut found, mut index) = (0_u64, 0, 0, 0);
+    while found < count_max {
+        let mut range = KeyRange::prefix(&lists[index]);
+        range.start = [&lists[index][..], &target.to_be_bytes()].concat().into();
+        let keys = block_on(snapshot.scan_keys(&range, Direction::Forward, two))?.keys;
+        let Some(key) = keys.iter().next() else { break };
+        let number = u64::from_be_bytes(*key.last_chunk().ok_or("a short key")?);
+        agreeing = if number == target { agreeing + 1 } else { 1 };
+        target = number;
+        if agreeing == lists.len() {
+            found += 1;
+            (target, agreeing) = (target + 1, 0);
+        }
+        index = (index + 1) % lists.len();
+    }
+    Ok(found)
 }
 
 fn count(snapshot: &dyn View, term: u64) -> Outcome<u64> {

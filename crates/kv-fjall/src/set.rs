@@ -105,6 +105,23 @@ pub(crate) fn scan_entries(
     Ok(batch)
 }
 
+/// What is in all of several lists of postings.
+pub(crate) fn intersect(
+    view: &SetView,
+    prefixes: &[Bytes],
+    from: u64,
+    kv::IntersectionLimit { count_max, seeks_max }: kv::IntersectionLimit,
+) -> Result<kv::Intersection, Error> {
+    let prefixes: Vec<&[u8]> = prefixes.iter().map(|prefix| &prefix[..]).collect();
+    let mut numbers = Vec::new();
+    let visit = |number| {
+        numbers.push(number);
+        if numbers.len() < count_max { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    };
+    let (seeks, next) = view.intersect(&prefixes, from, seeks_max, visit)?;
+    Ok(kv::Intersection { numbers, seeks, next })
+}
+
 fn visit_pieces(
     view: &SetView,
     pieces: &[kv::KeyRange],

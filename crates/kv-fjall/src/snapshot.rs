@@ -12,8 +12,8 @@ use crate::set;
 use crate::store::{RESERVED_KEY, Store};
 use astrarium_kv::contract::{KEY_BYTES_MAX, ScanCollector};
 use astrarium_kv::{
-    Direction, EntryBatch, Error, FAMILY_BYTES, KeyBatch, KeyRange, Reply, ScanBatch, ScanLimit, ShardId,
-    ShardState, Space,
+    Direction, EntryBatch, Error, FAMILY_BYTES, Intersection, IntersectionLimit, KeyBatch, KeyRange, Reply,
+    ScanBatch, ScanLimit, ShardId, ShardState, Space,
 };
 use astrarium_packed::SetView;
 use bytes::Bytes;
@@ -227,6 +227,19 @@ impl View {
         self.of_set(set::scan_entries(&self.set, &pieces, direction, limit))
     }
 
+    fn intersect_keys(
+        &self,
+        prefixes: &[Bytes],
+        from: u64,
+        limit: IntersectionLimit,
+    ) -> Result<Intersection, Error> {
+        // What is dropped is a shard or more of it than one list.
+        if prefixes.iter().any(|prefix| self.drops.covered.covers(None, prefix)) {
+            return self.of_set(self.set.check_loss()).map(|()| Intersection::default());
+        }
+        self.of_set(set::intersect(&self.set, prefixes, from, limit))
+    }
+
     fn estimate_keys(&self, range: &KeyRange) -> Result<u64, astrarium_packed::Error> {
         let pieces = self.set_pieces(range, Direction::Forward);
         pieces.iter().map(|piece| self.set.estimate(&piece.start, &piece.end)).sum()
@@ -319,6 +332,22 @@ impl FjallSnapshot {
             || {
                 let range = range.clone();
                 Box::new(move |view| view.scan_entries(&range, direction, limit))
+            },
+        )
+    }
+
+    pub(crate) fn intersect_keys(
+        &self,
+        prefixes: &[Bytes],
+        from: u64,
+        limit: IntersectionLimit,
+    ) -> Reply<Result<Intersection, Error>> {
+        self.read(
+            0,
+            |view| view.intersect_keys(prefixes, from, limit),
+            || {
+                let prefixes = prefixes.to_vec();
+                Box::new(move |view| view.intersect_keys(&prefixes, from, limit))
             },
         )
     }

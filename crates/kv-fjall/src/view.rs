@@ -9,8 +9,8 @@
 use crate::Core;
 use crate::snapshot::FjallSnapshot;
 use astrarium_kv::{
-    Direction, EntryBatch, Error, FAMILY_BYTES, KeyBatch, KeyRange, Reply, ScanBatch, ScanLimit, ShardId,
-    ShardState, Space, View, contract,
+    Direction, EntryBatch, Error, FAMILY_BYTES, Intersection, IntersectionLimit, KeyBatch, KeyRange, Reply,
+    ScanBatch, ScanLimit, ShardId, ShardState, Space, View, contract,
 };
 use bytes::Bytes;
 use foldhash::fast::RandomState;
@@ -113,6 +113,15 @@ impl View for FjallView {
         limit: ScanLimit,
     ) -> Reply<Result<EntryBatch, Error>> {
         self.snapshot.scan_entries(range, direction, limit)
+    }
+
+    fn intersect_keys(
+        &self,
+        prefixes: &[Bytes],
+        from: u64,
+        limit: IntersectionLimit,
+    ) -> Option<Reply<Result<Intersection, Error>>> {
+        Some(self.snapshot.intersect_keys(prefixes, from, limit))
     }
 
     fn count_keys(&self, family: &[u8; FAMILY_BYTES]) -> Reply<Result<u64, Error>> {

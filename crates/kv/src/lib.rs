@@ -41,7 +41,9 @@ pub use reply::Reply;
 pub use set::{
     EntryBatch, EntryList, FAMILY_BYTES, KeyBatch, KeyList, SHORT_VALUE_BYTES_MAX, SetChanges, ValuedChanges,
 };
-pub use view::{Direction, KeyRange, ScanBatch, ScanLimit, View, just_after};
+pub use view::{
+    Direction, Intersection, IntersectionLimit, KeyRange, ScanBatch, ScanLimit, View, just_after,
+};
 pub use watch::Watchers;
 
 use std::sync::Arc;

@@ -42,6 +42,17 @@ pub trait View: Send + Sync {
         limit: ScanLimit,
     ) -> Reply<Result<EntryBatch, Error>>;
 
+    /// The numbers from `from` on that follow each of these prefixes as the last eight bytes of a key of the set, in order: what is
+    /// in all of several lists of postings. An engine that has no better way than scans says nothing.
+    fn intersect_keys(
+        &self,
+        _prefixes: &[Bytes],
+        _from: u64,
+        _limit: IntersectionLimit,
+    ) -> Option<Reply<Result<Intersection, Error>>> {
+        None
+    }
+
     /// How many keys of the set belong to a family ([`crate::FAMILY_BYTES`]), without walking them. Exact as long as only
     /// absent keys were added and only present ones removed.
     fn count_keys(&self, family: &[u8; crate::FAMILY_BYTES]) -> Reply<Result<u64, Error>>;
@@ -88,6 +99,26 @@ pub enum Direction {
     Forward,
     /// Descending keys.
     Backward,
+}
+
+/// When an intersection stops early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IntersectionLimit {
+    /// Numbers at most.
+    pub count_max: usize,
+    /// Times that a list is asked for a number, about, at most.
+    pub seeks_max: u64,
+}
+
+/// Numbers that are in all of several lists.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Intersection {
+    /// In order.
+    pub numbers: Vec<u64>,
+    /// How often a list was asked for a number.
+    pub seeks: u64,
+    /// Where to go on, if the limit ended it.
+    pub next: Option<u64>,
 }
 
 /// When a scan stops early. At least one entry is given if the range has one.

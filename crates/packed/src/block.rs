@@ -313,6 +313,32 @@ impl BlockCursor {
         Ok(false)
     }
 
+    /// Goes on to the first key that is not below the target, which is above the present one. False when the block has none.
+    pub(crate) fn seek_on(&mut self, target: &[u8]) -> Result<bool, Error> {
+        self.pass_steps(target);
+        let near = self.at;
+        if !self.advance()? {
+            return Ok(false);
+        }
+        if self.key[..] >= *target {
+            return Ok(true);
+        }
+        // It is not among the steps that follow: the restarts tell where.
+        let restart = self.last_restart(target, Ordering::is_le)?.unwrap_or(0);
+        if self.restart(restart).0 > near {
+            self.go_to_restart(restart)?;
+        } else {
+            self.pass_steps(target);
+        }
+        while self.advance()? {
+            if self.key[..] >= *target {
+                return Ok(true);
+            }
+            self.pass_steps(target);
+        }
+        Ok(false)
+    }
+
     /// Passes over the steps from a key below the target to others below it; gives how many. Documents of one value are
     /// found this way, so keys are put together once, not for each step.
     fn pass_steps(&mut self, target: &[u8]) -> usize {

@@ -59,6 +59,20 @@ impl<'a> ForwardCursor<'a> {
         Ok(cursor)
     }
 
+    /// Goes on to the first entry that is not below the target, which is above the present one: near ones are found soonest.
+    pub(crate) fn seek_on(&mut self, target: &[u8]) -> Result<(), Error> {
+        if self.block.seek_on(target)? {
+            return Ok(());
+        }
+        let block_number = self.segment.index.find_from(self.block_number, target);
+        if block_number == self.block_number {
+            return self.next_block();
+        }
+        self.block_number = block_number;
+        self.load()?;
+        if self.block.seek(target)? { Ok(()) } else { self.next_block() }
+    }
+
     fn load(&mut self) -> Result<(), Error> {
         let (bytes, place) = self.segment.block(self.block_number, self.reading)?;
         self.block.load(bytes, place)

@@ -118,6 +118,23 @@ impl Index {
         self.partition(|fence| fence <= target).saturating_sub(1)
     }
 
+    /// The same where it is not before a block: looks near that one first, at distances that double.
+    pub(crate) fn find_from(&self, block: usize, target: &[u8]) -> usize {
+        let (mut low, mut distance) = (block, 1);
+        while let Some(next) = Some(low + distance).filter(|next| *next < self.blocks.len())
+            && self.fence(next) <= target
+        {
+            low = next;
+            distance *= 2;
+        }
+        let mut high = (low + distance).min(self.blocks.len());
+        while low + 1 < high {
+            let middle = usize::midpoint(low, high);
+            if self.fence(middle) <= target { low = middle } else { high = middle }
+        }
+        low
+    }
+
     /// The last block that may hold keys below the target.
     pub(crate) fn find_below(&self, target: &[u8]) -> Option<usize> {
         self.partition(|fence| fence < target).checked_sub(1)

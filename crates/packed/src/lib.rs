@@ -30,6 +30,7 @@ mod families;
 mod group_block;
 mod head;
 mod index;
+mod intersect;
 mod manifest;
 mod merge;
 mod merger;

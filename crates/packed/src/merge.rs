@@ -59,23 +59,29 @@ impl<W: EntryCursor> MergeCursor<W> {
     /// Moves the cursor at this place of the order, and puts it where it belongs then.
     #[inline]
     fn step(&mut self, place: usize) -> Result<(), Error> {
+        self.cursors[self.order[place] as usize].advance()?;
+        self.settle(place);
+        Ok(())
+    }
+
+    /// Puts a cursor that was moved where it belongs.
+    #[inline]
+    fn settle(&mut self, place: usize) {
         let moved = self.order[place];
-        self.cursors[moved as usize].advance()?;
         if !self.cursors[moved as usize].is_valid() {
             self.order.remove(place);
-            return Ok(());
+            return;
         }
         self.starts[moved as usize] = head_of(self.cursors[moved as usize].key());
         let later = &self.order[place + 1..];
         let is_before = |other: &u32| self.compare(*other, moved).is_lt();
         // Mostly it stays where it is: entries of one segment come in rows.
         if !later.first().is_some_and(is_before) {
-            return Ok(());
+            return;
         }
         let passed = later.partition_point(is_before);
         self.order.copy_within(place + 1..=place + passed, place);
         self.order[place + passed] = moved;
-        Ok(())
     }
 
     #[inline]
@@ -84,6 +90,23 @@ impl<W: EntryCursor> MergeCursor<W> {
         let order = self.starts[left as usize].cmp(&self.starts[right as usize]);
         let order = order.then_with(|| left_cursor.key().cmp(right_cursor.key()));
         W::direct(order).then(left.cmp(&right))
+    }
+}
+
+impl MergeCursor<ForwardCursor<'_>> {
+    /// Goes on to the first key that is not below the target.
+    #[inline]
+    pub(crate) fn seek(&mut self, target: &[u8]) -> Result<(), Error> {
+        let head = head_of(target);
+        while let Some(first) = self.order.first().map(|first| *first as usize) {
+            let order = self.starts[first].cmp(&head);
+            if order.then_with(|| self.cursors[first].key().cmp(target)).is_ge() {
+                break;
+            }
+            self.cursors[first].seek_on(target)?;
+            self.settle(0);
+        }
+        Ok(())
     }
 }
 

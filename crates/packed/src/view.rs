@@ -58,7 +58,11 @@ impl SetView {
     }
 
     /// The segments that may have keys of the range.
-    fn within<'a>(&'a self, start: &'a [u8], end: &'a [u8]) -> impl Iterator<Item = &'a Segment> {
+    pub(crate) fn within<'a, 'r>(
+        &'a self,
+        start: &'r [u8],
+        end: &'r [u8],
+    ) -> impl Iterator<Item = &'a Segment> + use<'a, 'r> {
         let prefix = common_prefix(start, end);
         let may_have = move |segment: &&Segment| segment.filter.may_have(prefix);
         self.iter().filter(may_have).filter(move |segment| !segment.index.misses(start, end))

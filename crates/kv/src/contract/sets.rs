@@ -5,8 +5,8 @@
 use super::block_on;
 use super::suite::{NO_LIMIT, bytes, commit, put, scan_all, view};
 use crate::{
-    Direction, Engine, Error, FAMILY_BYTES, KeyList, KeyRange, ScanLimit, ShardId, Space, Stamp, View,
-    WriteBatch,
+    Direction, Engine, Error, FAMILY_BYTES, IntersectionLimit, KeyList, KeyRange, ScanLimit, ShardId, Space,
+    Stamp, View, WriteBatch,
 };
 use bytes::Bytes;
 use std::collections::BTreeSet;
@@ -100,6 +100,60 @@ pub(super) fn the_last_batch_has_the_last_word(engine: &dyn Engine) {
         holds_words(&*view(engine), "c e");
         change(engine, "", "c e");
         holds_words(&*view(engine), "");
+    }
+}
+
+/// What is in all of several lists of numbers, with gaps of all sizes, written bit by bit and removed again in part.
+pub(super) fn lists_are_intersected(engine: &dyn Engine) {
+    let lists = ["every", "some", "few", "none"];
+    // Whether a list has a number: nearly all, in stretches, hardly any.
+    let has = |list: &str, number: u64| match list {
+        "every" => number % 17 != 3,
+        "some" => number / 700 % 3 == 1 || number.is_multiple_of(5),
+        "few" => number.is_multiple_of(311),
+        _ => false,
+    };
+    let posting = |list: &str, number: u64| [&key(b'f', list)[..], &number.to_be_bytes()].concat();
+    let is_removed = |number: u64| number % 10 == 4;
+    for round in 0..4_u64 {
+        let mut batch = WriteBatch::new(ShardId(1), 0);
+        for list in lists {
+            for number in (0..20_000).filter(|number| number % 4 == round && has(list, *number)) {
+                batch.set.added.push(&posting(list, number));
+            }
+        }
+        batch.set.added = std::mem::take(&mut batch.set.added).sorted();
+        commit(engine, batch).expect("changes of the set commit");
+    }
+    let mut batch = WriteBatch::new(ShardId(1), 0);
+    for number in (0..20_000).filter(|number| is_removed(*number) && has("every", *number)) {
+        batch.set.removed.push(&posting("every", number));
+    }
+    commit(engine, batch).expect("changes of the set commit");
+    let snapshot = view(engine);
+    for named in
+        [&["every", "some"][..], &["few", "every"], &["some", "few", "every"], &["some", "none"], &["few"]]
+    {
+        let prefixes: Vec<Bytes> = named.iter().map(|list| key(b'f', list).into()).collect();
+        let is_in = |list: &&str, number: u64| has(list, number) && !(*list == "every" && is_removed(number));
+        let expected: Vec<u64> =
+            (0..20_000).filter(|number| named.iter().all(|list| is_in(list, *number))).collect();
+        for (from, count_max, seeks_max) in
+            [(0, usize::MAX, u64::MAX), (4_711, 100, u64::MAX), (0, 1_000, 50)]
+        {
+            let expected = &expected[expected.partition_point(|number| *number < from)..];
+            let (mut numbers, mut next) = (Vec::new(), Some(from));
+            while let Some(from) = next {
+                let limit = IntersectionLimit { count_max, seeks_max };
+                // Who has no better way is asked by scans.
+                let Some(found) = snapshot.intersect_keys(&prefixes, from, limit) else { return };
+                let found = block_on(found).expect("an intersection answers");
+                assert!(found.numbers.len() <= count_max && found.seeks <= seeks_max);
+                numbers.extend(found.numbers);
+                next = found.next;
+            }
+            assert_eq!(numbers, expected, "{named:?} from {from}");
+        }
     }
 }
 

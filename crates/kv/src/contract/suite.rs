@@ -35,6 +35,7 @@ pub fn check(open: &dyn Fn() -> Arc<dyn Engine>) {
         sets::walks_respect_ranges_and_limits,
         sets::entries_carry_values,
         sets::many_keys_are_kept_in_order,
+        sets::lists_are_intersected,
         sets::short_keys_are_refused,
         shards::versions_have_no_gaps,
         shards::fences_refuse_old_epochs,
