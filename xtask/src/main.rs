@@ -17,6 +17,7 @@ cargo xtask <command>
             (--only STEP[,STEP] runs some of it; --list names the steps)
   tidy      the rules of this repository that no compiler checks
   licences  licences, sources and known faults of the dependencies
+  sim       the database under simulated crashes, lost syncs and clock jumps (--seeds COUNT, --from SEED)
   fuzz      every fuzz target for a few seconds (--seconds N, --address, names of targets)
   profile   lengths of files and functions, beside what we aim at
 ";
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         Some("test") => test::run(&arguments[1..]),
         Some("tidy") => tidy::run(),
         Some("licences") => licences::run(),
+        Some("sim") => Ok(test::sim(&arguments[1..])),
         Some("fuzz") => fuzz::run(&arguments[1..]),
         Some("profile") => profile::run(),
         _ => {

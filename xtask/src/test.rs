@@ -11,6 +11,9 @@ const STEPS: &[Step] = &[
     step("lints", "clippy has nothing to say", lints),
     step("docs", "the API documentation builds without warnings", docs),
     step("rust", "unit, property, contract, REST, bad-input and crash tests", rust),
+    step("sim", "a thousand seeds of simulated crashes, lost syncs, delays and clock jumps", || {
+        told(Ok(sim(&[])))
+    }),
     step("build", "the server that the SDKs talk to", build),
     client("python", "the official Python SDK as a client", || script("tests/sdk/python/run")),
     client("javascript", "the official JavaScript SDK as a client", || script("tests/sdk/javascript/run")),
@@ -84,6 +87,13 @@ fn docs() -> Outcome {
 /// Without the tests in documentation, of which there are none (`tidy` looks), but which would be a compilation of each crate.
 fn rust() -> Outcome {
     command("cargo", &["test", "--workspace", "--all-targets"])
+}
+
+/// Runs the simulator, by default for a thousand seeds.
+pub(crate) fn sim(arguments: &[String]) -> bool {
+    let mut all = vec!["run", "--quiet", "--package=astrarium-sim", "--example=seeds", "--"];
+    all.extend(arguments.iter().map(String::as_str));
+    matches!(command("cargo", &all), Outcome::Passed)
 }
 
 fn build() -> Outcome {
