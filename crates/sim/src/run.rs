@@ -149,6 +149,7 @@ impl Simulation {
                 account: account.clone(),
                 around: Arc::clone(&around),
                 is_one_range: self.is_one_range,
+                is_unique: self.rules.unique,
                 left: Arc::clone(left),
                 etags: BTreeMap::new(),
                 only_reads: false,
@@ -266,8 +267,16 @@ async fn check(account: Account, world: Quiet) -> Result<(), Error> {
         world.around.history.lock().problem(problem);
     }
     let (left, is_one_range) = (Arc::new(AtomicU64::new(LAST_READS)), world.is_one_range);
-    let client =
-        Actor { account, around: world.around, is_one_range, left, etags: BTreeMap::new(), only_reads: true };
+    let is_unique = world.rules.unique;
+    let client = Actor {
+        account,
+        around: world.around,
+        is_one_range,
+        is_unique,
+        left,
+        etags: BTreeMap::new(),
+        only_reads: true,
+    };
     client.run().await;
     Ok(())
 }

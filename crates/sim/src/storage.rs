@@ -15,11 +15,12 @@ use crate::time::Time;
 use astrarium_env::Timeline as _;
 use astrarium_kv::memory::MemoryEngine;
 use astrarium_kv::{
-    CommitVersion, Direction, Engine, EntryBatch, Error, FAMILY_BYTES, KeyBatch, KeyRange, Reply, ScanBatch,
-    ScanLimit, ShardId, ShardState, Snapshot, Space, Stats, WriteBatch,
+    CommitVersion, Direction, Engine, EntryBatch, Error, FAMILY_BYTES, KeyBatch, KeyPrefix, KeyRange, Reply,
+    ScanBatch, ScanLimit, ShardId, ShardState, Space, Stats, View, WriteBatch,
 };
 use bytes::Bytes;
 use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -107,7 +108,7 @@ struct OpenDisk {
     /// Since a sync failed.
     refuses_writes: AtomicBool,
     /// For [`Misdeed::ShowsThePast`].
-    past: Mutex<Option<Arc<dyn Snapshot>>>,
+    past: Mutex<BTreeMap<ShardId, Arc<dyn View>>>,
 }
 
 impl FaultyStorage {
@@ -131,7 +132,7 @@ impl FaultyStorage {
         }
         drop(held);
         let (disk, around) = (Arc::clone(disk), Arc::clone(around));
-        let (refuses_writes, past) = (AtomicBool::new(false), Mutex::new(None));
+        let (refuses_writes, past) = (AtomicBool::new(false), Mutex::default());
         let shared = Arc::new(OpenDisk { engine, disk, around, refuses_writes, past });
         shared.settle_limbo();
         FaultyStorage { shared }
@@ -160,7 +161,9 @@ impl OpenDisk {
 
     fn apply(&self, operation: u64, mut batch: WriteBatch) -> Result<CommitVersion, Error> {
         if self.around.misdeed == Misdeed::ShowsThePast {
-            *self.past.lock() = Some(self.engine.snapshot());
+            let epoch = at_once(self.engine.shard(batch.shard))?.epoch;
+            let past = at_once(self.engine.view(batch.shard, epoch))?;
+            self.past.lock().insert(batch.shard, past);
         }
         match self.around.misdeed {
             Misdeed::IgnoresExpectations => batch.expectations.clear(),
@@ -171,6 +174,19 @@ impl OpenDisk {
         self.around.history.lock().committed(operation, batch.shard.0, version.0);
         self.disk.lock().log.push(batch);
         Ok(version)
+    }
+
+    fn view(&self, shard: ShardId, mut epoch: u64) -> Result<Arc<dyn View>, Error> {
+        let around = Arc::clone(&self.around);
+        if around.misdeed == Misdeed::IgnoresEpochs {
+            epoch = at_once(self.engine.shard(shard))?.epoch;
+        }
+        let past = self.past.lock().get(&shard).cloned().filter(|_| around.dice.chance(200));
+        let inner = match past {
+            Some(past) => past,
+            None => at_once(self.engine.view(shard, epoch))?,
+        };
+        Ok(Arc::new(SlowView { inner, around }))
     }
 
     async fn commit(self: Arc<OpenDisk>, operation: u64, batch: WriteBatch) -> Result<CommitVersion, Error> {
@@ -198,11 +214,14 @@ fn refusal() -> Error {
 }
 
 impl Engine for FaultyStorage {
-    fn snapshot(&self) -> Arc<dyn Snapshot> {
-        let around = Arc::clone(&self.shared.around);
-        let past = self.shared.past.lock().clone().filter(|_| around.dice.chance(200));
-        let inner = past.unwrap_or_else(|| self.shared.engine.snapshot());
-        Arc::new(SlowSnapshot { inner, around })
+    fn view(&self, shard: ShardId, epoch: u64) -> Reply<Result<Arc<dyn View>, Error>> {
+        let shared = Arc::clone(&self.shared);
+        Reply::later(async move {
+            shared.around.dawdle().await;
+            let view = shared.view(shard, epoch)?;
+            shared.around.dawdle().await;
+            Ok(view)
+        })
     }
 
     fn commit(&self, batch: WriteBatch) -> Reply<Result<CommitVersion, Error>> {
@@ -231,6 +250,10 @@ impl Engine for FaultyStorage {
         Ok(true)
     }
 
+    fn unreclaimed(&self) -> Vec<KeyPrefix> {
+        self.shared.engine.unreclaimed()
+    }
+
     fn stats(&self) -> Stats {
         self.shared.engine.stats()
     }
@@ -240,13 +263,13 @@ impl Engine for FaultyStorage {
     }
 }
 
-/// A snapshot whose answers may come late. What they say is what the snapshot says, whenever that is looked at.
-struct SlowSnapshot {
-    inner: Arc<dyn Snapshot>,
+/// A view whose answers may come late. What they say is what the view says, whenever that is looked at.
+struct SlowView {
+    inner: Arc<dyn View>,
     around: Arc<Surroundings>,
 }
 
-impl SlowSnapshot {
+impl SlowView {
     fn late<T: Send + Unpin + 'static>(&self, reply: Reply<T>) -> Reply<T> {
         let around = Arc::clone(&self.around);
         Reply::later(async move {
@@ -256,7 +279,15 @@ impl SlowSnapshot {
     }
 }
 
-impl Snapshot for SlowSnapshot {
+impl View for SlowView {
+    fn shard(&self) -> ShardId {
+        self.inner.shard()
+    }
+
+    fn state(&self) -> ShardState {
+        self.inner.state()
+    }
+
     fn get(&self, space: Space, key: &[u8]) -> Reply<Result<Option<Bytes>, Error>> {
         self.late(self.inner.get(space, key))
     }
