@@ -10,6 +10,7 @@ mod disk;
 mod doors;
 mod fairness;
 mod folder;
+mod formats;
 mod logs;
 mod program;
 mod scripts;
