@@ -237,6 +237,18 @@ impl Engine for FaultyStorage {
         })
     }
 
+    fn watch(&self, shard: ShardId, epoch: u64, version: u64) -> Reply<Result<CommitVersion, Error>> {
+        self.shared.engine.watch(shard, epoch, version)
+    }
+
+    fn draw(&self, shard: ShardId, above: u64, count: u64) -> Reply<Result<u64, Error>> {
+        let shared = Arc::clone(&self.shared);
+        Reply::later(async move {
+            shared.around.dawdle().await;
+            at_once(shared.engine.draw(shard, above, count))
+        })
+    }
+
     fn write_refusal(&self) -> Option<String> {
         self.shared.refuses_writes.load(Relaxed).then(|| refusal().to_string())
     }
