@@ -1,5 +1,7 @@
 //! Rules of this repository that no compiler checks: who may use whom, function length, leftovers, living documents.
 
+mod type_names;
+
 use crate::sources;
 use anyhow::Context as _;
 use std::collections::BTreeMap;
@@ -13,6 +15,7 @@ pub(crate) fn run() -> anyhow::Result<bool> {
     let mut problems = Vec::new();
     check_dependencies(&mut problems)?;
     check_sources(&mut problems)?;
+    type_names::check(&mut problems)?;
     check_operations(&mut problems)?;
     check_documents(&mut problems)?;
     check_case_sources()?;

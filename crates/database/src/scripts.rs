@@ -202,7 +202,7 @@ impl Turns {
     }
 
     /// Waits until an attempt may begin: with others at first, alone once one has lost.
-    async fn next(&self, trial: Trial) -> Result<(Execution, gate::Turn), Error> {
+    async fn next(&self, trial: Trial) -> Result<(Execution, gate::GateLock), Error> {
         let (key, end, is_repeated) = (self.key.clone(), self.end, trial.lost > 0);
         let execution = Execution { container: trial.container, key, end, is_repeated };
         let remaining = execution.remaining();

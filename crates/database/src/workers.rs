@@ -55,10 +55,10 @@ pub struct WorkerUsage {
 /// The threads of an account. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Workers {
-    shared: Arc<Shared>,
+    shared: Arc<WorkersShared>,
 }
 
-struct Shared {
+struct WorkersShared {
     /// The last number given to a page that belongs to no client.
     nobody: AtomicU64,
     /// Whether there are no threads, and pages run where they are awaited.
@@ -68,7 +68,7 @@ struct Shared {
     threads: Arc<Threads>,
 }
 
-impl Shared {
+impl WorkersShared {
     fn client(&self, number: u64) -> ClientId {
         ClientId(if number == 0 { self.nobody.fetch_add(1, Ordering::Relaxed) } else { number })
     }
@@ -80,7 +80,7 @@ impl Workers {
     /// Threads that call `prepare` before they begin, or none.
     pub(crate) fn new(prepare: fn(), inline: bool) -> Workers {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let shared = Shared {
+        let shared = WorkersShared {
             nobody: AtomicU64::new(u64::MAX / 2),
             inline,
             admissions: Arc::new(Admissions::new(PAGES_MAX, PAGES_PER_CLIENT_MAX, WAITING_MAX)),
@@ -168,7 +168,7 @@ impl Drop for CancelOnDrop {
 
 /// The threads that can help one page: those whose turn nobody else wants.
 struct Crew {
-    shared: Arc<Shared>,
+    shared: Arc<WorkersShared>,
     client: ClientId,
     seat: Arc<Seat>,
     work: Arc<Work>,

@@ -1,7 +1,7 @@
 //! Who sends a request: the signature or token of its `Authorization` header, checked before anything else is told.
 
 use crate::authorize;
-use crate::error::Failure;
+use crate::error::ErrorAnswer;
 use crate::request::{Headers, header};
 use crate::service::Settings;
 use crate::wire::address::Address;
@@ -41,9 +41,9 @@ pub(crate) fn check(
     headers: Headers<'_>,
     address: &Address<'_>,
     now: u64,
-) -> Result<Sender, Failure> {
+) -> Result<Sender, ErrorAnswer> {
     if let Some(name) = headers.repeated(&CREDENTIALS) {
-        return Err(Failure::bad_request(format!("The header {name} was sent more than once.")));
+        return Err(ErrorAnswer::bad_request(format!("The header {name} was sent more than once.")));
     }
     let text = header(&parts.headers, headers::AUTHORIZATION).ok_or(AuthorizationError::MissingHeader)?;
     let authorization = Authorization::parse(text)?;
@@ -51,7 +51,7 @@ pub(crate) fn check(
         AuthorizationKind::Master => check_signature(settings, parts, address, &authorization, now),
         AuthorizationKind::Resource => {
             let token = ResourceToken::verify(&authorization.signature, &settings.keys.primary, now)
-                .map_err(|error| Failure::new(error.status(), error.to_string()))?;
+                .map_err(|error| ErrorAnswer::new(error.status(), error.to_string()))?;
             let by_rid = address.looks_like_rid() && authorize::is_database_of(&token, address);
             Ok(Sender { access: Access::Token(token), by_rid })
         }
@@ -60,10 +60,10 @@ pub(crate) fn check(
     }
 }
 
-fn unsupported(substatus: u32) -> Failure {
+fn unsupported(substatus: u32) -> ErrorAnswer {
     let message =
         "This server knows account keys and resource tokens only. Use one of its keys as the credential.";
-    Failure::new(401, message).with_substatus(substatus)
+    ErrorAnswer::new(401, message).with_substatus(substatus)
 }
 
 fn check_signature(
@@ -72,7 +72,7 @@ fn check_signature(
     address: &Address<'_>,
     authorization: &Authorization<'_>,
     now: u64,
-) -> Result<Sender, Failure> {
+) -> Result<Sender, ErrorAnswer> {
     let x_ms_date = header(&parts.headers, headers::X_MS_DATE);
     let date = header(&parts.headers, headers::DATE);
     let verb = parts.method.as_str();
@@ -86,7 +86,7 @@ fn check_signature(
 }
 
 /// The refusal of a write that a read-only key signed: the same as of a wrong signature.
-pub(crate) fn read_only(parts: &Parts, address: &Address<'_>) -> Failure {
+pub(crate) fn read_only(parts: &Parts, address: &Address<'_>) -> ErrorAnswer {
     let x_ms_date = header(&parts.headers, headers::X_MS_DATE);
     let date = header(&parts.headers, headers::DATE);
     let payload = signing_payload(parts.method.as_str(), address, x_ms_date, date);

@@ -14,10 +14,10 @@ use crate::authenticate::{self, Access};
 use crate::database::partition::PartitionKey;
 use crate::database::value::json::{Node, Text};
 use crate::database::{Error, Link, Rid};
-use crate::error::Failure;
+use crate::error::ErrorAnswer;
 use crate::operation::{Action, Effect, Needs, Operation, Partition, Reach};
 use crate::request::Request;
-use crate::service::Shared;
+use crate::service::GatewayState;
 use crate::wire::address::{Address, ResourceKind};
 use crate::wire::resource_token::{PermissionMode, ResourceToken};
 use crate::wire::{batch, binary_json};
@@ -25,11 +25,11 @@ use http::request::Parts;
 
 /// Refuses a request that its sender may not make.
 pub(crate) async fn check(
-    shared: &Shared,
+    shared: &GatewayState,
     access: &Access,
     parts: &Parts,
     request: &Request<'_>,
-) -> Result<(), Failure> {
+) -> Result<(), ErrorAnswer> {
     let needs = request.operation.needs();
     match access {
         Access::Full => Ok(()),
@@ -40,13 +40,13 @@ pub(crate) async fn check(
 }
 
 /// Refuses a token whose permission is not there any more as it was. Asked before anything else is told to its holder.
-pub(crate) async fn check_alive(shared: &Shared, token: &ResourceToken) -> Result<(), Failure> {
+pub(crate) async fn check_alive(shared: &GatewayState, token: &ResourceToken) -> Result<(), ErrorAnswer> {
     let permission = match Rid::parse(&token.permission_rid) {
         Some(rid) => shared.account.permission(rid).await?,
         None => None,
     };
     if permission.is_none_or(|permission| permission.record.etag != token.permission_etag) {
-        return Err(Failure::forbidden(
+        return Err(ErrorAnswer::forbidden(
             "The permission behind this resource token was changed or deleted. Read the permission again for a token that \
              is good.",
         ));
@@ -95,13 +95,13 @@ impl Permitted<'_> {
 }
 
 async fn check_token(
-    shared: &Shared,
+    shared: &GatewayState,
     token: &ResourceToken,
     needs: Needs,
     request: &Request<'_>,
-) -> Result<(), Failure> {
+) -> Result<(), ErrorAnswer> {
     if needs.effect == Effect::Write && token.mode == PermissionMode::Read {
-        return Err(Failure::forbidden(
+        return Err(ErrorAnswer::forbidden(
             "The permission behind this resource token allows reading only. Ask for one with permissionMode All.",
         ));
     }
@@ -109,7 +109,7 @@ async fn check_token(
         return Err(not_covered());
     }
     if needs.reach == Reach::Resource && renames(token, request) {
-        return Err(Failure::forbidden(
+        return Err(ErrorAnswer::forbidden(
             "The permission behind this resource token is for one item, and a replace that gives it another id makes \
              another one.",
         ));
@@ -134,7 +134,7 @@ fn renames(token: &ResourceToken, request: &Request<'_>) -> bool {
 }
 
 /// Whether what a token is for includes what a request is about. Whatever is not there is not included.
-async fn reaches(shared: &Shared, token: &ResourceToken, reach: Reach, request: &Request<'_>) -> bool {
+async fn reaches(shared: &GatewayState, token: &ResourceToken, reach: Reach, request: &Request<'_>) -> bool {
     let Some(permitted) = Permitted::of(token) else { return reach == Reach::Anything };
     let database = permitted.rid.database_part();
     match reach {
@@ -164,7 +164,7 @@ async fn reaches(shared: &Shared, token: &ResourceToken, reach: Reach, request: 
 }
 
 /// A token of one partition key works within that key only.
-fn check_partition(token: &ResourceToken, needs: Needs, request: &Request<'_>) -> Result<(), Failure> {
+fn check_partition(token: &ResourceToken, needs: Needs, request: &Request<'_>) -> Result<(), ErrorAnswer> {
     let Some(permitted) = &token.partition_key else {
         return Ok(());
     };
@@ -182,7 +182,7 @@ fn check_partition(token: &ResourceToken, needs: Needs, request: &Request<'_>) -
     if is_permitted {
         return Ok(());
     }
-    Err(Failure::forbidden(
+    Err(ErrorAnswer::forbidden(
         "The permission behind this resource token is for another partition key than the request's.",
     ))
 }
@@ -200,12 +200,12 @@ fn batch_is_within(request: &Request<'_>, key: Option<&PartitionKey>, permitted:
     })
 }
 
-fn not_covered() -> Failure {
-    Failure::forbidden("The permission behind this resource token does not cover the requested resource.")
+fn not_covered() -> ErrorAnswer {
+    ErrorAnswer::forbidden("The permission behind this resource token does not cover the requested resource.")
 }
 
 /// Refuses an address whose ids are rids, but not of one another's resources, or no rids at all.
-pub(crate) fn check_rids(address: &Address<'_>) -> Result<(), Failure> {
+pub(crate) fn check_rids(address: &Address<'_>) -> Result<(), ErrorAnswer> {
     let mut above = Rid::ROOT;
     for (index, id) in address.ids.iter().enumerate() {
         // Key ranges have ids and no names, and are asked for by them also below rids.
@@ -224,10 +224,10 @@ pub(crate) fn check_rids(address: &Address<'_>) -> Result<(), Failure> {
 /// Refuses a change through the rid of a database that another one has as its name. SDKs that tell names from rids by
 /// their form sign such a name as a rid, so either may be meant; the other one shall not suffer.
 pub(crate) async fn refuse_ambiguous(
-    shared: &Shared,
+    shared: &GatewayState,
     operation: Operation,
     address: &Address<'_>,
-) -> Result<(), Failure> {
+) -> Result<(), ErrorAnswer> {
     let [id] = address.ids.as_slice() else { return Ok(()) };
     if address.kind == ResourceKind::Offer || operation.needs().effect == Effect::Read {
         return Ok(());
@@ -235,7 +235,7 @@ pub(crate) async fn refuse_ambiguous(
     match shared.account.database(Link::Name(id)).await {
         Err(Error::NotFound) => Ok(()),
         Err(error) => Err(error.into()),
-        Ok(_) => Err(Failure::bad_request(format!(
+        Ok(_) => Err(ErrorAnswer::bad_request(format!(
             "A database has the name {id}, which is also the form of a resource id. Sign the request with the link              dbs/{id} to mean the name, or use another name."
         ))),
     }

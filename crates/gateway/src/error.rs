@@ -2,7 +2,7 @@
 
 use crate::answer::Answer;
 use crate::database::{self, ScriptError};
-use crate::place::Place;
+use crate::place::ServedBy;
 use crate::wire::authorization::AuthorizationError;
 use crate::wire::headers;
 use crate::wire::status::{self, Detail, ErrorBody};
@@ -10,7 +10,7 @@ use http::StatusCode;
 
 /// An error answer.
 #[derive(Debug, Clone)]
-pub(crate) struct Failure {
+pub(crate) struct ErrorAnswer {
     pub(crate) status: u16,
     pub(crate) substatus: u32,
     pub(crate) message: String,
@@ -22,7 +22,7 @@ pub(crate) struct Failure {
     /// What the body says beside the message.
     pub(crate) additional: Option<Box<str>>,
     /// Where the failure happened, for the session headers of answers about items.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<ServedBy>,
     /// Whether the container's rid is not told: clients then do not take the place for one they have been to.
     pub(crate) hides_owner: bool,
     /// What a script logged before it failed.
@@ -42,9 +42,9 @@ pub(crate) enum Form {
     PlanFaults,
 }
 
-impl Failure {
-    pub(crate) fn new(status: u16, message: impl Into<String>) -> Failure {
-        Failure {
+impl ErrorAnswer {
+    pub(crate) fn new(status: u16, message: impl Into<String>) -> ErrorAnswer {
+        ErrorAnswer {
             status,
             substatus: 0,
             message: message.into(),
@@ -58,21 +58,21 @@ impl Failure {
         }
     }
 
-    pub(crate) fn bad_request(message: impl Into<String>) -> Failure {
-        Failure::new(400, message)
+    pub(crate) fn bad_request(message: impl Into<String>) -> ErrorAnswer {
+        ErrorAnswer::new(400, message)
     }
 
-    pub(crate) fn forbidden(message: impl Into<String>) -> Failure {
-        Failure::new(403, message)
+    pub(crate) fn forbidden(message: impl Into<String>) -> ErrorAnswer {
+        ErrorAnswer::new(403, message)
     }
 
-    pub(crate) fn with_substatus(mut self, substatus: u32) -> Failure {
+    pub(crate) fn with_substatus(mut self, substatus: u32) -> ErrorAnswer {
         self.substatus = substatus;
         self
     }
 
     /// The same failure of a query, met while making the plan for a client.
-    pub(crate) fn of_plan(mut self) -> Failure {
+    pub(crate) fn of_plan(mut self) -> ErrorAnswer {
         if self.form == Form::QueryFaults {
             self.form = Form::PlanFaults;
         }
@@ -122,71 +122,74 @@ impl Failure {
     }
 }
 
-impl From<database::Error> for Failure {
-    fn from(error: database::Error) -> Failure {
+impl From<database::Error> for ErrorAnswer {
+    fn from(error: database::Error) -> ErrorAnswer {
         use database::Error;
         let message = error.to_string();
         match error {
-            Error::Invalid(_) => Failure::new(400, message),
+            Error::Invalid(_) => ErrorAnswer::new(400, message),
             Error::Query(faults) => {
                 let details: Vec<&str> = faults.iter().map(|fault| fault.detail.as_str()).collect();
                 let remark = Some(details.join("; ").into());
-                Failure { form: Form::QueryFaults, remark, ..Failure::new(400, faults_json(&faults)) }
+                ErrorAnswer { form: Form::QueryFaults, remark, ..ErrorAnswer::new(400, faults_json(&faults)) }
             }
-            Error::Timeout(_) => Failure::new(408, message),
+            Error::Timeout(_) => ErrorAnswer::new(408, message),
             Error::Script(fault) => {
-                Failure { script_log: Some(fault.log.into()), ..of_script(&fault.error, message) }
+                ErrorAnswer { script_log: Some(fault.log.into()), ..of_script(&fault.error, message) }
             }
-            Error::NeedsClientPlan(plan) => {
-                Failure { additional: Some(plan.into()), ..Failure::new(400, message).with_substatus(1004) }
-            }
+            Error::NeedsClientPlan(plan) => ErrorAnswer {
+                additional: Some(plan.into()),
+                ..ErrorAnswer::new(400, message).with_substatus(1004)
+            },
             Error::PartitionKeyMismatch | Error::PartitionKeyDiffers { .. } => {
-                Failure::new(400, message).with_substatus(1001)
+                ErrorAnswer::new(400, message).with_substatus(1001)
             }
-            Error::ContainerRecreated => Failure::new(400, message).with_substatus(1024),
-            Error::NotFound => Failure::new(404, message),
+            Error::ContainerRecreated => ErrorAnswer::new(400, message).with_substatus(1024),
+            Error::NotFound => ErrorAnswer::new(404, message),
             Error::SessionNotAvailable => {
-                Failure::new(404, message).with_substatus(status::substatus::READ_SESSION_NOT_AVAILABLE)
+                ErrorAnswer::new(404, message).with_substatus(status::substatus::READ_SESSION_NOT_AVAILABLE)
             }
-            Error::OwnerNotFound => Failure::new(404, message).with_substatus(1003),
-            Error::Exists | Error::UniqueKey => Failure::new(409, message),
-            Error::KeyRangeGone => Failure::new(410, message).with_substatus(1002),
-            Error::PreconditionFailed => Failure::new(412, message),
-            Error::TooLarge => Failure::new(413, message),
+            Error::OwnerNotFound => ErrorAnswer::new(404, message).with_substatus(1003),
+            Error::Exists | Error::UniqueKey => ErrorAnswer::new(409, message),
+            Error::KeyRangeGone => ErrorAnswer::new(410, message).with_substatus(1002),
+            Error::PreconditionFailed => ErrorAnswer::new(412, message),
+            Error::TooLarge => ErrorAnswer::new(413, message),
             Error::ResponseTooLarge => {
-                Failure::new(413, message).with_substatus(status::substatus::RESPONSE_SIZE_EXCEEDED)
+                ErrorAnswer::new(413, message).with_substatus(status::substatus::RESPONSE_SIZE_EXCEEDED)
             }
-            Error::Busy => {
-                Failure { retry_after_ms: Some(10), ..Failure::new(429, message).with_substatus(3200) }
-            }
-            Error::Overloaded(_) => {
-                Failure { retry_after_ms: Some(500), ..Failure::new(429, message).with_substatus(3200) }
-            }
-            Error::RetryWith => Failure { retry_after_ms: Some(10), ..Failure::new(449, message) },
-            Error::Damaged(_) | Error::Bug(_) | Error::Stopped(_) => Failure::new(500, message),
-            Error::Unavailable(_) | Error::IndexLost(_) => Failure::new(503, message),
+            Error::Busy => ErrorAnswer {
+                retry_after_ms: Some(10),
+                ..ErrorAnswer::new(429, message).with_substatus(3200)
+            },
+            Error::Overloaded(_) => ErrorAnswer {
+                retry_after_ms: Some(500),
+                ..ErrorAnswer::new(429, message).with_substatus(3200)
+            },
+            Error::RetryWith => ErrorAnswer { retry_after_ms: Some(10), ..ErrorAnswer::new(449, message) },
+            Error::Damaged(_) | Error::Bug(_) | Error::Stopped(_) => ErrorAnswer::new(500, message),
+            Error::Unavailable(_) | Error::IndexLost(_) => ErrorAnswer::new(503, message),
         }
     }
 }
 
-fn of_script(error: &ScriptError, message: String) -> Failure {
+fn of_script(error: &ScriptError, message: String) -> ErrorAnswer {
     match error {
         ScriptError::Compile { .. } => {
-            Failure::new(400, message).with_substatus(status::substatus::SCRIPT_COMPILE_ERROR)
+            ErrorAnswer::new(400, message).with_substatus(status::substatus::SCRIPT_COMPILE_ERROR)
         }
         ScriptError::Exception(exception) => {
-            Failure::new(400, message).with_substatus(exception.number.unwrap_or(0))
+            ErrorAnswer::new(400, message).with_substatus(exception.number.unwrap_or(0))
         }
-        ScriptError::Timeout { .. } => Failure::new(408, message),
-        ScriptError::TooLarge { .. } => Failure::new(413, message),
-        ScriptError::Host(error) => Failure::new(error.number, message),
-        ScriptError::Busy => Failure {
+        ScriptError::Timeout { .. } => ErrorAnswer::new(408, message),
+        ScriptError::TooLarge { .. } => ErrorAnswer::new(413, message),
+        ScriptError::Host(error) => ErrorAnswer::new(error.number, message),
+        ScriptError::Busy => ErrorAnswer {
             retry_after_ms: Some(100),
-            ..Failure::new(429, message).with_substatus(status::substatus::SCRIPT_CONCURRENCY_EXCEEDED)
+            ..ErrorAnswer::new(429, message).with_substatus(status::substatus::SCRIPT_CONCURRENCY_EXCEEDED)
         },
-        ScriptError::Void { .. } => Failure::new(449, message),
-        ScriptError::Unavailable { .. } => Failure::new(503, message),
-        ScriptError::Bug { .. } => Failure::new(500, message),
+        ScriptError::Void { .. } => ErrorAnswer::new(449, message),
+        ScriptError::Unavailable { .. } => ErrorAnswer::new(503, message),
+        ScriptError::Bug { .. } => ErrorAnswer::new(500, message),
     }
 }
 
@@ -204,14 +207,14 @@ fn faults_json(faults: &[database::QueryFault]) -> String {
     serde_json::json!({"errors": faults.iter().map(error).collect::<Vec<_>>()}).to_string()
 }
 
-impl From<database::definition::Invalid> for Failure {
-    fn from(invalid: database::definition::Invalid) -> Failure {
+impl From<database::definition::Invalid> for ErrorAnswer {
+    fn from(invalid: database::definition::Invalid) -> ErrorAnswer {
         database::Error::from(invalid).into()
     }
 }
 
-impl From<AuthorizationError> for Failure {
-    fn from(error: AuthorizationError) -> Failure {
-        Failure::new(error.status(), error.to_string())
+impl From<AuthorizationError> for ErrorAnswer {
+    fn from(error: AuthorizationError) -> ErrorAnswer {
+        ErrorAnswer::new(error.status(), error.to_string())
     }
 }

@@ -10,7 +10,7 @@
 //!
 //! Not here: which endpoint clients are told (`account_document`).
 
-use crate::error::Failure;
+use crate::error::ErrorAnswer;
 use http::header::HOST;
 use http::request::Parts;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -38,11 +38,11 @@ impl Hosts {
     }
 
     /// Refuses a request to a name that is not ours.
-    pub(crate) fn check(&self, parts: &Parts) -> Result<(), Failure> {
+    pub(crate) fn check(&self, parts: &Parts) -> Result<(), ErrorAnswer> {
         let mut sent = parts.headers.get_all(HOST).iter();
         let host = sent.next();
         if sent.next().is_some() {
-            return Err(Failure::bad_request("The header host was sent more than once."));
+            return Err(ErrorAnswer::bad_request("The header host was sent more than once."));
         }
         if !self.is_checked {
             return Ok(());
@@ -97,9 +97,9 @@ fn ends_with(name: &str, ending: &str) -> bool {
     start.and_then(|start| name.get(start..)).is_some_and(|end| end.eq_ignore_ascii_case(ending))
 }
 
-fn refusal(authority: &str) -> Failure {
+fn refusal(authority: &str) -> ErrorAnswer {
     let name = crate::request::excerpt(name_of(authority).unwrap_or("of the request"));
-    Failure::forbidden(format!(
+    ErrorAnswer::forbidden(format!(
         "The host name {name} is not one of this server's. While it has the emulator's well-known key, it answers only to \
          addresses, localhost, names without a dot, and names that end in .local or .internal, so that no web page can reach \
          it under a name of its own. If the name is yours, start the server with --allowed-host {name} \

@@ -10,7 +10,7 @@
 //!
 //! Not here: how a resource is found (`request`), who sent the request (`authenticate`).
 
-use crate::error::Failure;
+use crate::error::ErrorAnswer;
 use crate::request::Headers;
 use crate::wire::address::{Address, ResourceKind};
 use crate::wire::headers;
@@ -104,7 +104,7 @@ impl Operation {
         method: &Method,
         address: &Address<'_>,
         headers: Headers<'_>,
-    ) -> Result<Operation, Failure> {
+    ) -> Result<Operation, ErrorAnswer> {
         let kind = address.kind;
         if !address.allows(method.as_str()) {
             return Err(method_not_allowed(address));
@@ -214,7 +214,7 @@ impl Operation {
 }
 
 /// What a `POST` to a feed means.
-fn posted(kind: ResourceKind, headers: Headers<'_>) -> Result<Action, Failure> {
+fn posted(kind: ResourceKind, headers: Headers<'_>) -> Result<Action, ErrorAnswer> {
     let of_documents = kind == ResourceKind::Document;
     let plans = of_documents && headers.flag(headers::IS_QUERY_PLAN_REQUEST);
     let queries = plans || is_query(headers);
@@ -228,14 +228,14 @@ fn posted(kind: ResourceKind, headers: Headers<'_>) -> Result<Action, Failure> {
         (false, false, true) => Ok(Action::Upsert),
         (false, false, false) => match kind {
             ResourceKind::Offer => {
-                Err(Failure::new(405, "Offers come and go with their databases and containers."))
+                Err(ErrorAnswer::new(405, "Offers come and go with their databases and containers."))
             }
             ResourceKind::PartitionKeyRange => {
-                Err(Failure::new(405, "Key ranges are made by the server. POST is for queries here."))
+                Err(ErrorAnswer::new(405, "Key ranges are made by the server. POST is for queries here."))
             }
             _ => Ok(Action::Create),
         },
-        _ => Err(Failure::bad_request(
+        _ => Err(ErrorAnswer::bad_request(
             "The headers of the request contradict each other: it can be a query, a batch or an upsert, and only one of \
              them.",
         )),
@@ -288,17 +288,17 @@ const SINGLE: [&str; 14] = [
     headers::POST_TRIGGER_INCLUDE,
 ];
 
-fn refuse_repeated(headers: Headers<'_>) -> Result<(), Failure> {
+fn refuse_repeated(headers: Headers<'_>) -> Result<(), ErrorAnswer> {
     match headers.repeated(&SINGLE) {
         None => Ok(()),
-        Some(name) => {
-            Err(Failure::bad_request(format!("The header {name} was sent more than once. Send one of them.")))
-        }
+        Some(name) => Err(ErrorAnswer::bad_request(format!(
+            "The header {name} was sent more than once. Send one of them."
+        ))),
     }
 }
 
-fn method_not_allowed(address: &Address<'_>) -> Failure {
-    Failure::new(
+fn method_not_allowed(address: &Address<'_>) -> ErrorAnswer {
+    ErrorAnswer::new(
         405,
         format!("The verb is not supported on this path; it takes {}.", address.allowed_methods().join(", ")),
     )

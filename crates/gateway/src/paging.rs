@@ -4,9 +4,9 @@
 //! by every other. Tokens are good after a restart and any change of the data.
 
 use crate::database::{FeedPosition, Rid};
-use crate::error::Failure;
+use crate::error::ErrorAnswer;
 use crate::request::Request;
-use crate::service::Shared;
+use crate::service::GatewayState;
 use crate::wire::address::ResourceKind;
 use crate::wire::{continuation, headers};
 use bytes::Bytes;
@@ -35,10 +35,10 @@ const QUERY: u8 = 4;
 
 /// The position in the request's continuation header.
 pub(crate) fn position(
-    shared: &Shared,
+    shared: &GatewayState,
     request: &Request<'_>,
     feed: Feed,
-) -> Result<Option<FeedPosition>, Failure> {
+) -> Result<Option<FeedPosition>, ErrorAnswer> {
     let Some(text) = request.header(headers::CONTINUATION) else {
         return Ok(None);
     };
@@ -49,7 +49,7 @@ pub(crate) fn position(
 }
 
 /// The token for a position.
-pub(crate) fn token(shared: &Shared, feed: Feed, position: &FeedPosition) -> String {
+pub(crate) fn token(shared: &GatewayState, feed: Feed, position: &FeedPosition) -> String {
     let mut payload = feed.prefix();
     match position {
         FeedPosition::Number { range_id, number } => {
@@ -109,7 +109,7 @@ impl Binding {
 
 /// The token of a query: its position, bound to the query and its scope. The position only tells where within the scope of
 /// a request to go on; what a request may see is never taken from a token.
-pub(crate) fn query_token(shared: &Shared, feed: Feed, binding: Binding, position: &[u8]) -> String {
+pub(crate) fn query_token(shared: &GatewayState, feed: Feed, binding: Binding, position: &[u8]) -> String {
     let mut payload = feed.prefix();
     payload.push(QUERY);
     payload.extend_from_slice(&binding.to_bytes());
@@ -119,11 +119,11 @@ pub(crate) fn query_token(shared: &Shared, feed: Feed, binding: Binding, positio
 
 /// The position of a query in the request's continuation header.
 pub(crate) fn query_position(
-    shared: &Shared,
+    shared: &GatewayState,
     request: &Request<'_>,
     feed: Feed,
     binding: Binding,
-) -> Result<Option<Vec<u8>>, Failure> {
+) -> Result<Option<Vec<u8>>, ErrorAnswer> {
     let Some(text) = request.header(headers::CONTINUATION) else { return Ok(None) };
     if text.starts_with("-RID:") || text.starts_with("+RID:") {
         // A token of the service itself, kept by a client that moved here: its place means nothing, so start anew.
@@ -144,7 +144,7 @@ pub(crate) fn query_position(
 }
 
 /// The number after which a listing of the catalog goes on.
-pub(crate) fn after(shared: &Shared, request: &Request<'_>, feed: Feed) -> Result<u64, Failure> {
+pub(crate) fn after(shared: &GatewayState, request: &Request<'_>, feed: Feed) -> Result<u64, ErrorAnswer> {
     match position(shared, request, feed)? {
         None => Ok(0),
         Some(FeedPosition::Number { number, .. }) => Ok(number),
@@ -170,8 +170,8 @@ fn decode(bytes: &[u8]) -> Option<FeedPosition> {
     }
 }
 
-pub(crate) fn invalid() -> Failure {
-    Failure::bad_request(
+pub(crate) fn invalid() -> ErrorAnswer {
+    ErrorAnswer::bad_request(
         "Invalid Continuation Token. Send back the token of the previous page unchanged, or none.",
     )
 }

@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 /// The place of an answer about items.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct ServedBy {
     pub(crate) container: Arc<Container>,
     pub(crate) range_id: u32,
     pub(crate) lsn: u64,
 }
 
-impl Place {
+impl ServedBy {
     /// Sets the session token and its companions; all of them are needed by some SDK.
     pub(crate) fn set_headers(&self, answer: &mut Answer) {
         let (range_id, lsn) = (HeaderValue::from(self.range_id), HeaderValue::from(self.lsn));

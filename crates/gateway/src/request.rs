@@ -2,7 +2,7 @@
 
 use crate::database::partition::{EffectiveKey, EffectiveRange, PartitionKey};
 use crate::database::{Conditions, EtagCondition, Link, PageLimit, Rid};
-use crate::error::Failure;
+use crate::error::ErrorAnswer;
 use crate::operation::Operation;
 use crate::wire::address::Address;
 use crate::wire::condition::Condition;
@@ -130,15 +130,17 @@ impl Request<'_> {
     }
 
     /// The body as JSON, of a resource other than a document.
-    pub(crate) fn json(&self) -> Result<Value, Failure> {
+    pub(crate) fn json(&self) -> Result<Value, ErrorAnswer> {
         let text = crate::database::value::json::Text::parse(&self.body).map_err(|error| {
-            Failure::bad_request(format!(
+            ErrorAnswer::bad_request(format!(
                 "The request payload is invalid. Ensure to provide a valid request payload: {error}."
             ))
         })?;
         drop(text);
         serde_json::from_slice(&self.body).map_err(|_| {
-            Failure::bad_request("The request payload is invalid. Ensure to provide a valid request payload.")
+            ErrorAnswer::bad_request(
+                "The request payload is invalid. Ensure to provide a valid request payload.",
+            )
         })
     }
 
@@ -153,31 +155,31 @@ impl Request<'_> {
         etag_condition(self.header(name)?)
     }
 
-    pub(crate) fn partition_key(&self) -> Result<Option<PartitionKey>, Failure> {
+    pub(crate) fn partition_key(&self) -> Result<Option<PartitionKey>, ErrorAnswer> {
         let Some(text) = self.header(headers::PARTITION_KEY) else {
             return Ok(None);
         };
         let key = PartitionKey::parse_header(text).map_err(|error| {
-            Failure::bad_request(format!("Partition key {} is invalid: {error}.", excerpt(text)))
+            ErrorAnswer::bad_request(format!("Partition key {} is invalid: {error}.", excerpt(text)))
         })?;
         Ok(Some(key))
     }
 
     /// The slice of the key space named by the effective-key headers.
-    pub(crate) fn slice(&self) -> Result<Option<EffectiveRange>, Failure> {
+    pub(crate) fn slice(&self) -> Result<Option<EffectiveRange>, ErrorAnswer> {
         let (min, max) = (self.header(headers::START_EPK), self.header(headers::END_EPK));
         if min.is_none() && max.is_none() {
             return Ok(None);
         }
         let kind = self.header(headers::READ_KEY_TYPE).unwrap_or_default();
         if !kind.eq_ignore_ascii_case("EffectivePartitionKeyRange") {
-            return Err(Failure::bad_request(
+            return Err(ErrorAnswer::bad_request(
                 "x-ms-start-epk and x-ms-end-epk need the header x-ms-read-key-type: EffectivePartitionKeyRange.",
             ));
         }
         let parse = |text: &str| {
             EffectiveKey::parse(text).map_err(|_| {
-                Failure::bad_request(format!("{} is not an effective partition key.", excerpt(text)))
+                ErrorAnswer::bad_request(format!("{} is not an effective partition key.", excerpt(text)))
             })
         };
         let min = min.map_or(Ok(EffectiveKey::MIN), parse)?;
@@ -186,7 +188,7 @@ impl Request<'_> {
     }
 
     /// The range id, with or without the container's rid before it.
-    pub(crate) fn range_id(&self) -> Result<Option<u32>, Failure> {
+    pub(crate) fn range_id(&self) -> Result<Option<u32>, ErrorAnswer> {
         let Some(text) = self.header(headers::PARTITION_KEY_RANGE_ID) else {
             return Ok(None);
         };
@@ -194,13 +196,13 @@ impl Request<'_> {
         id.parse().map(Some).map_err(|_| crate::database::Error::KeyRangeGone.into())
     }
 
-    pub(crate) fn page_limit(&self) -> Result<PageLimit, Failure> {
+    pub(crate) fn page_limit(&self) -> Result<PageLimit, ErrorAnswer> {
         let count_max = match self.header(headers::MAX_ITEM_COUNT) {
             None => PAGE_COUNT_DEFAULT,
             Some(text) => match header_values::parse_max_item_count(text) {
                 Ok(MaxItemCount::ServerDecides) => PAGE_COUNT_MAX,
                 Ok(MaxItemCount::AtMost(count)) => count.get() as usize,
-                Err(error) => return Err(Failure::bad_request(error.to_string())),
+                Err(error) => return Err(ErrorAnswer::bad_request(error.to_string())),
             },
         };
         Ok(PageLimit { count_max, bytes_max: PAGE_BYTES_MAX })

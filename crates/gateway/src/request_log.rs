@@ -10,7 +10,7 @@
 use crate::answer::Answer;
 use crate::database::statement_shape;
 use crate::database::value::json;
-use crate::error::{Failure, Form};
+use crate::error::{ErrorAnswer, Form};
 use crate::request::header;
 use crate::service::{Scheme, Settings};
 use crate::wire::address::ResourceKind;
@@ -40,7 +40,7 @@ impl Note {
     }
 
     /// Keeps why a request failed, if anybody will want to know.
-    pub(crate) fn failed(&mut self, settings: &Settings, failure: &Failure) {
+    pub(crate) fn failed(&mut self, settings: &Settings, failure: &ErrorAnswer) {
         if is_on(settings) {
             self.failure = Some(message_of(failure));
         }
@@ -113,7 +113,7 @@ fn statement(parts: &Parts, body: &Bytes) -> String {
 }
 
 /// Why a request failed, on one line and without what stands in quotes.
-fn message_of(failure: &Failure) -> String {
+fn message_of(failure: &ErrorAnswer) -> String {
     match failure.form {
         Form::Sentence | Form::Opening => masked(&failure.message, &['"']),
         // The text near a mistake may be a value.
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn messages_hold_no_values() {
-        let sentence = |text: &str| message_of(&Failure::bad_request(text));
+        let sentence = |text: &str| message_of(&ErrorAnswer::bad_request(text));
         assert_eq!(sentence("plain"), "plain");
         assert_eq!(
             sentence("Partition key [\"secret\"] is\r\ninvalid"),
@@ -163,7 +163,7 @@ mod tests {
         assert!(sentence(&"é".repeat(10_000)).len() <= MESSAGE_LENGTH_MAX);
         let faults =
             r#"{"errors":[{"message":"Syntax error, incorrect syntax near 'secret'."},{"message":"two"}]}"#;
-        let failure = Failure { form: Form::QueryFaults, ..Failure::bad_request(faults) };
+        let failure = ErrorAnswer { form: Form::QueryFaults, ..ErrorAnswer::bad_request(faults) };
         assert_eq!(message_of(&failure), "Syntax error, incorrect syntax near '...'. two");
     }
 }

@@ -14,12 +14,12 @@ mod ranges;
 mod scripts;
 
 use crate::answer::Answer;
-use crate::error::Failure;
+use crate::error::ErrorAnswer;
 use crate::request::Request;
-use crate::service::Shared;
+use crate::service::GatewayState;
 use crate::wire::address::ResourceKind;
 
-pub(crate) async fn dispatch(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
+pub(crate) async fn dispatch(shared: &GatewayState, request: &Request<'_>) -> Result<Answer, ErrorAnswer> {
     match request.operation.kind {
         ResourceKind::Document => documents::serve(shared, request).await,
         ResourceKind::PartitionKeyDelete => documents::delete_partition(shared, request).await,
@@ -36,11 +36,11 @@ pub(crate) async fn dispatch(shared: &Shared, request: &Request<'_>) -> Result<A
         ResourceKind::Conflict | ResourceKind::Schema | ResourceKind::Attachment => {
             empty::serve(shared, request).await
         }
-        ResourceKind::Account => Err(Failure::new(404, "There is nothing at this path.")),
+        ResourceKind::Account => Err(ErrorAnswer::new(404, "There is nothing at this path.")),
     }
 }
 
 /// For operations that a kind of resource does not have; none is ever made for it.
-fn unserved() -> Failure {
-    Failure::new(405, "The resource does not have this operation.")
+fn unserved() -> ErrorAnswer {
+    ErrorAnswer::new(405, "The resource does not have this operation.")
 }

@@ -5,7 +5,7 @@ use crate::answer::{Answer, digit, fixed_header, fixed_name, text_value};
 use crate::authenticate::{self, Access};
 use crate::counted::ConnectionMemory;
 use crate::database::{Account, Error};
-use crate::error::Failure;
+use crate::error::ErrorAnswer;
 use crate::heavy::Heavy;
 use crate::host::Hosts;
 use crate::metrics::Metrics;
@@ -98,10 +98,10 @@ pub(crate) struct Peer {
 /// The server's side of the protocol. Cheap to clone.
 #[derive(Clone)]
 pub struct Gateway {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<GatewayState>,
 }
 
-pub(crate) struct Shared {
+pub(crate) struct GatewayState {
     pub(crate) account: Account,
     pub(crate) settings: Settings,
     pub(crate) continuation_key: SigningKey,
@@ -122,7 +122,7 @@ impl Gateway {
         let is_well_known = settings.keys.has_well_known();
         let hosts = Hosts::new(is_well_known, settings.public_endpoint.as_deref(), &settings.allowed_hosts);
         let heavy = Heavy::new();
-        let shared = Shared { account, settings, continuation_key, metrics, hosts, heavy, started };
+        let shared = GatewayState { account, settings, continuation_key, metrics, hosts, heavy, started };
         Gateway { shared: Arc::new(shared) }
     }
 
@@ -241,7 +241,7 @@ impl Gateway {
         body: Pin<&mut B>,
         peer: &Peer,
         note: &mut Note,
-    ) -> Result<Answer, Failure>
+    ) -> Result<Answer, ErrorAnswer>
     where
         B: http_body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -302,13 +302,13 @@ impl Gateway {
     }
 
     /// Headers whose value can be wrong whatever the route.
-    fn check_headers(&self, parts: &Parts) -> Result<(), Failure> {
+    fn check_headers(&self, parts: &Parts) -> Result<(), ErrorAnswer> {
         if let Some(text) = header(&parts.headers, headers::CONSISTENCY_LEVEL) {
             let wanted =
-                ConsistencyLevel::parse(text).map_err(|error| Failure::bad_request(error.to_string()))?;
+                ConsistencyLevel::parse(text).map_err(|error| ErrorAnswer::bad_request(error.to_string()))?;
             let account = self.shared.settings.consistency;
             if !wanted.is_served_by(account) {
-                return Err(Failure::bad_request(format!(
+                return Err(ErrorAnswer::bad_request(format!(
                     "Consistency level {} is stronger than the account's {}. Ask for the same or a weaker one.",
                     wanted.name(),
                     account.name()
@@ -317,13 +317,13 @@ impl Gateway {
         }
         if let Some(text) = header(&parts.headers, headers::SESSION_TOKEN) {
             crate::wire::session::SessionToken::parse(text)
-                .map_err(|_| Failure::bad_request("The session token of the request is invalid."))?;
+                .map_err(|_| ErrorAnswer::bad_request("The session token of the request is invalid."))?;
         }
         if let Some(text) = header(&parts.headers, headers::PRIORITY_LEVEL)
             && !text.eq_ignore_ascii_case("high")
             && !text.eq_ignore_ascii_case("low")
         {
-            return Err(Failure::bad_request("x-ms-cosmos-priority-level must be High or Low."));
+            return Err(ErrorAnswer::bad_request("x-ms-cosmos-priority-level must be High or Low."));
         }
         Ok(())
     }
@@ -333,7 +333,7 @@ impl Gateway {
         parts: &Parts,
         body: Pin<&mut B>,
         memory: &ConnectionMemory,
-    ) -> Result<Bytes, Failure>
+    ) -> Result<Bytes, ErrorAnswer>
     where
         B: http_body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -351,7 +351,7 @@ impl Gateway {
         let memory = memory.expect_body(length.unwrap_or(bytes_max).min(bytes_max)).ok_or_else(no_memory)?;
         match tokio::time::timeout(settings.body_timeout, collect(body, length, bytes_max)).await {
             Ok(collected) => collected.map(|body| memory.body(body)),
-            Err(_) => Err(Failure::new(408, "The request's body did not arrive in time.")),
+            Err(_) => Err(ErrorAnswer::new(408, "The request's body did not arrive in time.")),
         }
     }
 
@@ -387,14 +387,18 @@ impl Gateway {
 
 /// Reads a body within its limit. What is beyond is read too, and dropped: most clients look for an answer only after
 /// they have sent everything.
-async fn collect<B>(mut body: Pin<&mut B>, length: Option<usize>, bytes_max: usize) -> Result<Bytes, Failure>
+async fn collect<B>(
+    mut body: Pin<&mut B>,
+    length: Option<usize>,
+    bytes_max: usize,
+) -> Result<Bytes, ErrorAnswer>
 where
     B: http_body::Body<Data = Bytes> + Send,
 {
     let mut kept = Vec::new();
     let mut seen = 0;
     while let Some(frame) = body.frame().await {
-        let cut = |_| Failure::bad_request("The request's body ended before it was complete.");
+        let cut = |_| ErrorAnswer::bad_request("The request's body ended before it was complete.");
         let Ok(data) = frame.map_err(cut)?.into_data() else { continue };
         seen += data.len();
         if seen > BODY_BYTES_DROPPED_MAX {
@@ -443,15 +447,15 @@ where
 }
 
 /// An unknown path is told only to those who send credentials; nothing can be signed for it.
-fn refuse_address(parts: &Parts, error: crate::wire::address::AddressError) -> Failure {
+fn refuse_address(parts: &Parts, error: crate::wire::address::AddressError) -> ErrorAnswer {
     match header(&parts.headers, headers::AUTHORIZATION) {
         None => crate::wire::authorization::AuthorizationError::MissingHeader.into(),
-        Some(_) => Failure::new(error.status(), error.to_string()),
+        Some(_) => ErrorAnswer::new(error.status(), error.to_string()),
     }
 }
 
 /// Bodies and answers that are under way take all the memory there is for them.
-fn no_memory() -> Failure {
+fn no_memory() -> ErrorAnswer {
     Error::Overloaded(
         "The server has no memory left for this request at the moment. Read the answers that wait for you, and retry after \
          a moment; or start the server with a larger --memory-budget."

@@ -5,27 +5,27 @@
 //! Not here: tokens that are no tokens (`service`), the tokens of answers (`place`).
 
 use crate::database::{Container, FeedScope, KeptUse};
-use crate::error::Failure;
+use crate::error::ErrorAnswer;
 use crate::request::Request;
-use crate::service::Shared;
+use crate::service::GatewayState;
 use crate::wire::consistency::ConsistencyLevel;
 use crate::wire::headers;
 use crate::wire::session::SessionToken;
 
 /// Checks a read of a part of a container.
 pub(crate) async fn check(
-    shared: &Shared,
+    shared: &GatewayState,
     request: &Request<'_>,
     container: &Container,
     scope: &FeedScope,
-) -> Result<(), Failure> {
+) -> Result<(), ErrorAnswer> {
     let Some(text) = request.header(headers::SESSION_TOKEN) else { return Ok(()) };
     let asked =
         request.header(headers::CONSISTENCY_LEVEL).and_then(|text| ConsistencyLevel::parse(text).ok());
     if asked.unwrap_or(shared.settings.consistency) != ConsistencyLevel::Session {
         return Ok(());
     }
-    let token = SessionToken::parse(text).map_err(|error| Failure::bad_request(error.to_string()))?;
+    let token = SessionToken::parse(text).map_err(|error| ErrorAnswer::bad_request(error.to_string()))?;
     let seen = |id: u32| token.lsn(itoa::Buffer::new().format(id)).and_then(|lsn| u64::try_from(lsn).ok());
     Ok(shared.account.check_session(container, scope, seen).await?)
 }
@@ -33,7 +33,7 @@ pub(crate) async fn check(
 /// Which results that were kept for the next page may be given to a request: those that show what the client has seen, and
 /// under the stronger levels those since which nothing was written.
 pub(crate) fn kept_use(
-    shared: &Shared,
+    shared: &GatewayState,
     request: &Request<'_>,
     container: &Container,
     scope: &FeedScope,

@@ -7,9 +7,9 @@
 use crate::authorize;
 use crate::database::definition::permission::{PermissionDefinition, PermissionMode};
 use crate::database::{Link, Resource, Rid};
-use crate::error::Failure;
+use crate::error::ErrorAnswer;
 use crate::request::Request;
-use crate::service::Shared;
+use crate::service::GatewayState;
 use crate::wire::address::{Address, ResourceKind};
 use crate::wire::headers;
 use crate::wire::resource_token::{self, ResourceToken};
@@ -21,12 +21,12 @@ const EXPIRY_MIN: u64 = 10;
 const EXPIRY_MAX: u64 = 86_400;
 
 /// The lifetime that a request asks for.
-pub(crate) fn expiry_seconds(request: &Request<'_>) -> Result<u64, Failure> {
+pub(crate) fn expiry_seconds(request: &Request<'_>) -> Result<u64, ErrorAnswer> {
     let Some(text) = request.header(headers::EXPIRY_SECONDS) else {
         return Ok(EXPIRY_DEFAULT);
     };
     text.parse().ok().filter(|seconds| (EXPIRY_MIN..=EXPIRY_MAX).contains(seconds)).ok_or_else(|| {
-        Failure::bad_request(format!(
+        ErrorAnswer::bad_request(format!(
             "{} must be a number of seconds from {EXPIRY_MIN} to {EXPIRY_MAX}.",
             headers::EXPIRY_SECONDS
         ))
@@ -35,11 +35,11 @@ pub(crate) fn expiry_seconds(request: &Request<'_>) -> Result<u64, Failure> {
 
 /// Makes the token of a permission.
 pub(crate) async fn issue(
-    shared: &Shared,
+    shared: &GatewayState,
     permission: &Resource,
     definition: &PermissionDefinition,
     expiry_seconds: u64,
-) -> Result<String, Failure> {
+) -> Result<String, ErrorAnswer> {
     let now = shared.account.env().now_seconds();
     let token = ResourceToken {
         permission_rid: permission.rid.to_string(),
@@ -55,14 +55,14 @@ pub(crate) async fn issue(
     };
     token
         .issue(&shared.settings.keys.primary)
-        .map_err(|error| Failure::new(error.status(), error.to_string()))
+        .map_err(|error| ErrorAnswer::new(error.status(), error.to_string()))
 }
 
 /// The rid of what a link leads to, or `rid of the container/keyword/name`; nothing if there is no such resource.
 ///
 /// Ids are rids where the link begins with the rid of the permission's own database, and names everywhere else: what
 /// exists has no say, so that no resource can be named to be taken for another.
-async fn canonical_resource(shared: &Shared, permission: Rid, link: &str) -> Option<String> {
+async fn canonical_resource(shared: &GatewayState, permission: Rid, link: &str) -> Option<String> {
     let path = format!("/{}", link.trim_matches('/'));
     let address = Address::parse(&path, None).ok()?;
     let own = permission.database_part();

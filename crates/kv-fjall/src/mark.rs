@@ -30,11 +30,11 @@ pub(crate) struct Mark {
     /// Kept up to date with the mark.
     files: Mutex<FilesKeeper>,
     identity: Identity,
-    state: Mutex<State>,
+    state: Mutex<MarkState>,
     changed: Condvar,
 }
 
-struct State {
+struct MarkState {
     acknowledged: u64,
     stopped: bool,
     /// Whether the thread waits for a change, and not for the next time it may write.
@@ -48,7 +48,7 @@ impl Mark {
             path,
             identity: files.identity(),
             files: Mutex::new(files),
-            state: Mutex::new(State { acknowledged, stopped: false, idle: false }),
+            state: Mutex::new(MarkState { acknowledged, stopped: false, idle: false }),
             changed: Condvar::new(),
         }
     }

@@ -65,12 +65,12 @@ impl Submission {
 
 #[derive(Default)]
 pub(crate) struct Queue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     filled: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct QueueState {
     waiting: VecDeque<Submission>,
     byte_count: usize,
     committer_sleeps: bool,

@@ -30,12 +30,12 @@ pub(crate) struct ValueCache {
 
 #[derive(Default)]
 struct Share {
-    values: Clock<Entry>,
+    values: Clock<CachedValue>,
     /// The last group that changed a key of this share.
     changed_at: u64,
 }
 
-struct Entry {
+struct CachedValue {
     space: Space,
     /// The key, then the value.
     bytes: Bytes,
@@ -44,7 +44,7 @@ struct Entry {
     read_at: u64,
 }
 
-impl Entry {
+impl CachedValue {
     fn is_of(&self, space: Space, key: &[u8]) -> bool {
         self.space == space && self.bytes[..self.key_length] == *key
     }
@@ -82,7 +82,7 @@ impl ValueCache {
         let mut share = share.lock();
         let is_known = share.values.get(hash, |entry| entry.is_of(space, key)).is_some();
         if share.changed_at <= group && !is_known {
-            let entry = Entry { space, bytes, key_length: key.len(), read_at: group };
+            let entry = CachedValue { space, bytes, key_length: key.len(), read_at: group };
             share.values.insert(hash, entry, byte_count, self.share_bytes_max);
         }
         own
@@ -105,7 +105,7 @@ impl ValueCache {
             let mut share = share.lock();
             share.changed_at = group;
             let is_kept =
-                |entry: &Entry| !prefixes.covers(Some(entry.space), &entry.bytes[..entry.key_length]);
+                |entry: &CachedValue| !prefixes.covers(Some(entry.space), &entry.bytes[..entry.key_length]);
             share.values.retain(is_kept);
         }
     }

@@ -37,12 +37,12 @@ const SET: usize = Space::ALL.len();
 /// Storage that ends with the process.
 #[derive(Default)]
 pub struct MemoryEngine {
-    shared: Arc<Shared>,
+    shared: Arc<MemoryShared>,
 }
 
 #[derive(Default)]
-struct Shared {
-    state: RwLock<State>,
+struct MemoryShared {
+    state: RwLock<MemoryState>,
     /// How many views are alive at each sequence number.
     live: Mutex<Live>,
     watchers: Arc<Watchers>,
@@ -52,7 +52,7 @@ struct Shared {
 type Live = BTreeMap<u64, usize>;
 
 #[derive(Default)]
-struct State {
+struct MemoryState {
     /// The spaces, then the set.
     spaces: [BTreeMap<Bytes, Chain>; SET + 1],
     shards: BTreeMap<ShardId, ShardState>,
@@ -135,8 +135,8 @@ fn closed_reason() -> String {
     "the storage is closed".to_owned()
 }
 
-impl Shared {
-    fn view(self: &Arc<Shared>, shard: ShardId, epoch: u64) -> Result<MemoryView, Error> {
+impl MemoryShared {
+    fn view(self: &Arc<MemoryShared>, shard: ShardId, epoch: u64) -> Result<MemoryView, Error> {
         let state = self.state.read();
         if state.closed {
             return Err(Error::Unavailable { reason: closed_reason() });
@@ -181,7 +181,7 @@ impl Shared {
     }
 }
 
-impl State {
+impl MemoryState {
     fn shard(&self, shard: ShardId) -> ShardState {
         self.shards.get(&shard).copied().unwrap_or_default()
     }
@@ -345,7 +345,7 @@ impl Chain {
 }
 
 struct MemoryView {
-    shared: Arc<Shared>,
+    shared: Arc<MemoryShared>,
     sequence: u64,
     shard: ShardId,
     state: ShardState,
@@ -454,13 +454,13 @@ impl View for MemoryView {
 }
 
 impl MemoryView {
-    fn pieces(&self, state: &State, range: &KeyRange) -> Vec<KeyRange> {
+    fn pieces(&self, state: &MemoryState, range: &KeyRange) -> Vec<KeyRange> {
         state.dropped(self.sequence).cut_out(None, range, Direction::Forward)
     }
 
     fn set_entries<'s>(
         &'s self,
-        state: &'s State,
+        state: &'s MemoryState,
         pieces: &'s [KeyRange],
     ) -> impl DoubleEndedIterator<Item = (&'s [u8], &'s [u8])> {
         let bounds =
@@ -534,17 +534,17 @@ mod tests {
     }
 
     #[derive(Debug, Clone)]
-    enum Step {
+    enum VersionedValue {
         Write(u8, Option<u8>),
         Open,
         Drop(usize),
     }
 
-    fn step() -> impl Strategy<Value = Step> {
+    fn step() -> impl Strategy<Value = VersionedValue> {
         prop_oneof![
-            4 => (0..6u8, proptest::option::of(any::<u8>())).prop_map(|(key, value)| Step::Write(key, value)),
-            1 => Just(Step::Open),
-            1 => any::<usize>().prop_map(Step::Drop),
+            4 => (0..6u8, proptest::option::of(any::<u8>())).prop_map(|(key, value)| VersionedValue::Write(key, value)),
+            1 => Just(VersionedValue::Open),
+            1 => any::<usize>().prop_map(VersionedValue::Drop),
         ]
     }
 
@@ -558,16 +558,16 @@ mod tests {
             let mut open = Vec::new();
             for step in steps {
                 match step {
-                    Step::Write(key, value) => {
+                    VersionedValue::Write(key, value) => {
                         write(&engine, key, value);
                         match value {
                             Some(value) => model.insert(key, value),
                             None => model.remove(&key),
                         };
                     }
-                    Step::Open => open.push((view(&engine), model.clone())),
-                    Step::Drop(which) if !open.is_empty() => drop(open.swap_remove(which % open.len())),
-                    Step::Drop(_) => {}
+                    VersionedValue::Open => open.push((view(&engine), model.clone())),
+                    VersionedValue::Drop(which) if !open.is_empty() => drop(open.swap_remove(which % open.len())),
+                    VersionedValue::Drop(_) => {}
                 }
                 for (view, model) in &open {
                     let seen: Vec<_> = everything(&**view).iter().map(|(key, value)| (key[0], value[0])).collect();

@@ -177,7 +177,7 @@ fn count<'c>(changes: impl Iterator<Item = (&'c Bytes, &'c Option<Bytes>)>) -> (
 }
 
 /// A batch of a scan, of a space or of the set.
-trait Piece: Default + Send + Unpin + 'static {
+trait OverlayBatch: Default + Send + Unpin + 'static {
     fn entry_count(&self) -> usize;
 
     /// The key at a position, which must be one of the piece's.
@@ -194,7 +194,7 @@ trait Piece: Default + Send + Unpin + 'static {
     fn push_staged(&mut self, key: &Bytes, value: &Bytes) -> usize;
 }
 
-impl Piece for ScanBatch {
+impl OverlayBatch for ScanBatch {
     fn entry_count(&self) -> usize {
         self.entries.len()
     }
@@ -222,7 +222,7 @@ impl Piece for ScanBatch {
     }
 }
 
-impl Piece for KeyBatch {
+impl OverlayBatch for KeyBatch {
     fn entry_count(&self) -> usize {
         self.keys.len()
     }
@@ -251,7 +251,7 @@ impl Piece for KeyBatch {
     }
 }
 
-impl Piece for EntryBatch {
+impl OverlayBatch for EntryBatch {
     fn entry_count(&self) -> usize {
         self.entries.len()
     }
@@ -281,7 +281,7 @@ impl Piece for EntryBatch {
 }
 
 /// Scans base and changes as one, asking the base by `ask`.
-fn merge<P: Piece, A>(
+fn merge<P: OverlayBatch, A>(
     base: &Arc<dyn View>,
     changes: &Arc<Changes>,
     range: &KeyRange,
@@ -325,7 +325,7 @@ struct Merge<P, A> {
     byte_count: usize,
 }
 
-impl<P: Piece, A> Merge<P, A>
+impl<P: OverlayBatch, A> Merge<P, A>
 where
     A: Fn(&dyn View, &KeyRange, ScanLimit) -> Reply<Result<P, Error>> + Send + 'static,
 {

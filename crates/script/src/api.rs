@@ -15,7 +15,7 @@ mod state;
 
 pub(crate) use natives::install;
 pub(crate) use programs::{Program, load};
-pub(crate) use state::{Start, State};
+pub(crate) use state::{SandboxState, Start};
 
 /// The file name of our own programs in stack traces, where they are left out.
 pub(crate) const OWN_FILE: &str = "<api>";

@@ -14,17 +14,17 @@ const ENTRY_BYTES: usize = 200;
 /// The cache, shared by all threads.
 pub(crate) struct Cache {
     bytes_max: usize,
-    entries: Mutex<Entries>,
+    entries: Mutex<CachedCodes>,
 }
 
 #[derive(Default)]
-struct Entries {
-    by_key: HashMap<ScriptKey, Entry, foldhash::fast::RandomState>,
+struct CachedCodes {
+    by_key: HashMap<ScriptKey, CachedCode, foldhash::fast::RandomState>,
     bytes: usize,
     clock: u64,
 }
 
-struct Entry {
+struct CachedCode {
     compiled: Arc<Compiled>,
     bytes: usize,
     used: u64,
@@ -78,14 +78,14 @@ impl Cache {
         entries.clock += 1;
         let used = entries.clock;
         entries.bytes += bytes;
-        if let Some(old) = entries.by_key.insert(key, Entry { compiled, bytes, used }) {
+        if let Some(old) = entries.by_key.insert(key, CachedCode { compiled, bytes, used }) {
             entries.bytes -= old.bytes;
         }
         entries.shrink_to(self.bytes_max);
     }
 }
 
-impl Entries {
+impl CachedCodes {
     /// Drops the older part at once, so that a full cache does not look through all entries for every new one.
     fn shrink_to(&mut self, bytes_max: usize) {
         if self.bytes <= bytes_max {

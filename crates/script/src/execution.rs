@@ -9,7 +9,7 @@
 //!
 //! Not here: threads and waiting (`pool`, `scripts`), the operations (`api`).
 
-use crate::api::{Start, State};
+use crate::api::{SandboxState, Start};
 use crate::cache::Cache;
 use crate::compile::{NO_FUNCTION, compile};
 use crate::deadline::Deadline;
@@ -173,7 +173,7 @@ impl From<Error> for End {
 
 struct Run<'a> {
     sandbox: &'a Sandbox,
-    state: &'a State,
+    state: &'a SandboxState,
     limits: &'a Limits,
     script: &'a Script,
 }

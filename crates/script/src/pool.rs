@@ -36,7 +36,7 @@ const LONG_TIME: Duration = Duration::from_secs(1);
 
 /// The threads for one purpose. Dropping it ends those that are idle, and the others when their tasks end.
 pub(crate) struct Pool {
-    shared: Arc<Shared>,
+    shared: Arc<PoolShared>,
 }
 
 /// How many threads there may be, and how long tasks wait for one.
@@ -67,9 +67,9 @@ pub(crate) struct Usage {
     pub(crate) threads: usize,
 }
 
-struct Shared {
+struct PoolShared {
     settings: PoolSettings,
-    state: Mutex<State>,
+    state: Mutex<ScriptPoolState>,
     /// For idle threads.
     work: Condvar,
     /// For the watching thread.
@@ -77,7 +77,7 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct State {
+struct ScriptPoolState {
     queue: Queue,
     running: Vec<Running>,
     threads: usize,
@@ -125,7 +125,7 @@ enum Phase {
 impl Pool {
     pub(crate) fn new(settings: PoolSettings) -> Pool {
         let (work, watch) = (Condvar::new(), Condvar::new());
-        Pool { shared: Arc::new(Shared { settings, state: Mutex::default(), work, watch }) }
+        Pool { shared: Arc::new(PoolShared { settings, state: Mutex::default(), work, watch }) }
     }
 
     /// Has a task run, or loses it at once if too many wait already.
@@ -190,9 +190,9 @@ impl Drop for Pool {
     }
 }
 
-impl Shared {
+impl PoolShared {
     /// Starts another thread, if there may be one. Where the system has none left the task waits for those there are.
-    fn add_thread(self: &Arc<Shared>, state: &mut State) {
+    fn add_thread(self: &Arc<PoolShared>, state: &mut ScriptPoolState) {
         let settings = &self.settings;
         let is_excused = |running: &&Running| running.is_long || running.phase == Phase::Runaway;
         let excused = state.running.iter().filter(is_excused).count();
@@ -209,7 +209,7 @@ impl Shared {
     }
 
     /// The life of a thread.
-    fn run_tasks(self: Arc<Shared>) {
+    fn run_tasks(self: Arc<PoolShared>) {
         let mut renewed = None;
         loop {
             let runner = renewed.take().map_or_else(|| Runner::new(&self.settings), Ok);
@@ -256,7 +256,7 @@ impl Shared {
 
     /// Which scripts may run now besides those that do: suspects in half of the places, and unknown ones not in the last
     /// ones, so that those that are known to end soon need not wait for the end of others.
-    fn worst_allowed(&self, state: &State) -> Standing {
+    fn worst_allowed(&self, state: &ScriptPoolState) -> Standing {
         let (kept, half) = (self.settings.threads_max / 2, self.settings.threads_max.div_ceil(2));
         let places = self.settings.threads_max + self.settings.long_threads_max;
         let at_least =
@@ -270,7 +270,7 @@ impl Shared {
         }
     }
 
-    fn note_start(self: &Arc<Shared>, ticket: &Arc<Ticket>, end: Instant) -> u64 {
+    fn note_start(self: &Arc<PoolShared>, ticket: &Arc<Ticket>, end: Instant) -> u64 {
         let mut state = self.state.lock();
         state.number += 1;
         let (number, now) = (state.number, Instant::now());
@@ -291,7 +291,7 @@ impl Shared {
     }
 
     /// Returns whether the thread has to go: it had been given up, or somebody else has taken its place.
-    fn note_end(self: &Arc<Shared>, number: u64) -> bool {
+    fn note_end(self: &Arc<PoolShared>, number: u64) -> bool {
         let mut state = self.state.lock();
         let place = state.running.iter().position(|running| running.number == number);
         let Some(running) = place.map(|place| state.running.swap_remove(place)) else { return false };

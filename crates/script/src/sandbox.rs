@@ -17,7 +17,7 @@ mod arena;
 mod memory;
 
 use crate::Limits;
-use crate::api::{Program, State, install, load};
+use crate::api::{Program, SandboxState, install, load};
 use crate::deadline::Stop;
 use arena::Arena;
 use memory::LimitedAllocator;
@@ -54,7 +54,7 @@ pub(crate) struct Sandbox {
     // The order of the fields is the order in which they are dropped: values, then the world that holds them.
     hooks: SavedHooks,
     context: Context,
-    pub(crate) state: Rc<State>,
+    pub(crate) state: Rc<SandboxState>,
     _runtime: Runtime,
     arena: Rc<Arena>,
     /// How many hold on to the state, which is outside the engine's memory: we, and the native functions.
@@ -101,7 +101,7 @@ impl Sandbox {
     pub(crate) fn new(limits: &Limits, purpose: Purpose, memory_image: bool) -> rquickjs::Result<Sandbox> {
         let stop = Stop::default();
         let quota = Rc::new(Quota::unlimited());
-        let state = Rc::new(State::new(stop.clone(), Rc::clone(&quota)));
+        let state = Rc::new(SandboxState::new(stop.clone(), Rc::clone(&quota)));
         let arena = Rc::new(if memory_image { Arena::new() } else { Arena::without_stretch() });
         let allocator = LimitedAllocator::new(stop, Rc::clone(&quota), Rc::clone(&arena));
         let runtime = Runtime::new_with_alloc(allocator)?;
@@ -192,7 +192,7 @@ fn collector(context: &Context) -> Box<dyn Fn()> {
             unsafe_code,
             reason = "the safe call needs the engine's lock, which whoever runs a script holds"
         )]
-        // SAFETY: `State` calls this on the engine's thread while it is alive, from the engine's callbacks or between two
+        // SAFETY: `SandboxState` calls this on the engine's thread while it is alive, from the engine's callbacks or between two
         // calls of it: there all reference counts are right, and a collection is allowed.
         unsafe {
             rquickjs::qjs::JS_RunGC(runtime);
@@ -200,7 +200,7 @@ fn collector(context: &Context) -> Box<dyn Fn()> {
     })
 }
 
-fn load_api(ctx: &Ctx<'_>, state: &Rc<State>, purpose: Purpose) -> rquickjs::Result<SavedHooks> {
+fn load_api(ctx: &Ctx<'_>, state: &Rc<SandboxState>, purpose: Purpose) -> rquickjs::Result<SavedHooks> {
     let native = install(ctx, state, purpose == Purpose::Procedure)?;
     let natives = native.props::<String, Value<'_>>().map(|property| Ok(Persistent::save(ctx, property?.1)));
     let natives = natives.collect::<rquickjs::Result<_>>()?;

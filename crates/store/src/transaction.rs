@@ -1,6 +1,6 @@
 //! One transaction over documents of one range: reads that see its own writes, and the batch that makes them real.
 //!
-//! In: a range, a view of its shard, the time. Out: a `kv::WriteBatch`. Each document touched is an `Entry` with what the
+//! In: a range, a view of its shard, the time. Out: a `kv::WriteBatch`. Each document touched is an `StagedDocument` with what the
 //! view had and what it is now; the batch is the difference, however often a document was written in between.
 //! Invariants
 //! - Every entry that changes is expected in the batch as it was read, or as absent if it was not read at all; so is every
@@ -61,7 +61,7 @@ pub struct Transaction {
     construction: Option<Construction>,
     expiry: Expiry,
     stored: Arc<dyn View>,
-    entries: Vec<Entry>,
+    entries: Vec<StagedDocument>,
     /// Where the entry of a key is.
     places: HashMap<Bytes, usize>,
     /// Entries that had a unique key when they were written last; they may have lost it since.
@@ -81,7 +81,7 @@ const UNCOMMITTED: u64 = u64::MAX;
 
 /// A document that the transaction has read or written.
 #[derive(Clone)]
-struct Entry {
+struct StagedDocument {
     key: Bytes,
     /// What storage has, expired documents included; `None` also if it was not read.
     stored: Option<Body>,
@@ -92,14 +92,14 @@ struct Entry {
     before: Option<Box<(Option<Body>, bool)>>,
 }
 
-impl Entry {
+impl StagedDocument {
     /// The key without the shard.
     fn suffix(&self) -> &[u8] {
         &self.key[document::SHARD_PREFIX_LENGTH..]
     }
 }
 
-impl Entry {
+impl StagedDocument {
     /// What no other version of the document has.
     fn stamp(&self) -> Option<u64> {
         self.current.as_ref().map(|body| body.header.etag)
@@ -242,7 +242,7 @@ impl Transaction {
     ) -> Result<&Body, Error> {
         debug_assert!(self.entries.iter().all(|entry| entry.key != key), "an unseen document was seen");
         let body = self.new_body(None, incoming, directive).await?;
-        let entry = Entry { key, stored: None, current: Some(body), changed: true, before: None };
+        let entry = StagedDocument { key, stored: None, current: Some(body), changed: true, before: None };
         let index = self.push(entry);
         Ok(self.entries[index].current.as_ref().expect("just written"))
     }
@@ -333,10 +333,10 @@ impl Transaction {
         }
         let stored = self.stored.get(Space::Body, key).await?.map(Body::decode).transpose()?;
         let current = stored.clone().filter(|body| self.expiry.is_alive(&body.header));
-        Ok(self.push(Entry { key: key.clone(), stored, current, changed: false, before: None }))
+        Ok(self.push(StagedDocument { key: key.clone(), stored, current, changed: false, before: None }))
     }
 
-    fn push(&mut self, entry: Entry) -> usize {
+    fn push(&mut self, entry: StagedDocument) -> usize {
         let index = self.entries.len();
         self.places.insert(entry.key.clone(), index);
         self.entries.push(entry);
@@ -368,13 +368,15 @@ impl Transaction {
 }
 
 /// The entry that has what a document was, and the one that has what it is to be.
-type Pair<'e> = (Option<&'e Entry>, Option<&'e Entry>);
+type Pair<'e> = (Option<&'e StagedDocument>, Option<&'e StagedDocument>);
 
 /// Pairs what documents were with what they are to be by their numbers, since a renamed one is at another key; also
 /// gives the numbers in use afterwards. Every entry is in one pair as what was, and in one as what is to be.
-fn pairs_by_number<'e>(entries: impl Iterator<Item = &'e Entry> + Clone) -> (Vec<Pair<'e>>, BTreeSet<u64>) {
+fn pairs_by_number<'e>(
+    entries: impl Iterator<Item = &'e StagedDocument> + Clone,
+) -> (Vec<Pair<'e>>, BTreeSet<u64>) {
     let number = |body: Option<&Body>| body.map(|body| body.header.number);
-    let mut new: BTreeMap<u64, &Entry> =
+    let mut new: BTreeMap<u64, &StagedDocument> =
         entries.clone().filter_map(|entry| Some((number(entry.current.as_ref())?, entry))).collect();
     let kept = new.keys().copied().collect();
     let mut pairs = Vec::new();
@@ -392,8 +394,8 @@ fn stage_index(
     batch: &mut WriteBatch,
     indexes: &Indexes,
     construction: Option<&Construction>,
-    old: Option<&Entry>,
-    new: Option<&Entry>,
+    old: Option<&StagedDocument>,
+    new: Option<&StagedDocument>,
 ) {
     let old = old.and_then(|entry| Some((entry.suffix(), entry.stored.as_ref()?)));
     let new = new.and_then(|entry| Some((entry.suffix(), entry.current.as_ref()?)));
@@ -410,18 +412,22 @@ fn stage_index(
 }
 
 /// The unique keys of a document that may be there at an entry's key.
-fn unique_keys(shard: u64, indexes: &Indexes, entry: &Entry, body: Option<&Body>) -> Vec<Bytes> {
+fn unique_keys(shard: u64, indexes: &Indexes, entry: &StagedDocument, body: Option<&Body>) -> Vec<Bytes> {
     let keys = body.map(|body| indexes.unique_keys(shard, as_indexed(body, entry.suffix(), None)));
     keys.unwrap_or_default()
 }
 
-fn current_unique_keys(shard: u64, indexes: &Indexes, entry: &Entry) -> Vec<Bytes> {
+fn current_unique_keys(shard: u64, indexes: &Indexes, entry: &StagedDocument) -> Vec<Bytes> {
     unique_keys(shard, indexes, entry, entry.current.as_ref())
 }
 
 /// Appends the unique keys that go and come. One that goes with one document and comes with another stays, and needs no
 /// expectation, because the document that had it is expected as it was.
-fn stage_unique<'e>(batch: &mut WriteBatch, indexes: &Indexes, entries: impl Iterator<Item = &'e Entry>) {
+fn stage_unique<'e>(
+    batch: &mut WriteBatch,
+    indexes: &Indexes,
+    entries: impl Iterator<Item = &'e StagedDocument>,
+) {
     let shard = batch.shard.0;
     let (mut gone, mut come) = (BTreeSet::new(), Vec::new());
     for entry in entries {
@@ -460,13 +466,13 @@ pub(crate) fn as_indexed<'b>(body: &'b Body, suffix: &'b [u8], etag: Option<&'b 
     }
 }
 
-fn as_it_was(entry: &Entry) -> Expectation {
+fn as_it_was(entry: &StagedDocument) -> Expectation {
     entry.stored.as_ref().map_or(Expectation::Absent, |body| Expectation::Version(body.header.lsn))
 }
 
 /// Appends the difference between what storage has and what it shall have. Numbers in `kept` belong to another entry now, those
 /// in `moved` did before.
-fn stage(batch: &mut WriteBatch, entry: Entry, kept: &BTreeSet<u64>, moved: &BTreeSet<u64>) {
+fn stage(batch: &mut WriteBatch, entry: StagedDocument, kept: &BTreeSet<u64>, moved: &BTreeSet<u64>) {
     let shard = batch.shard.0;
     batch.expect(Space::Body, entry.key.clone(), as_it_was(&entry));
     let suffix = entry.key.slice(document::SHARD_PREFIX_LENGTH..);

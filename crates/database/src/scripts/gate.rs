@@ -15,13 +15,13 @@ use std::time::Duration;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
 /// The container, and the effective partition key.
-type Key = (Rid, EffectiveKey);
+type GateKey = (Rid, EffectiveKey);
 type Lock = Arc<RwLock<()>>;
 
 /// The gates that somebody stands at.
 #[derive(Default)]
 pub(crate) struct Gates {
-    locks: Arc<Mutex<HashMap<Key, Lock>>>,
+    locks: Arc<Mutex<HashMap<GateKey, Lock>>>,
 }
 
 impl Gates {
@@ -35,13 +35,13 @@ impl Gates {
 
 /// A place at the gate of one logical partition.
 pub(crate) struct Gate {
-    key: Key,
+    key: GateKey,
     lock: Lock,
-    locks: Arc<Mutex<HashMap<Key, Lock>>>,
+    locks: Arc<Mutex<HashMap<GateKey, Lock>>>,
 }
 
 /// A turn; it ends when it is dropped.
-pub(crate) enum Turn {
+pub(crate) enum GateLock {
     /// With others.
     Together { _guard: OwnedRwLockReadGuard<()> },
     /// With nobody else.
@@ -50,13 +50,13 @@ pub(crate) enum Turn {
 
 impl Gate {
     /// Waits for a turn; nothing if it takes longer than the time given.
-    pub(crate) async fn turn(&self, alone: bool, time: Duration) -> Option<Turn> {
+    pub(crate) async fn turn(&self, alone: bool, time: Duration) -> Option<GateLock> {
         let lock = Arc::clone(&self.lock);
         let turn = async {
             if alone {
-                Turn::Alone { _guard: lock.write_owned().await }
+                GateLock::Alone { _guard: lock.write_owned().await }
             } else {
-                Turn::Together { _guard: lock.read_owned().await }
+                GateLock::Together { _guard: lock.read_owned().await }
             }
         };
         timeout(time, turn).await

@@ -14,11 +14,11 @@ pub(super) struct Admissions {
     pages_max: usize,
     per_client_max: usize,
     waiting_max: usize,
-    state: Mutex<State>,
+    state: Mutex<AdmissionState>,
 }
 
 #[derive(Default)]
-struct State {
+struct AdmissionState {
     pages: usize,
     by_client: HashMap<ClientId, usize, RandomState>,
     waiting: Vec<Waiting>,
@@ -63,19 +63,19 @@ impl Admissions {
             state.number += 1;
             let number = state.number;
             state.waiting.push(Waiting { number, client, admitted });
-            (receiver, Place { admissions: self, client, number })
+            (receiver, Waiter { admissions: self, client, number })
         };
         let admitted = receiver.await.is_ok();
         std::mem::forget(place);
         admitted.then(|| Admission { admissions: Arc::clone(self), client })
     }
 
-    fn has_room(&self, state: &State, client: ClientId) -> bool {
+    fn has_room(&self, state: &AdmissionState, client: ClientId) -> bool {
         let own = state.by_client.get(&client).copied().unwrap_or_default();
         state.pages < self.pages_max && own < self.per_client_max
     }
 
-    fn enter(self: &Arc<Admissions>, state: &mut State, client: ClientId) -> Admission {
+    fn enter(self: &Arc<Admissions>, state: &mut AdmissionState, client: ClientId) -> Admission {
         state.pages += 1;
         *state.by_client.entry(client).or_default() += 1;
         Admission { admissions: Arc::clone(self), client }
@@ -94,7 +94,7 @@ impl Admissions {
         self.admit_waiting(state);
     }
 
-    fn admit_waiting(&self, state: &mut State) {
+    fn admit_waiting(&self, state: &mut AdmissionState) {
         while state.pages < self.pages_max {
             let own = |client: ClientId| state.by_client.get(&client).copied().unwrap_or_default();
             let ready =
@@ -110,13 +110,13 @@ impl Admissions {
 }
 
 /// A place among those who wait; dropped by who hangs up.
-struct Place<'a> {
+struct Waiter<'a> {
     admissions: &'a Arc<Admissions>,
     client: ClientId,
     number: u64,
 }
 
-impl Drop for Place<'_> {
+impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         let mut state = self.admissions.state.lock();
         if let Some(place) = state.waiting.iter().position(|one| one.number == self.number) {

@@ -10,17 +10,17 @@ const IDLE_TIME: Duration = Duration::from_secs(10);
 /// Stack of a thread. Nested expressions and values are bounded elsewhere; they fit into far less.
 const STACK_BYTES: usize = 4 << 20;
 
-pub(super) type Task = Box<dyn FnOnce() + Send>;
+pub(super) type WorkerTask = Box<dyn FnOnce() + Send>;
 
 pub(super) struct Threads {
     prepare: fn(),
-    state: Mutex<State>,
+    state: Mutex<ThreadsState>,
     work: Condvar,
 }
 
 #[derive(Default)]
-struct State {
-    tasks: VecDeque<Task>,
+struct ThreadsState {
+    tasks: VecDeque<WorkerTask>,
     idle: usize,
 }
 
@@ -30,7 +30,7 @@ impl Threads {
     }
 
     /// Has a thread do a task at once, or drops it if there can be no thread. How many there are is bounded by those who ask.
-    pub(super) fn start(self: &Arc<Threads>, task: Task) {
+    pub(super) fn start(self: &Arc<Threads>, task: WorkerTask) {
         let mut state = self.state.lock();
         state.tasks.push_back(task);
         if state.tasks.len() <= state.idle {

@@ -23,21 +23,21 @@ pub(super) struct Turns {
     count: usize,
     /// Threads that wait, so that those who work need not ask under the lock.
     waiting: AtomicUsize,
-    state: Mutex<State>,
+    state: Mutex<TurnsState>,
 }
 
-struct State {
+struct TurnsState {
     free: usize,
     /// By the time that the client has had, then by arrival.
     queue: BTreeMap<(u64, u64), Arc<Seat>>,
-    clients: HashMap<ClientId, Client, RandomState>,
+    clients: HashMap<ClientId, ClientTurns, RandomState>,
     number: u64,
     /// The time of the client that was seated last: newcomers are counted as if they had had as much.
     floor: u64,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Client {
+struct ClientTurns {
     /// Microseconds.
     used: u64,
     seats: usize,
@@ -54,7 +54,7 @@ pub(super) struct Seat {
 
 impl Turns {
     pub(super) fn new(count: usize) -> Turns {
-        let state = State {
+        let state = TurnsState {
             free: count,
             queue: BTreeMap::new(),
             clients: HashMap::with_hasher(RandomState::default()),
@@ -99,7 +99,7 @@ impl Turns {
     }
 
     /// Gives a turn to whoever is next.
-    fn pass_on(&self, state: &mut State) {
+    fn pass_on(&self, state: &mut TurnsState) {
         match state.queue.pop_first() {
             Some(((used, _), seat)) => {
                 self.waiting.fetch_sub(1, Ordering::Relaxed);
@@ -111,7 +111,7 @@ impl Turns {
     }
 }
 
-impl State {
+impl TurnsState {
     fn enter(&mut self, client: ClientId) {
         let floor = self.floor;
         let own = self.clients.entry(client).or_default();
@@ -166,7 +166,7 @@ impl Seat {
         self.elapsed();
     }
 
-    fn queue_up(self: &Arc<Seat>, state: &mut State, used: u64) {
+    fn queue_up(self: &Arc<Seat>, state: &mut TurnsState, used: u64) {
         *self.thread.lock() = Some(std::thread::current());
         state.number += 1;
         let key = (used, state.number);

@@ -13,11 +13,11 @@ use crate::database::{
     BatchAction, BatchOperation, Conditions, Container, Done, Effect, Error, FeedScope, Link, WriteMode,
     etag_text,
 };
-use crate::error::Failure;
+use crate::error::ErrorAnswer;
 use crate::operation::Action as Asked;
-use crate::place::Place;
+use crate::place::ServedBy;
 use crate::request::{Request, etag_condition};
-use crate::service::Shared;
+use crate::service::GatewayState;
 use crate::session;
 use crate::wire::batch::{
     self, Action, Encoding, FAILED_DEPENDENCY, Operation, OperationResult, RESPONSE_BYTES_MAX,
@@ -31,14 +31,14 @@ use std::sync::Arc;
 const FAILURE_CHARGE: f64 = 1.0;
 
 pub(super) async fn serve(
-    shared: &Shared,
+    shared: &GatewayState,
     request: &Request<'_>,
     container: &Arc<Container>,
     partition_key: Option<&PartitionKey>,
-) -> Result<Answer, Failure> {
+) -> Result<Answer, ErrorAnswer> {
     refuse_triggers(request)?;
     let parsed =
-        batch::parse(&request.body).map_err(|error| Failure::new(error.status(), error.to_string()))?;
+        batch::parse(&request.body).map_err(|error| ErrorAnswer::new(error.status(), error.to_string()))?;
     let minimal = returns_minimal(request);
     let texts: Vec<Result<Cow<'_, [u8]>, Error>> = parsed.operations.iter().map(text).collect();
     let operations: Vec<BatchOperation<'_>> = parsed
@@ -64,15 +64,15 @@ pub(super) async fn serve(
 }
 
 async fn transaction(
-    shared: &Shared,
+    shared: &GatewayState,
     request: &Request<'_>,
     container: &Arc<Container>,
     partition_key: Option<&PartitionKey>,
     operations: &[BatchOperation<'_>],
     encoding: Encoding,
-) -> Result<(Place, Vec<OperationResult>), Failure> {
+) -> Result<(ServedBy, Vec<OperationResult>), ErrorAnswer> {
     let outcome = shared.account.run_batch(container, partition_key, operations, RESPONSE_BYTES_MAX).await?;
-    let place = Place { container: outcome.container, range_id: outcome.range_id, lsn: outcome.lsn };
+    let place = ServedBy { container: outcome.container, range_id: outcome.range_id, lsn: outcome.lsn };
     let results = match outcome.result {
         Ok(all) => all.iter().map(|done| success(request, &place.container, done)).collect(),
         Err((index, error)) => batch::failed_transaction(operations.len(), index, &failure(error, encoding)),
@@ -81,16 +81,16 @@ async fn transaction(
 }
 
 async fn bulk(
-    shared: &Shared,
+    shared: &GatewayState,
     request: &Request<'_>,
     container: &Arc<Container>,
     partition_key: Option<&PartitionKey>,
     operations: &[BatchOperation<'_>],
     encoding: Encoding,
-) -> Result<(Place, Vec<OperationResult>), Failure> {
+) -> Result<(ServedBy, Vec<OperationResult>), ErrorAnswer> {
     let range_id = request.range_id()?;
     if range_id.is_none() && partition_key.is_none() {
-        return Err(Failure::bad_request(
+        return Err(ErrorAnswer::bad_request(
             "A batch that is no transaction needs the header x-ms-documentdb-partitionkeyrangeid or \
              x-ms-documentdb-partitionkey.",
         ));
@@ -99,7 +99,7 @@ async fn bulk(
     let scope = (partition_key, range_id);
     let outcome =
         shared.account.run_bulk(container, scope, operations, continues, RESPONSE_BYTES_MAX).await?;
-    let place = Place { container: outcome.container, range_id: outcome.range_id, lsn: outcome.lsn };
+    let place = ServedBy { container: outcome.container, range_id: outcome.range_id, lsn: outcome.lsn };
     let mut results: Vec<OperationResult> = outcome
         .results
         .into_iter()
@@ -173,7 +173,7 @@ fn success(request: &Request<'_>, container: &Container, done: &Done) -> Operati
 /// The result of an operation that failed. Only the binary form has room for the reason: clients of the other one would
 /// take it for the item.
 fn failure(error: Error, encoding: Encoding) -> OperationResult {
-    let failure = Failure::from(error);
+    let failure = ErrorAnswer::from(error);
     let body = match encoding {
         Encoding::Json => None,
         Encoding::HybridRow => Some(failure.answer("").body.to_vec()),
@@ -186,7 +186,7 @@ fn failure(error: Error, encoding: Encoding) -> OperationResult {
     }
 }
 
-fn answer(encoding: Encoding, place: &Place, results: &[OperationResult]) -> Answer {
+fn answer(encoding: Encoding, place: &ServedBy, results: &[OperationResult]) -> Answer {
     let mut answer = Answer::content(encoding.content_type(), encoding.write(results));
     let status = StatusCode::from_u16(batch::response_status(results));
     answer.status = status.unwrap_or(StatusCode::MULTI_STATUS);

@@ -8,18 +8,18 @@ use crate::database::definition::permission::PermissionDefinition;
 use crate::database::definition::script::{StoredProcedure, Trigger, UserDefinedFunction};
 use crate::database::definition::user::UserDefinition;
 use crate::database::{ChildKind, RecordKind, Resource};
-use crate::error::Failure;
+use crate::error::ErrorAnswer;
 use crate::operation::Action;
 use crate::paging::{self, Feed};
 use crate::request::Request;
-use crate::service::Shared;
+use crate::service::GatewayState;
 use crate::token;
 use crate::wire::address::ResourceKind;
 use crate::wire::headers;
 use http::StatusCode;
 use serde_json::{Map, Value};
 
-pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
+pub(super) async fn serve(shared: &GatewayState, request: &Request<'_>) -> Result<Answer, ErrorAnswer> {
     let kind = child_kind(request);
     // Before anything is written: a refused request changes nothing.
     token::expiry_seconds(request)?;
@@ -74,11 +74,11 @@ fn child_kind<'a>(request: &'a Request<'_>) -> ChildKind<'a> {
 
 /// Users and permissions can be renamed by a replace, scripts and keys cannot.
 async fn check_rename(
-    shared: &Shared,
+    shared: &GatewayState,
     request: &Request<'_>,
     kind: ChildKind<'_>,
     id: &str,
-) -> Result<(), Failure> {
+) -> Result<(), ErrorAnswer> {
     if matches!(request.address.kind, ResourceKind::User | ResourceKind::Permission) {
         return Ok(());
     }
@@ -86,13 +86,13 @@ async fn check_rename(
     if shared.account.child(kind, link).await?.record.id == id {
         return Ok(());
     }
-    Err(Failure::bad_request(
+    Err(ErrorAnswer::bad_request(
         "Replacing cannot change the id: the id in the body must be the one of the resource.",
     ))
 }
 
 /// The checked definition in a body: its id, and the text to store.
-fn definition(request: &Request<'_>) -> Result<(String, String), Failure> {
+fn definition(request: &Request<'_>) -> Result<(String, String), ErrorAnswer> {
     let body = request.json()?;
     let (id, json) = match request.address.kind {
         ResourceKind::Permission => {
@@ -123,13 +123,21 @@ fn definition(request: &Request<'_>) -> Result<(String, String), Failure> {
     Ok((id, Value::Object(json).to_string()))
 }
 
-async fn create(shared: &Shared, request: &Request<'_>, kind: ChildKind<'_>) -> Result<Answer, Failure> {
+async fn create(
+    shared: &GatewayState,
+    request: &Request<'_>,
+    kind: ChildKind<'_>,
+) -> Result<Answer, ErrorAnswer> {
     let (id, definition) = definition(request)?;
     let child = shared.account.create_child(kind, &id, &definition).await?;
     single(shared, request, StatusCode::CREATED, &child).await
 }
 
-async fn upsert(shared: &Shared, request: &Request<'_>, kind: ChildKind<'_>) -> Result<Answer, Failure> {
+async fn upsert(
+    shared: &GatewayState,
+    request: &Request<'_>,
+    kind: ChildKind<'_>,
+) -> Result<Answer, ErrorAnswer> {
     let (id, definition) = definition(request)?;
     let conditions = request.conditions();
     let (child, created) = shared.account.upsert_child(kind, &id, &definition, &conditions).await?;
@@ -138,11 +146,11 @@ async fn upsert(shared: &Shared, request: &Request<'_>, kind: ChildKind<'_>) -> 
 }
 
 async fn single(
-    shared: &Shared,
+    shared: &GatewayState,
     request: &Request<'_>,
     status: StatusCode,
     child: &Resource,
-) -> Result<Answer, Failure> {
+) -> Result<Answer, ErrorAnswer> {
     let mut answer = resource_answer(status, child);
     if shows_token(request, child) {
         let mut json = crate::render::resource(child);
@@ -153,7 +161,11 @@ async fn single(
     Ok(answer)
 }
 
-async fn list(shared: &Shared, request: &Request<'_>, kind: ChildKind<'_>) -> Result<Answer, Failure> {
+async fn list(
+    shared: &GatewayState,
+    request: &Request<'_>,
+    kind: ChildKind<'_>,
+) -> Result<Answer, ErrorAnswer> {
     let count_max = request.page_limit()?.count_max;
     // The owner's rid is part of the token, so it is looked up before the token is read.
     let (owner, _) = shared.account.list_children(kind, u64::MAX - 1, 1).await?;
@@ -179,12 +191,12 @@ fn shows_token(request: &Request<'_>, child: &Resource) -> bool {
 }
 
 async fn add_token(
-    shared: &Shared,
+    shared: &GatewayState,
     request: &Request<'_>,
     permission: &Resource,
     json: &mut Map<String, Value>,
-) -> Result<(), Failure> {
-    let damaged = || Failure::new(500, "A stored permission cannot be decoded.");
+) -> Result<(), ErrorAnswer> {
+    let damaged = || ErrorAnswer::new(500, "A stored permission cannot be decoded.");
     let stored = serde_json::from_str(&permission.record.definition).map_err(|_| damaged())?;
     let definition = PermissionDefinition::from_json(&stored).map_err(|_| damaged())?;
     let seconds = token::expiry_seconds(request)?;

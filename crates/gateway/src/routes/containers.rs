@@ -6,18 +6,18 @@ use crate::answer::Answer;
 use crate::database::definition::container::{ContainerDefinition, IndexingMode};
 use crate::database::definition::throughput::Throughput;
 use crate::database::{ChildKind, Container, Error, Link, NewContainer};
-use crate::error::Failure;
+use crate::error::ErrorAnswer;
 use crate::operation::Action;
 use crate::paging::{self, Feed};
 use crate::render;
 use crate::request::Request;
-use crate::service::Shared;
+use crate::service::GatewayState;
 use crate::wire::address::ResourceKind;
 use crate::wire::headers;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
+pub(super) async fn serve(shared: &GatewayState, request: &Request<'_>) -> Result<Answer, ErrorAnswer> {
     let account = &shared.account;
     let database = request.link(0);
     let link = request.link(1);
@@ -55,7 +55,7 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
     }
 }
 
-async fn list(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
+async fn list(shared: &GatewayState, request: &Request<'_>) -> Result<Answer, ErrorAnswer> {
     let database = shared.account.database(request.link(0)).await.map_err(owner_missing)?;
     let feed = Feed { owner: database.rid, kind: ResourceKind::Container };
     let after = paging::after(shared, request, feed)?;
@@ -76,11 +76,11 @@ pub(super) fn owner_missing(error: Error) -> Error {
 }
 
 async fn single(
-    shared: &Shared,
+    shared: &GatewayState,
     request: &Request<'_>,
     status: StatusCode,
     container: &Container,
-) -> Result<Answer, Failure> {
+) -> Result<Answer, ErrorAnswer> {
     let mut answer = resource_answer(status, &container.resource);
     answer.set_text(headers::ALT_CONTENT_PATH, format!("dbs/{}", container.database_id));
     answer.set_text(headers::CONTENT_PATH, container.resource.parent.to_string());
@@ -99,7 +99,11 @@ async fn single(
 const QUOTA: &str = "functions=50;storedProcedures=100;triggers=25;documentSize=2048;documentsSize=10485760;\
                      documentsCount=-1;collectionSize=10485760;";
 
-async fn set_quota(shared: &Shared, container: &Container, answer: &mut Answer) -> Result<(), Failure> {
+async fn set_quota(
+    shared: &GatewayState,
+    container: &Container,
+    answer: &mut Answer,
+) -> Result<(), ErrorAnswer> {
     let (mut documents, mut kilobytes) = (0, 0);
     for range in &container.ranges {
         let usage = shared.account.range_usage(range).await?;
@@ -138,7 +142,7 @@ async fn set_quota(shared: &Shared, container: &Container, answer: &mut Answer) 
 /// Scripts of one kind that are counted at most.
 const SCRIPT_COUNT_MAX: usize = 1_000;
 
-async fn statistics(shared: &Shared, container: &Container) -> Result<Value, Failure> {
+async fn statistics(shared: &GatewayState, container: &Container) -> Result<Value, ErrorAnswer> {
     let mut rows = Vec::new();
     for range in &container.ranges {
         let usage = shared.account.range_usage(range).await?;
@@ -154,7 +158,7 @@ async fn statistics(shared: &Shared, container: &Container) -> Result<Value, Fai
 }
 
 /// The throughput that the creation headers ask for.
-pub(super) fn throughput(request: &Request<'_>) -> Result<Option<Throughput>, Failure> {
+pub(super) fn throughput(request: &Request<'_>) -> Result<Option<Throughput>, ErrorAnswer> {
     let manual = request.header(headers::OFFER_THROUGHPUT);
     let autoscale = request.header(headers::OFFER_AUTOPILOT_SETTINGS);
     Ok(Throughput::from_headers(manual, autoscale)?)

@@ -5,12 +5,12 @@ use super::query;
 use crate::answer::Answer;
 use crate::database::definition::database::DatabaseDefinition;
 use crate::database::{Resource, Rid};
-use crate::error::Failure;
+use crate::error::ErrorAnswer;
 use crate::operation::Action;
 use crate::paging::{self, Feed};
 use crate::render;
 use crate::request::Request;
-use crate::service::Shared;
+use crate::service::GatewayState;
 use crate::wire::address::ResourceKind;
 use crate::wire::headers;
 use http::StatusCode;
@@ -18,7 +18,7 @@ use serde_json::Value;
 
 const FEED: Feed = Feed { owner: Rid::ROOT, kind: ResourceKind::Database };
 
-pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
+pub(super) async fn serve(shared: &GatewayState, request: &Request<'_>) -> Result<Answer, ErrorAnswer> {
     let account = &shared.account;
     match request.operation.action {
         Action::Query => {
@@ -43,7 +43,7 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
     }
 }
 
-async fn list(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
+async fn list(shared: &GatewayState, request: &Request<'_>) -> Result<Answer, ErrorAnswer> {
     let after = paging::after(shared, request, FEED)?;
     let listing = shared.account.list_databases(after, request.page_limit()?.count_max).await?;
     Ok(listed(shared, FEED, &listing.resources, listing.more, |_, _| {}))
@@ -75,7 +75,7 @@ pub(super) fn shown(resources: &[Resource]) -> Vec<Value> {
 
 /// A page of a catalog feed.
 pub(super) fn listed(
-    shared: &Shared,
+    shared: &GatewayState,
     feed: Feed,
     resources: &[Resource],
     more: bool,

@@ -8,13 +8,13 @@ use crate::database::{
     Body, Container, Error, FeedScope, IndexDirective, Outcome, TriggeredOutcome, WriteMode, WriteOptions,
     push_document, push_document_without_links,
 };
-use crate::error::{Failure, Form};
+use crate::error::{ErrorAnswer, Form};
 use crate::operation::Action;
 use crate::paging::{self, Feed};
-use crate::place::Place;
+use crate::place::ServedBy;
 use crate::render;
 use crate::request::Request;
-use crate::service::Shared;
+use crate::service::GatewayState;
 use crate::session;
 use crate::wire::address::ResourceKind;
 use crate::wire::status::substatus;
@@ -23,7 +23,7 @@ use http::{HeaderValue, StatusCode};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
+pub(super) async fn serve(shared: &GatewayState, request: &Request<'_>) -> Result<Answer, ErrorAnswer> {
     let container = container(shared, request).await.map_err(|failure| of_action(request, failure))?;
     let partition_key = partition_key(request, &container)?;
     let key = partition_key.as_ref();
@@ -54,21 +54,21 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
 
 /// What the service says of a missing item, a failed condition or a missing container, which depends on what was asked
 /// for. Tests of SDKs look for it.
-fn of_action(request: &Request<'_>, failure: Failure) -> Failure {
+fn of_action(request: &Request<'_>, failure: ErrorAnswer) -> ErrorAnswer {
     let action = request.operation.action;
     match (action, failure.status, failure.substatus) {
         (Action::Patch, 404, 0) => {
-            Failure { message: format!("Resource Not Found. {}", failure.message), ..failure }
+            ErrorAnswer { message: format!("Resource Not Found. {}", failure.message), ..failure }
         }
         (Action::Patch, 412, _) => {
-            Failure { message: "One of the specified pre-condition is not met".to_owned(), ..failure }
+            ErrorAnswer { message: "One of the specified pre-condition is not met".to_owned(), ..failure }
         }
         (Action::Read | Action::Replace | Action::Delete, 404, 0) if failure.script_log.is_none() => {
             let message = format!("{} More info: https://aka.ms/cosmosdb-tsg-not-found,", failure.message);
             let hides_owner = action == Action::Read;
-            Failure { message, form: Form::Opening, hides_owner, ..failure }
+            ErrorAnswer { message, form: Form::Opening, hides_owner, ..failure }
         }
-        (Action::Bulk, 404, substatus::OWNER_NOT_FOUND) => Failure { substatus: 0, ..failure },
+        (Action::Bulk, 404, substatus::OWNER_NOT_FOUND) => ErrorAnswer { substatus: 0, ..failure },
         _ => failure,
     }
 }
@@ -80,7 +80,7 @@ const UNPARTITIONED_VERSION: &str = "2018-09-17";
 pub(super) fn partition_key(
     request: &Request<'_>,
     container: &Container,
-) -> Result<Option<PartitionKey>, Failure> {
+) -> Result<Option<PartitionKey>, ErrorAnswer> {
     let named = request.partition_key()?;
     let is_of_items = !matches!(request.operation.action, Action::ReadFeed | Action::Query);
     let is_older =
@@ -90,7 +90,10 @@ pub(super) fn partition_key(
 }
 
 /// The container of a request about items; one of another rid than the client means is refused.
-pub(super) async fn container(shared: &Shared, request: &Request<'_>) -> Result<Arc<Container>, Failure> {
+pub(super) async fn container(
+    shared: &GatewayState,
+    request: &Request<'_>,
+) -> Result<Arc<Container>, ErrorAnswer> {
     let found = shared.account.container(request.link(0), request.link(1)).await.map_err(owner_missing)?;
     match request.header(headers::INTENDED_COLLECTION_RID) {
         Some(rid) if rid != found.rid().to_string() => Err(Error::ContainerRecreated.into()),
@@ -98,15 +101,19 @@ pub(super) async fn container(shared: &Shared, request: &Request<'_>) -> Result<
     }
 }
 
-fn plan_query(shared: &Shared, request: &Request<'_>, container: &Arc<Container>) -> Result<Answer, Failure> {
+fn plan_query(
+    shared: &GatewayState,
+    request: &Request<'_>,
+    container: &Arc<Container>,
+) -> Result<Answer, ErrorAnswer> {
     let features = request.header(headers::SUPPORTED_QUERY_FEATURES);
-    let query = query::parse(shared, request).map_err(Failure::of_plan)?;
+    let query = query::parse(shared, request).map_err(ErrorAnswer::of_plan)?;
     let plan = if explain::is_asked(request) {
         shared.account.client_plan_to_explain(container, &query, features)
     } else {
         shared.account.client_plan(container, &query, features)
     };
-    let plan = plan.map_err(|error| Failure::from(error).of_plan())?;
+    let plan = plan.map_err(|error| ErrorAnswer::from(error).of_plan())?;
     Ok(Answer::json(StatusCode::OK, plan.to_string().into_bytes()))
 }
 
@@ -125,15 +132,15 @@ pub(super) fn index_directive(header: Option<&str>) -> IndexDirective {
     all.into_iter().find(is_said).map_or(IndexDirective::Default, |(_, directive)| directive)
 }
 
-fn not_yet(what: &str) -> Failure {
-    Failure::bad_request(format!("{what}: this version of the server does not support it yet."))
+fn not_yet(what: &str) -> ErrorAnswer {
+    ErrorAnswer::bad_request(format!("{what}: this version of the server does not support it yet."))
 }
 
 /// Patches and batches run no triggers on the service either. Triggers are named by the client, so leaving them out
 /// would be something else than was asked for.
-pub(super) fn refuse_triggers(request: &Request<'_>) -> Result<(), Failure> {
+pub(super) fn refuse_triggers(request: &Request<'_>) -> Result<(), ErrorAnswer> {
     if scripts::names_triggers(request) {
-        return Err(Failure::bad_request("Triggers run with create, replace, upsert and delete only."));
+        return Err(ErrorAnswer::bad_request("Triggers run with create, replace, upsert and delete only."));
     }
     Ok(())
 }
@@ -144,10 +151,11 @@ pub(super) fn returns_minimal(request: &Request<'_>) -> bool {
 }
 
 /// A body as JSON text, also if it was sent as binary JSON.
-pub(super) fn document_text(body: &[u8]) -> Result<Cow<'_, [u8]>, Failure> {
+pub(super) fn document_text(body: &[u8]) -> Result<Cow<'_, [u8]>, ErrorAnswer> {
     match body.first() {
         Some(&binary_json::FIRST_BYTE) => {
-            let text = binary_json::to_text(body).map_err(|error| Failure::bad_request(error.to_string()))?;
+            let text =
+                binary_json::to_text(body).map_err(|error| ErrorAnswer::bad_request(error.to_string()))?;
             Ok(Cow::Owned(text))
         }
         _ => Ok(Cow::Borrowed(body)),
@@ -155,12 +163,12 @@ pub(super) fn document_text(body: &[u8]) -> Result<Cow<'_, [u8]>, Failure> {
 }
 
 async fn write(
-    shared: &Shared,
+    shared: &GatewayState,
     request: &Request<'_>,
     container: &Arc<Container>,
     partition_key: Option<&PartitionKey>,
     mode: WriteMode<'_>,
-) -> Result<Answer, Failure> {
+) -> Result<Answer, ErrorAnswer> {
     let index_directive = index_directive(request.header(headers::INDEXING_DIRECTIVE));
     let conditions = request.conditions();
     let options = WriteOptions { partition_key, conditions: &conditions, index_directive };
@@ -186,11 +194,11 @@ fn triggered(request: &Request<'_>, status: StatusCode, done: TriggeredOutcome) 
 }
 
 async fn read(
-    shared: &Shared,
+    shared: &GatewayState,
     request: &Request<'_>,
     container: &Arc<Container>,
     partition_key: Option<&PartitionKey>,
-) -> Result<Answer, Failure> {
+) -> Result<Answer, ErrorAnswer> {
     // A key that is none is for the read to refuse.
     let scope = partition_key.and_then(|key| shared.account.partition_scope(container, key).ok());
     session::check(shared, request, container, &scope.unwrap_or(FeedScope::All)).await?;
@@ -207,11 +215,11 @@ async fn read(
 }
 
 async fn delete(
-    shared: &Shared,
+    shared: &GatewayState,
     request: &Request<'_>,
     container: &Arc<Container>,
     partition_key: Option<&PartitionKey>,
-) -> Result<Answer, Failure> {
+) -> Result<Answer, ErrorAnswer> {
     let (link, conditions) = (request.link(2), request.conditions());
     let mut answer = if let Some(triggers) = scripts::triggers(shared, request).await? {
         let account = &shared.account;
@@ -240,7 +248,7 @@ pub(super) fn item(request: &Request<'_>, status: StatusCode, outcome: Outcome, 
     answer.headers.insert(fixed_name!(headers::ITEM_LSN), item_lsn.clone());
     answer.headers.insert(fixed_name!(headers::ITEM_LOCAL_LSN), item_lsn);
     fixed_header!(answer, headers::RESOURCE_QUOTA, ITEM_QUOTA);
-    Place { container, range_id, lsn }.set_headers(&mut answer);
+    ServedBy { container, range_id, lsn }.set_headers(&mut answer);
     answer
 }
 
@@ -259,11 +267,11 @@ pub(super) fn shown(request: &Request<'_>, container: &Container, body: &Body) -
 const ITEM_QUOTA: &str = "documentSize=2048;documentsSize=-1;documentsCount=-1;collectionSize=-1;";
 
 async fn read_feed(
-    shared: &Shared,
+    shared: &GatewayState,
     request: &Request<'_>,
     container: &Arc<Container>,
     partition_key: Option<&PartitionKey>,
-) -> Result<Answer, Failure> {
+) -> Result<Answer, ErrorAnswer> {
     if request.header(headers::A_IM).is_some() {
         return Err(not_yet("The change feed"));
     }
@@ -291,32 +299,36 @@ async fn read_feed(
     if let Some(position) = &page.resume {
         answer.set_text(headers::CONTINUATION, paging::token(shared, feed, position));
     }
-    Place { container: container.clone(), range_id: page.range_id, lsn: page.lsn }.set_headers(&mut answer);
+    ServedBy { container: container.clone(), range_id: page.range_id, lsn: page.lsn }
+        .set_headers(&mut answer);
     Ok(answer)
 }
 
-pub(super) async fn delete_partition(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
+pub(super) async fn delete_partition(
+    shared: &GatewayState,
+    request: &Request<'_>,
+) -> Result<Answer, ErrorAnswer> {
     let container = container(shared, request).await?;
     let key = request
         .partition_key()?
-        .ok_or_else(|| Failure::bad_request("PartitionKey value must be supplied for this operation."))?;
+        .ok_or_else(|| ErrorAnswer::bad_request("PartitionKey value must be supplied for this operation."))?;
     let (range_id, lsn, charge) = shared.account.delete_partition(&container, &key).await?;
     let mut answer = Answer::empty(StatusCode::OK);
     answer.set_charge(charge.max(1.0));
-    Place { container, range_id, lsn }.set_headers(&mut answer);
+    ServedBy { container, range_id, lsn }.set_headers(&mut answer);
     Ok(answer)
 }
 
 /// Adds where a failed operation was looked for, so that the session goes on from there.
 pub(super) async fn with_place(
-    shared: &Shared,
+    shared: &GatewayState,
     container: &Arc<Container>,
     key: Option<&PartitionKey>,
-    failure: Failure,
-) -> Failure {
+    failure: ErrorAnswer,
+) -> ErrorAnswer {
     match shared.account.position(container, key).await {
         Ok((range_id, lsn)) => {
-            Failure { place: Some(Place { container: container.clone(), range_id, lsn }), ..failure }
+            ErrorAnswer { place: Some(ServedBy { container: container.clone(), range_id, lsn }), ..failure }
         }
         Err(_) => failure,
     }

@@ -3,16 +3,16 @@
 use super::containers::owner_missing;
 use crate::answer::Answer;
 use crate::database::{Error, Rid};
-use crate::error::Failure;
+use crate::error::ErrorAnswer;
 use crate::operation::Action;
 use crate::render;
 use crate::request::Request;
-use crate::service::Shared;
+use crate::service::GatewayState;
 use crate::wire::address::ResourceKind;
 use crate::wire::headers;
 use http::StatusCode;
 
-pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
+pub(super) async fn serve(shared: &GatewayState, request: &Request<'_>) -> Result<Answer, ErrorAnswer> {
     let kind = request.address.kind;
     let container =
         shared.account.container(request.link(0), request.link(1)).await.map_err(owner_missing)?;
@@ -20,7 +20,7 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
     match request.operation.action {
         Action::ReadFeed | Action::Query => {}
         Action::Create | Action::Replace if kind == ResourceKind::Attachment => {
-            return Err(Failure::bad_request(
+            return Err(ErrorAnswer::bad_request(
                 "Attachments are retired. Keep the file elsewhere and its address in the item.",
             ));
         }
@@ -34,7 +34,7 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
 }
 
 /// The owner of the feed: the container, or for attachments the item, which must be there.
-async fn owner(shared: &Shared, request: &Request<'_>, container: Rid) -> Result<Rid, Failure> {
+async fn owner(shared: &GatewayState, request: &Request<'_>, container: Rid) -> Result<Rid, ErrorAnswer> {
     if request.address.kind != ResourceKind::Attachment {
         return Ok(container);
     }

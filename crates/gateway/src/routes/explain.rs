@@ -6,11 +6,11 @@
 
 use crate::answer::{Answer, fixed_name};
 use crate::database::{Container, Limits, Query, QueryScope};
-use crate::error::Failure;
-use crate::place::Place;
+use crate::error::ErrorAnswer;
+use crate::place::ServedBy;
 use crate::render;
 use crate::request::Request;
-use crate::service::Shared;
+use crate::service::GatewayState;
 use crate::wire::address::ResourceKind;
 use crate::wire::headers;
 use http::{HeaderValue, StatusCode};
@@ -28,12 +28,12 @@ pub(super) fn is_asked(request: &Request<'_>) -> bool {
 
 /// The row that says how the query runs where the request looks.
 pub(super) async fn answer(
-    shared: &Shared,
+    shared: &GatewayState,
     container: &Arc<Container>,
     query: &Query,
     scope: QueryScope,
     limits: Limits,
-) -> Result<Answer, Failure> {
+) -> Result<Answer, ErrorAnswer> {
     // Nobody merges rows of EXPLAIN, so a query over several ranges is told as the server would run it whole.
     let scope = match scope {
         QueryScope::Open { .. } => QueryScope::Open { cross_partition: true, whole: true },
@@ -48,7 +48,7 @@ pub(super) async fn answer(
     let mut answer = Answer::json(StatusCode::OK, body);
     answer.headers.insert(fixed_name!(headers::ITEM_COUNT), HeaderValue::from(1));
     answer.set_charge(page.charge);
-    let place = Place { container: container.clone(), range_id: page.range_id, lsn: page.lsn };
+    let place = ServedBy { container: container.clone(), range_id: page.range_id, lsn: page.lsn };
     place.set_headers(&mut answer);
     Ok(answer)
 }

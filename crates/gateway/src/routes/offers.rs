@@ -5,18 +5,18 @@ use super::query;
 use crate::answer::Answer;
 use crate::database::definition::throughput::Migration;
 use crate::database::{Error, Link, OfferChange, Resource, Rid};
-use crate::error::Failure;
+use crate::error::ErrorAnswer;
 use crate::operation::Action;
 use crate::paging::{self, Feed};
 use crate::request::Request;
-use crate::service::Shared;
+use crate::service::GatewayState;
 use crate::wire::address::ResourceKind;
 use crate::wire::headers;
 use http::StatusCode;
 
 const FEED: Feed = Feed { owner: Rid::ROOT, kind: ResourceKind::Offer };
 
-pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
+pub(super) async fn serve(shared: &GatewayState, request: &Request<'_>) -> Result<Answer, ErrorAnswer> {
     match request.operation.action {
         Action::Query => {
             let all = shared.account.list_offers(0, usize::MAX).await?;
@@ -42,14 +42,14 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
 }
 
 /// Offers have no names.
-fn rid(request: &Request<'_>) -> Result<Rid, Failure> {
+fn rid(request: &Request<'_>) -> Result<Rid, ErrorAnswer> {
     match request.link(0) {
         Link::Rid(rid) => Ok(rid),
         Link::Name(_) => Err(Error::NotFound.into()),
     }
 }
 
-async fn single(shared: &Shared, offer: &Resource) -> Result<Answer, Failure> {
+async fn single(shared: &GatewayState, offer: &Resource) -> Result<Answer, ErrorAnswer> {
     let mut answer = resource_answer(StatusCode::OK, offer);
     let minimum = shared.account.minimum_throughput(offer).await?;
     answer.set_number(headers::MIN_THROUGHPUT, u64::from(minimum));
@@ -57,7 +57,7 @@ async fn single(shared: &Shared, offer: &Resource) -> Result<Answer, Failure> {
     Ok(answer)
 }
 
-async fn list(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
+async fn list(shared: &GatewayState, request: &Request<'_>) -> Result<Answer, ErrorAnswer> {
     let after = paging::after(shared, request, FEED)?;
     let listing = shared.account.list_offers(after, request.page_limit()?.count_max).await?;
     let mut answer = listed(shared, FEED, &listing.resources, listing.more, |_, _| {});

@@ -7,19 +7,19 @@ use super::documents::{document_text, index_directive, item, refuse_triggers, re
 use crate::answer::Answer;
 use crate::database::partition::PartitionKey;
 use crate::database::{Container, Error, Patch, WriteOptions};
-use crate::error::Failure;
+use crate::error::ErrorAnswer;
 use crate::request::Request;
-use crate::service::Shared;
+use crate::service::GatewayState;
 use crate::wire::{self, headers};
 use http::StatusCode;
 use std::sync::Arc;
 
 pub(super) async fn serve(
-    shared: &Shared,
+    shared: &GatewayState,
     request: &Request<'_>,
     container: &Arc<Container>,
     partition_key: Option<&PartitionKey>,
-) -> Result<Answer, Failure> {
+) -> Result<Answer, ErrorAnswer> {
     refuse_triggers(request)?;
     let patch = parse(&document_text(&request.body)?)?;
     let conditions = request.conditions();

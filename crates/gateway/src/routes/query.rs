@@ -8,12 +8,12 @@ use crate::database::{
     Advice, Container, Error, FeedScope, IndexUtilization, Limits, Query, QueryPage, QueryScope, Resume,
     query_parameters,
 };
-use crate::error::Failure;
+use crate::error::ErrorAnswer;
 use crate::paging::{self, Binding, Feed};
-use crate::place::Place;
+use crate::place::ServedBy;
 use crate::render;
 use crate::request::Request;
-use crate::service::Shared;
+use crate::service::GatewayState;
 use crate::session;
 use crate::wire::address::ResourceKind;
 use crate::wire::continuation::fingerprint;
@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 const TEXT_BYTES_MAX: usize = 2 << 20;
 
 /// Reads the query of a request: JSON with `query` and `parameters`, or the bare text.
-pub(super) fn parse(shared: &Shared, request: &Request<'_>) -> Result<Query, Failure> {
+pub(super) fn parse(shared: &GatewayState, request: &Request<'_>) -> Result<Query, ErrorAnswer> {
     if request.body.len() > TEXT_BYTES_MAX {
         return Err(Error::TooLarge.into());
     }
@@ -46,8 +46,8 @@ pub(super) fn parse(shared: &Shared, request: &Request<'_>) -> Result<Query, Fai
     Ok(shared.account.parse_query(&query, parameters)?)
 }
 
-fn malformed() -> Failure {
-    Failure::bad_request(
+fn malformed() -> ErrorAnswer {
+    ErrorAnswer::bad_request(
         "The request payload is invalid. A query request needs a body of the form {\"query\": \"...\", \"parameters\": \
          [{\"name\": \"@p\", \"value\": 1}]}.",
     )
@@ -55,11 +55,11 @@ fn malformed() -> Failure {
 
 /// Runs a query over the items of a container.
 pub(super) async fn documents(
-    shared: &Shared,
+    shared: &GatewayState,
     request: &Request<'_>,
     container: &Arc<Container>,
     key: Option<&PartitionKey>,
-) -> Result<Answer, Failure> {
+) -> Result<Answer, ErrorAnswer> {
     let query = shared.heavy.run(request.body.len(), || parse(shared, request)).await?;
     let (scope, scoped) = scope(shared, request, container, key)?;
     if explain::is_asked(request) {
@@ -110,18 +110,18 @@ pub(super) async fn documents(
         "{\"reverseRidEnabled\":false,\"reverseIndexScan\":false}"
     });
     answer.headers.insert(fixed_name!(headers::QUERY_EXECUTION_INFO), info);
-    let place = Place { container: container.clone(), range_id: page.range_id, lsn: page.lsn };
+    let place = ServedBy { container: container.clone(), range_id: page.range_id, lsn: page.lsn };
     place.set_headers(&mut answer);
     Ok(answer)
 }
 
 /// Runs a query over resources at hand.
 pub(super) async fn resources(
-    shared: &Shared,
+    shared: &GatewayState,
     request: &Request<'_>,
     feed: Feed,
     resources: Vec<serde_json::Value>,
-) -> Result<Answer, Failure> {
+) -> Result<Answer, ErrorAnswer> {
     let query = shared.heavy.run(request.body.len(), || parse(shared, request)).await?;
     let values =
         resources.iter().map(|resource| json_text::seek::value(resource.to_string().as_bytes())).collect();
@@ -144,11 +144,11 @@ fn rows(feed: Feed, page: &QueryPage) -> Answer {
 
 /// Where the request wants to look, and whether it says so itself.
 fn scope(
-    shared: &Shared,
+    shared: &GatewayState,
     request: &Request<'_>,
     container: &Container,
     key: Option<&PartitionKey>,
-) -> Result<(QueryScope, bool), Failure> {
+) -> Result<(QueryScope, bool), ErrorAnswer> {
     let range_id = request.range_id()?;
     if let Some(id) = range_id
         && !container.ranges.iter().any(|range| range.id == id)
@@ -168,7 +168,7 @@ fn scope(
     Ok((QueryScope::Given(given), true))
 }
 
-fn limits(request: &Request<'_>) -> Result<Limits, Failure> {
+fn limits(request: &Request<'_>) -> Result<Limits, ErrorAnswer> {
     let page = request.page_limit()?;
     Ok(Limits {
         row_count_max: page.count_max,
@@ -207,12 +207,12 @@ fn interval(container: &Container, scope: &QueryScope) -> u64 {
 }
 
 fn resume(
-    shared: &Shared,
+    shared: &GatewayState,
     request: &Request<'_>,
     feed: Feed,
     query: &Query,
     scope: u64,
-) -> Result<Option<Resume>, Failure> {
+) -> Result<Option<Resume>, ErrorAnswer> {
     if request.header(headers::CONTINUATION).is_none() {
         return Ok(None);
     }

@@ -4,18 +4,18 @@ use super::containers::owner_missing;
 use super::query;
 use crate::answer::Answer;
 use crate::database::{ChildType, Container, Error, Range, Rid, etag_text};
-use crate::error::Failure;
+use crate::error::ErrorAnswer;
 use crate::operation::Action;
 use crate::paging::Feed;
 use crate::render;
 use crate::request::Request;
-use crate::service::Shared;
+use crate::service::GatewayState;
 use crate::wire::address::ResourceKind;
 use crate::wire::headers;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
+pub(super) async fn serve(shared: &GatewayState, request: &Request<'_>) -> Result<Answer, ErrorAnswer> {
     let container =
         shared.account.container(request.link(0), request.link(1)).await.map_err(owner_missing)?;
     let mut answer = match request.operation.action {
@@ -44,7 +44,11 @@ pub(super) async fn serve(shared: &Shared, request: &Request<'_>) -> Result<Answ
     Ok(answer)
 }
 
-async fn feed(shared: &Shared, request: &Request<'_>, container: &Container) -> Result<Answer, Failure> {
+async fn feed(
+    shared: &GatewayState,
+    request: &Request<'_>,
+    container: &Container,
+) -> Result<Answer, ErrorAnswer> {
     let (stamp, timestamp) = version(container);
     let incremental = request.header(headers::A_IM).is_some();
     if incremental && request.conditions().is_not_modified(stamp, timestamp) {
@@ -73,7 +77,11 @@ fn range_rid(container: &Container, range: &Range) -> Rid {
     Rid::child(container.rid(), ChildType::KeyRange, u64::from(range.id) + 2)
 }
 
-async fn range_json(shared: &Shared, container: &Container, range: &Range) -> Result<Value, Failure> {
+async fn range_json(
+    shared: &GatewayState,
+    container: &Container,
+    range: &Range,
+) -> Result<Value, ErrorAnswer> {
     let rid = range_rid(container, range);
     let record = &container.resource.record;
     let lsn = shared.account.range_lsn(range).await?;

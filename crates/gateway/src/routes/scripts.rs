@@ -3,10 +3,10 @@
 use super::documents::{container, partition_key, with_place};
 use crate::answer::Answer;
 use crate::database::{ChildKind, Error, Link, ScriptRequest, Triggers};
-use crate::error::Failure;
-use crate::place::Place;
+use crate::error::ErrorAnswer;
+use crate::place::ServedBy;
 use crate::request::Request;
-use crate::service::Shared;
+use crate::service::GatewayState;
 use crate::wire::{headers, percent};
 use http::StatusCode;
 use std::borrow::Cow;
@@ -15,7 +15,7 @@ use std::borrow::Cow;
 const PARAMETER_BYTES_MAX: usize = 2 << 20;
 
 /// Runs a stored procedure: the body holds its parameters.
-pub(super) async fn execute(shared: &Shared, request: &Request<'_>) -> Result<Answer, Failure> {
+pub(super) async fn execute(shared: &GatewayState, request: &Request<'_>) -> Result<Answer, ErrorAnswer> {
     if request.body.len() > PARAMETER_BYTES_MAX {
         return Err(Error::TooLarge.into());
     }
@@ -35,12 +35,15 @@ pub(super) async fn execute(shared: &Shared, request: &Request<'_>) -> Result<An
     answer.set_charge(outcome.charge);
     answer.set_script_log(&outcome.log);
     let (range_id, lsn) = (outcome.range_id, outcome.lsn);
-    Place { container: outcome.container, range_id, lsn }.set_headers(&mut answer);
+    ServedBy { container: outcome.container, range_id, lsn }.set_headers(&mut answer);
     Ok(answer)
 }
 
 /// The triggers that a write names, if it names any. There may be one of each kind, as on the service.
-pub(super) async fn triggers(shared: &Shared, request: &Request<'_>) -> Result<Option<Triggers>, Failure> {
+pub(super) async fn triggers(
+    shared: &GatewayState,
+    request: &Request<'_>,
+) -> Result<Option<Triggers>, ErrorAnswer> {
     if !names_triggers(request) {
         return Ok(None);
     }
@@ -59,10 +62,10 @@ pub(super) fn names_triggers(request: &Request<'_>) -> bool {
 /// The name as sent, or what it is an escape of: names with line breaks, which some clients escape, cannot stand in a
 /// header otherwise.
 async fn existing_name(
-    shared: &Shared,
+    shared: &GatewayState,
     request: &Request<'_>,
     name: Option<String>,
-) -> Result<Option<String>, Failure> {
+) -> Result<Option<String>, ErrorAnswer> {
     let Some(sent) = name else { return Ok(None) };
     let Some(Cow::Owned(decoded)) = percent::decode_once(&sent) else { return Ok(Some(sent)) };
     let kind = ChildKind::Trigger(request.link(0), request.link(1));
@@ -73,12 +76,12 @@ async fn existing_name(
     }
 }
 
-fn trigger_name(request: &Request<'_>, header: &str) -> Result<Option<String>, Failure> {
+fn trigger_name(request: &Request<'_>, header: &str) -> Result<Option<String>, ErrorAnswer> {
     let Some(text) = request.header(header) else { return Ok(None) };
     let mut names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
     let first = names.next().map(str::to_owned);
     if names.next().is_some() {
-        return Err(Failure::bad_request(format!("The header {header} may name one trigger only.")));
+        return Err(ErrorAnswer::bad_request(format!("The header {header} may name one trigger only.")));
     }
     Ok(first)
 }

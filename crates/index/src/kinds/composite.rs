@@ -25,12 +25,12 @@ const COMBINATIONS_MAX: usize = 256;
 #[derive(Debug)]
 pub(super) struct CompositeIndex {
     family: Family,
-    parts: Vec<Part>,
+    parts: Vec<CompositeComponent>,
     shown: String,
 }
 
 #[derive(Debug)]
-struct Part {
+struct CompositeComponent {
     property: PropertyPath,
     path: Path,
     descending: bool,
@@ -66,7 +66,7 @@ impl CompositeIndex {
             let steps = path.path.segments().iter().map(|name| PathStep::Name((&**name).into()));
             let own = Path(steps.collect());
             let is_stored = is_stored(&own);
-            parts.push(Part { property: path.path.clone(), path: own, descending, is_stored });
+            parts.push(CompositeComponent { property: path.path.clone(), path: own, descending, is_stored });
             shown.push(format!("{} {}", path.path.as_str(), if descending { "DESC" } else { "ASC" }));
         }
         CompositeIndex { family: Family::of(generation, &description), parts, shown: shown.join(", ") }
@@ -124,7 +124,7 @@ impl CompositeIndex {
     }
 }
 
-impl Part {
+impl CompositeComponent {
     /// Beginnings of entries, each followed by each of the values; sorted, each once.
     fn after_each(&self, starts: &[Vec<u8>], values: &[Value]) -> Vec<Vec<u8>> {
         let mut longer = Vec::with_capacity(starts.len() * values.len());
@@ -188,7 +188,8 @@ impl IndexKind for CompositeIndex {
             repeated: false,
             shown: self.shown.clone(),
         };
-        let path = |part: &Part| OrderPath { path: part.path.clone(), descending: part.descending };
+        let path =
+            |part: &CompositeComponent| OrderPath { path: part.path.clone(), descending: part.descending };
         Some(Together { served, conditions: bounds.conditions, paths: self.parts.iter().map(path).collect() })
     }
 
@@ -216,7 +217,7 @@ impl IndexKind for CompositeIndex {
 }
 
 /// Whether parts have an order forwards or backwards; none if they do not have it.
-fn direction(parts: &[Part], order: &[OrderPath]) -> Option<bool> {
+fn direction(parts: &[CompositeComponent], order: &[OrderPath]) -> Option<bool> {
     let serves = |reversed: bool| {
         order.len() == parts.len()
             && parts.iter().zip(order).all(|(part, wanted)| {

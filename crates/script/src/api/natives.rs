@@ -4,7 +4,7 @@
 //! JavaScript error with `number` and `body`. Scripts do not see these functions, only what `api/*.js` make of them.
 
 use super::callback::sees_error_only;
-use super::{Program, State, load};
+use super::{Program, SandboxState, load};
 use crate::exception::cut;
 use crate::json::{print, read};
 use crate::{DocumentLink, Feed, HostError, IndexAction, Paging, Query, Read, Spatial, UnseenWrite, Written};
@@ -14,7 +14,11 @@ use rquickjs::{Array, Ctx, Exception, Function, IntoJs, Object, Persistent, Resu
 use std::rc::Rc;
 
 /// The object that our programs get as `native`.
-pub(crate) fn install<'js>(ctx: &Ctx<'js>, state: &Rc<State>, with_collection: bool) -> Result<Object<'js>> {
+pub(crate) fn install<'js>(
+    ctx: &Ctx<'js>,
+    state: &Rc<SandboxState>,
+    with_collection: bool,
+) -> Result<Object<'js>> {
     let native = Object::new(ctx.clone())?;
     let own = || Rc::clone(state);
     let set = |name: &str, function: Result<Function<'js>>| native.set(name, function?);
@@ -50,11 +54,11 @@ fn printed<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> Result<Option<rquickjs::S
 }
 
 /// A number from zero up to one, with all the bits a double has for it.
-fn random_fraction(state: &State) -> f64 {
+fn random_fraction(state: &SandboxState) -> f64 {
     (state.env().random_u64() >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-fn install_control<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -> Result<()> {
+fn install_control<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<SandboxState>) -> Result<()> {
     let own = Rc::clone(state);
     native.set("accepts", Function::new(ctx.clone(), move || own.accepts())?)?;
     let own = Rc::clone(state);
@@ -85,7 +89,7 @@ fn install_control<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>)
     )
 }
 
-fn install_writes<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -> Result<()> {
+fn install_writes<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<SandboxState>) -> Result<()> {
     let own = Rc::clone(state);
     native.set(
         "create",
@@ -153,12 +157,16 @@ fn install_writes<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) 
 }
 
 /// Does a write whose result nobody looks at.
-fn done<'js>(ctx: &Ctx<'js>, state: &State, write: UnseenWrite<'_>) -> Result<List<(Value<'js>, u32)>> {
+fn done<'js>(
+    ctx: &Ctx<'js>,
+    state: &SandboxState,
+    write: UnseenWrite<'_>,
+) -> Result<List<(Value<'js>, u32)>> {
     state.ask(|host| host.write_unseen(write)).map_err(|error| throw(ctx, &error))?;
     Ok(List((Value::new_undefined(ctx.clone()), 0)))
 }
 
-fn install_reads<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -> Result<()> {
+fn install_reads<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<SandboxState>) -> Result<()> {
     let own = Rc::clone(state);
     native.set(
         "read",

@@ -20,7 +20,7 @@ const REJECTIONS_MAX: usize = 64;
 type Rejection = (Persistent<Value<'static>>, Persistent<Value<'static>>);
 
 /// What the native functions of one sandbox share.
-pub(crate) struct State {
+pub(crate) struct SandboxState {
     pub(crate) stop: Stop,
     pub(crate) quota: Rc<Quota>,
     /// Collects garbage; called only where the engine has called out, or is at rest.
@@ -58,9 +58,9 @@ pub(crate) struct Start {
     pub(crate) log_bytes_max: Option<usize>,
 }
 
-impl State {
-    pub(crate) fn new(stop: Stop, quota: Rc<Quota>) -> State {
-        State {
+impl SandboxState {
+    pub(crate) fn new(stop: Stop, quota: Rc<Quota>) -> SandboxState {
+        SandboxState {
             stop,
             quota,
             collect: RefCell::new(None),

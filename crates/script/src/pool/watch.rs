@@ -1,13 +1,13 @@
 //! The thread that watches the clock for a pool.
 
-use super::{Lost, Phase, Shared, State, Ticket};
+use super::{Lost, Phase, PoolShared, ScriptPoolState, Ticket};
 use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
-impl Shared {
+impl PoolShared {
     /// Makes sure that somebody looks at the clock at that time.
-    pub(super) fn watch_from(self: &Arc<Shared>, state: &mut State, at: Instant) {
+    pub(super) fn watch_from(self: &Arc<PoolShared>, state: &mut ScriptPoolState, at: Instant) {
         if !state.is_watched {
             let own = Arc::clone(self);
             state.is_watched =
@@ -18,7 +18,7 @@ impl Shared {
     }
 
     /// The life of the watching thread: it ends when the pool is closed and nothing runs any more.
-    fn watch(self: Arc<Shared>) {
+    fn watch(self: Arc<PoolShared>) {
         let mut state = self.state.lock();
         loop {
             let lost = self.take_lost(&mut state);
@@ -44,7 +44,7 @@ impl Shared {
     }
 
     /// Stops what is late, kills what was stopped and goes on, and takes what is lost.
-    fn take_lost(self: &Arc<Shared>, state: &mut State) -> Vec<(Arc<Ticket>, Lost)> {
+    fn take_lost(self: &Arc<PoolShared>, state: &mut ScriptPoolState) -> Vec<(Arc<Ticket>, Lost)> {
         let now = Instant::now();
         let grace = self.settings.limits.grace;
         let expired = state.queue.take_expired(now);
@@ -79,7 +79,7 @@ impl Shared {
         lost
     }
 
-    fn next_look(&self, state: &State) -> Option<Instant> {
+    fn next_look(&self, state: &ScriptPoolState) -> Option<Instant> {
         let grace = self.settings.limits.grace;
         let running = state.running.iter().flat_map(|running| {
             let end = match running.phase {

@@ -23,7 +23,7 @@ impl Server {
     }
 
     /// Waits for the next message. A process without server has nothing left to do.
-    pub(super) fn receive<P: super::encoding::Part>(&self) -> P {
+    pub(super) fn receive<P: super::encoding::MessagePart>(&self) -> P {
         match self.0.lock().receive() {
             Ok(Some(message)) => message,
             Ok(None) | Err(_) => std::process::exit(0),

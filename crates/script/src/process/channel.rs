@@ -1,6 +1,6 @@
 //! Messages over a socket, each behind its length.
 
-use super::encoding::{Part, decode};
+use super::encoding::{MessagePart, decode};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -33,7 +33,7 @@ impl Channel {
     }
 
     /// Sends a message, and before it what was put off.
-    pub(super) fn send(&mut self, message: &impl Part) -> io::Result<()> {
+    pub(super) fn send(&mut self, message: &impl MessagePart) -> io::Result<()> {
         self.put_off(message)?;
         self.flush()
     }
@@ -52,7 +52,7 @@ impl Channel {
     }
 
     /// Has a message sent with the next one.
-    pub(super) fn put_off(&mut self, message: &impl Part) -> io::Result<()> {
+    pub(super) fn put_off(&mut self, message: &impl MessagePart) -> io::Result<()> {
         let start = self.out.len();
         self.out.extend_from_slice(&[0; LENGTH_BYTES]);
         message.put(&mut self.out);
@@ -66,7 +66,7 @@ impl Channel {
     }
 
     /// Waits for a message; nothing if the other end is gone.
-    pub(super) fn receive<P: Part>(&mut self) -> io::Result<Option<P>> {
+    pub(super) fn receive<P: MessagePart>(&mut self) -> io::Result<Option<P>> {
         let mut wanted = LENGTH_BYTES;
         loop {
             let unread = &self.input[self.taken..];

@@ -13,7 +13,7 @@ use std::time::Duration;
 const DEPTH_MAX: usize = 2 * astrarium_value::json::DEPTH_MAX + 2;
 
 /// What can be in a message.
-pub(super) trait Part: Sized {
+pub(super) trait MessagePart: Sized {
     /// Adds its bytes.
     fn put(&self, out: &mut Vec<u8>);
     /// Takes its bytes off the front; nothing if they are not there.
@@ -21,7 +21,7 @@ pub(super) trait Part: Sized {
 }
 
 /// A whole message; nothing if the bytes are not exactly one.
-pub(super) fn decode<P: Part>(mut bytes: &[u8]) -> Option<P> {
+pub(super) fn decode<P: MessagePart>(mut bytes: &[u8]) -> Option<P> {
     let part = P::take(&mut bytes)?;
     bytes.is_empty().then_some(part)
 }
@@ -35,7 +35,7 @@ pub(crate) fn encoded(values: &[Value]) -> Vec<u8> {
 
 macro_rules! numbers {
     ($($number:ty),*) => { $(
-        impl Part for $number {
+        impl MessagePart for $number {
             fn put(&self, out: &mut Vec<u8>) {
                 out.extend_from_slice(&self.to_le_bytes());
             }
@@ -50,7 +50,7 @@ macro_rules! numbers {
 }
 numbers!(u8, u16, u32, u64, f64);
 
-impl Part for usize {
+impl MessagePart for usize {
     fn put(&self, out: &mut Vec<u8>) {
         (*self as u64).put(out);
     }
@@ -60,7 +60,7 @@ impl Part for usize {
     }
 }
 
-impl Part for bool {
+impl MessagePart for bool {
     fn put(&self, out: &mut Vec<u8>) {
         out.push(u8::from(*self));
     }
@@ -70,7 +70,7 @@ impl Part for bool {
     }
 }
 
-impl Part for () {
+impl MessagePart for () {
     fn put(&self, _: &mut Vec<u8>) {}
 
     fn take(_: &mut &[u8]) -> Option<Self> {
@@ -78,7 +78,7 @@ impl Part for () {
     }
 }
 
-impl Part for Duration {
+impl MessagePart for Duration {
     fn put(&self, out: &mut Vec<u8>) {
         u64::try_from(self.as_nanos()).unwrap_or(u64::MAX).put(out);
     }
@@ -100,7 +100,7 @@ fn take_bytes<'a>(input: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(bytes)
 }
 
-impl Part for Vec<u8> {
+impl MessagePart for Vec<u8> {
     fn put(&self, out: &mut Vec<u8>) {
         put_bytes(self, out);
     }
@@ -110,7 +110,7 @@ impl Part for Vec<u8> {
     }
 }
 
-impl Part for String {
+impl MessagePart for String {
     fn put(&self, out: &mut Vec<u8>) {
         put_bytes(self.as_bytes(), out);
     }
@@ -120,7 +120,7 @@ impl Part for String {
     }
 }
 
-impl Part for Arc<str> {
+impl MessagePart for Arc<str> {
     fn put(&self, out: &mut Vec<u8>) {
         put_bytes(self.as_bytes(), out);
     }
@@ -130,7 +130,7 @@ impl Part for Arc<str> {
     }
 }
 
-impl<P: Part> Part for Option<P> {
+impl<P: MessagePart> MessagePart for Option<P> {
     fn put(&self, out: &mut Vec<u8>) {
         self.is_some().put(out);
         if let Some(part) = self {
@@ -143,7 +143,7 @@ impl<P: Part> Part for Option<P> {
     }
 }
 
-impl<P: Part, E: Part> Part for Result<P, E> {
+impl<P: MessagePart, E: MessagePart> MessagePart for Result<P, E> {
     fn put(&self, out: &mut Vec<u8>) {
         self.is_ok().put(out);
         match self {
@@ -157,7 +157,7 @@ impl<P: Part, E: Part> Part for Result<P, E> {
     }
 }
 
-impl<A: Part, B: Part> Part for (A, B) {
+impl<A: MessagePart, B: MessagePart> MessagePart for (A, B) {
     fn put(&self, out: &mut Vec<u8>) {
         self.0.put(out);
         self.1.put(out);
@@ -172,7 +172,7 @@ impl<A: Part, B: Part> Part for (A, B) {
 #[derive(Debug, PartialEq)]
 pub(super) struct List<P>(pub(super) Vec<P>);
 
-impl<P: Part> Part for List<P> {
+impl<P: MessagePart> MessagePart for List<P> {
     fn put(&self, out: &mut Vec<u8>) {
         put_list(&self.0, out);
     }
@@ -182,7 +182,7 @@ impl<P: Part> Part for List<P> {
     }
 }
 
-fn put_list<P: Part>(parts: &[P], out: &mut Vec<u8>) {
+fn put_list<P: MessagePart>(parts: &[P], out: &mut Vec<u8>) {
     (parts.len() as u32).put(out);
     for part in parts {
         part.put(out);
@@ -201,7 +201,7 @@ fn take_list<P>(input: &mut &[u8], mut take: impl FnMut(&mut &[u8]) -> Option<P>
     Some(parts)
 }
 
-impl Part for Value {
+impl MessagePart for Value {
     fn put(&self, out: &mut Vec<u8>) {
         put_value(self, out, 0);
     }
@@ -254,7 +254,7 @@ fn take_value(input: &mut &[u8], depth: usize) -> Option<Value> {
         2 => Value::Bool(false),
         3 => Value::Bool(true),
         4 => Value::Number(f64::take(input)?),
-        5 => Value::String(Part::take(input)?),
+        5 => Value::String(MessagePart::take(input)?),
         6 => Value::Array(take_list(input, |input| take_value(input, depth + 1))?),
         7 => {
             let members =
@@ -268,13 +268,13 @@ fn take_value(input: &mut &[u8], depth: usize) -> Option<Value> {
 /// A struct is its fields in order.
 macro_rules! structure {
     ($type:ident { $($field:ident),* $(,)? }) => {
-        impl Part for $type {
+        impl MessagePart for $type {
             fn put(&self, out: &mut Vec<u8>) {
                 $(self.$field.put(out);)*
             }
 
             fn take(input: &mut &[u8]) -> Option<Self> {
-                Some($type { $($field: Part::take(input)?),* })
+                Some($type { $($field: MessagePart::take(input)?),* })
             }
         }
     };
@@ -284,7 +284,7 @@ pub(super) use structure;
 /// An enum is a number and the fields of the variant.
 macro_rules! variants {
     ($type:ident { $($tag:literal = $name:ident $({ $($field:ident),* $(,)? })? $(( $inner:ident ))?),* $(,)? }) => {
-        impl Part for $type {
+        impl MessagePart for $type {
             fn put(&self, out: &mut Vec<u8>) {
                 match self {
                     $($type::$name $({ $($field),* })? $(($inner))? => {
@@ -298,8 +298,8 @@ macro_rules! variants {
             fn take(input: &mut &[u8]) -> Option<Self> {
                 Some(match u8::take(input)? {
                     $($tag => {
-                        $($(let $field = Part::take(input)?;)*)?
-                        $(let $inner = Part::take(input)?;)?
+                        $($(let $field = MessagePart::take(input)?;)*)?
+                        $(let $inner = MessagePart::take(input)?;)?
                         $type::$name $({ $($field),* })? $(($inner))?
                     })*
                     _ => return None,
@@ -343,7 +343,7 @@ variants!(Error {
     8 = Void { name },
 });
 
-impl Part for Container {
+impl MessagePart for Container {
     fn put(&self, out: &mut Vec<u8>) {
         self.self_link.put(out);
         self.alt_link.put(out);
@@ -357,11 +357,11 @@ impl Part for Container {
 
     fn take(input: &mut &[u8]) -> Option<Self> {
         Some(Container {
-            self_link: Part::take(input)?,
-            alt_link: Part::take(input)?,
+            self_link: MessagePart::take(input)?,
+            alt_link: MessagePart::take(input)?,
             partition_key_paths: take_list(input, |input| take_list(input, String::take))?,
-            quota_current: Part::take(input)?,
-            quota_max: Part::take(input)?,
+            quota_current: MessagePart::take(input)?,
+            quota_max: MessagePart::take(input)?,
         })
     }
 }

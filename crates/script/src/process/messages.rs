@@ -3,7 +3,7 @@
 //! The server sends an [`Order`]; the process works on it and sends [`Report`]s: questions, each of which waits for its
 //! [`Reply`], and at last the result. One order at a time.
 
-use super::encoding::{List, Part, structure, variants};
+use super::encoding::{List, MessagePart, structure, variants};
 use crate::sandbox::Purpose;
 use crate::{Container, Error, HostError, IndexAction, Limits, ScriptKey, Work};
 use astrarium_value::Value;

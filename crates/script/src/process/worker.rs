@@ -5,7 +5,7 @@
 
 use super::asking::{AskingHost, Server};
 use super::channel::Channel;
-use super::encoding::{List, Part as _};
+use super::encoding::{List, MessagePart as _};
 use super::messages::{Found, Named, Order, Question, Report, Setting, Task};
 use crate::cache::Cache;
 use crate::compile::check;
