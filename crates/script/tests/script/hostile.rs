@@ -57,7 +57,7 @@ fn a_script_over_its_memory_cannot_go_on() {
     let patient = scripts(Limits { time: Duration::from_mins(2), ..Limits::default() });
     let ran =
         block_on(patient.execute(script("test", &source), procedure(&json!([])), MemoryHost::default()));
-    let error = ran.err().expect("it cannot complete").error;
+    let error = ran.expect_err("it cannot complete").error;
     assert!(
         matches!(&error, Error::Exception(exception) if exception.text.contains("out of memory")),
         "{error}"
