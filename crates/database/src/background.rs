@@ -72,6 +72,11 @@ impl Background {
         }
     }
 
+    /// So many more ranges were removed. Told at once, since storage may have given back their space before anybody looks.
+    pub(crate) fn ranges_removed(&self, count: usize) {
+        self.removed_ranges.fetch_add(count, Relaxed);
+    }
+
     /// So many removed ranges wait for storage to give back their space.
     pub(crate) fn removed_ranges(&self, count: usize) {
         let before = self.removed_ranges.swap(count, Relaxed);

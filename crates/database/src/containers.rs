@@ -218,6 +218,7 @@ impl Account {
             .await?;
         self.shared.containers.forget(old.rid);
         self.shared.containers.forget_shards(&shards);
+        self.shared.background.ranges_removed(shards.len());
         let (database, container) = (parent.record.id, old.record.id);
         tracing::info!(database, container, "container dropped");
         Ok(())

@@ -61,6 +61,7 @@ impl Account {
             self.shared.containers.forget(container);
         }
         self.shared.containers.forget_shards(&shards);
+        self.shared.background.ranges_removed(shards.len());
         tracing::info!(database = database.record.id, "database dropped");
         Ok(())
     }

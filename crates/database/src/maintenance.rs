@@ -44,11 +44,17 @@ impl Account {
             }
             let range = KeyRange::prefix(&prefix);
             let limit = ScanLimit { entry_count_max: 1, byte_count_max: usize::MAX };
-            let epoch = self.engine().shard(ShardId(shard)).await?.epoch;
-            let view = self.engine().view(ShardId(shard), epoch).await?;
-            let left = view.scan_keys(&range, Direction::Forward, limit).await?;
+            let is_free = match self.engine().shard(ShardId(shard)).await {
+                Ok(state) => {
+                    let view = self.engine().view(ShardId(shard), state.epoch).await?;
+                    view.scan_keys(&range, Direction::Forward, limit).await?.keys.is_empty()
+                }
+                // The container went meanwhile, and the mark with it.
+                Err(astrarium_kv::Error::Dropped { .. }) => continue,
+                Err(error) => return Err(error.into()),
+            };
             let mut batch = records::batch();
-            if left.keys.is_empty() {
+            if is_free {
                 batch.delete(Space::Meta, index_state::sweep_key(shard, generation));
                 self.shared.background.sweep_done(shard, "a replaced index");
             } else {

@@ -122,7 +122,7 @@ fn builds_and_drops_are_logged_and_counted() {
     }
     check_line(line(&log, "container dropped", "container=\"c\""), &["INFO", "database=\"d\""]);
     check_line(line(&log, "database dropped", "database=\"d\""), &["INFO"]);
-    line(&log, "space of a", "is free");
+    line(&log, "space of", "is free");
 }
 
 /// Series without their values, in the order of the page.
