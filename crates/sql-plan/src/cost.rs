@@ -1,6 +1,6 @@
 //! The cost model: what the parts of a plan cost, in nanoseconds of one core. All constants of the choice stand here.
 //!
-//! In: how many documents and entries there are ([`Postings`]). Out: the time it takes to give so many rows by way of them.
+//! In: how many documents and entries there are (`Postings`). Out: the time it takes to give so many rows by way of them.
 //! The constants are times of the embedded engine with warm caches, documents of 1 KB, rounded; decision 0018 has the
 //! measurement. Only their ratios count: a choice changes where one way costs a multiple of another.
 //! Invariant: a cost decides how fast an answer comes, never which answer.
