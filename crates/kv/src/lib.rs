@@ -1,6 +1,6 @@
 //! The ordered, transactional key-value contract that everything above is written against.
 //!
-//! Seven ideas carry it:
+//! Eight ideas carry it:
 //! - A [`View`] gives consistent reads of one shard, in batches, and tells the version that it shows.
 //! - A [`WriteBatch`] is a whole transaction: mutations plus the expectations they rely on. [`Engine::commit`] applies
 //!   it all or nothing and answers only when it is on stable storage.
@@ -18,7 +18,7 @@
 //!   writes, over any engine.
 //!
 //! Reads answer through [`Reply`], which is ready at once for an embedded engine and a real future for a remote one.
-//! Not here: what keys mean (`keys`), retrying conflicts (`store`), any engine but the in-memory specification.
+//! Not here: what keys mean (`keys`), retrying conflicts (`database`), any engine but the in-memory specification.
 
 mod batch;
 pub mod contract;
