@@ -8,7 +8,7 @@
 //! Not here: what is refused for good ([`Failure::Refused`] ends the loop), waiting between attempts: somebody else has
 //! succeeded whenever one of us lost.
 
-use crate::{Account, Error};
+use crate::{AccountCore, Error};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_kv::{self as kv, View};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub(crate) struct Trial {
     pub(crate) lost: u32,
 }
 
-impl Account {
+impl AccountCore {
     /// Tries an operation on a container.
     pub(crate) async fn attempt<T, F>(
         &self,

@@ -1,8 +1,8 @@
 //! Work beside requests, as steps: space of removed containers and indexes is freed, indexes of changed policies and damaged
 //! ones are built, storage is watched and taken into use again when what it lacked is back, stored files are read for damage.
 //!
-//! In: an account, and how many requests were answered so far. Out: four [`BackgroundTask`]s, each a step at a time. After a step one
-//! rests: for several times as long as the step took while requests come, so that they have most of the machine. Whoever
+//! In: the handle for maintenance, and how many requests were answered so far. Out: four [`BackgroundTask`]s, each a step at
+//! a time. After a step one rests: for several times as long as the step took while requests come, so that they have most of the machine. Whoever
 //! runs them decides where: the server on a thread of its own, a simulator between requests.
 //! Invariants
 //! - All of it goes on after a restart, and after a step that was cut short anywhere.
@@ -10,7 +10,7 @@
 //!
 //! Not here: threads, and beginning again after a panic (`server`).
 
-use crate::Account;
+use crate::MaintenanceHandle;
 use astrarium_env::{Instant, sleep};
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub type RequestCount = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 /// One kind of work beside requests.
 pub struct BackgroundTask {
-    account: Account,
+    maintenance: MaintenanceHandle,
     kind: TaskKind,
     pace: Pace,
 }
@@ -57,10 +57,13 @@ enum TaskKind {
 
 impl BackgroundTask {
     /// All work there is, for one who does it once.
-    pub fn all(account: &Account, requests: &RequestCount) -> Vec<BackgroundTask> {
+    pub fn all(maintenance: &MaintenanceHandle, requests: &RequestCount) -> Vec<BackgroundTask> {
         let kinds = [TaskKind::Sweep, TaskKind::Build, TaskKind::Watch(None), TaskKind::Scrub];
-        let task =
-            |kind| BackgroundTask { account: account.clone(), kind, pace: Pace::new(Arc::clone(requests)) };
+        let task = |kind| BackgroundTask {
+            maintenance: maintenance.clone(),
+            kind,
+            pace: Pace::new(Arc::clone(requests)),
+        };
         kinds.into_iter().map(task).collect()
     }
 
@@ -79,17 +82,18 @@ impl BackgroundTask {
         let began = Instant::now();
         let (done, pause) = match &mut self.kind {
             TaskKind::Sweep => (
-                told(self.account.sweep().await, "free space of removed containers and indexes"),
+                told(self.maintenance.sweep().await, "free space of removed containers and indexes"),
                 SWEEP_PAUSE,
             ),
-            TaskKind::Build => {
-                (told(self.account.build_indexes().await, "build indexes of changed policies"), BUILD_PAUSE)
-            }
+            TaskKind::Build => (
+                told(self.maintenance.build_indexes().await, "build indexes of changed policies"),
+                BUILD_PAUSE,
+            ),
             TaskKind::Watch(refusal) => {
-                watch(&self.account, refusal).await;
+                watch(&self.maintenance, refusal).await;
                 return WATCH_PAUSE;
             }
-            TaskKind::Scrub if self.account.check_next_file() => {
+            TaskKind::Scrub if self.maintenance.check_next_file() => {
                 return began.elapsed().mul_f64(SCRUB_REST).max(SCRUB_PAUSE_MIN);
             }
             TaskKind::Scrub => return SCRUB_PAUSE,
@@ -108,14 +112,14 @@ fn told(result: Result<bool, crate::Error>, what: &'static str) -> Option<bool> 
 }
 
 /// Looks after storage: notices a folder that is gone, and opens it again when a want has passed.
-async fn watch(account: &Account, refusal: &mut Option<String>) {
-    if let Err(error) = account.heal() {
+async fn watch(maintenance: &MaintenanceHandle, refusal: &mut Option<String>) {
+    if let Err(error) = maintenance.heal() {
         tracing::warn!(%error, "open storage again");
     }
-    if let Err(error) = account.note_damage().await {
+    if let Err(error) = maintenance.note_damage().await {
         tracing::warn!(%error, "tell whose data is damaged");
     }
-    let health = account.health();
+    let health = maintenance.monitoring().health();
     if health.write_refusal != *refusal {
         if let Some(reason) = &health.write_refusal {
             tracing::error!(reason, "writes are refused");

@@ -10,7 +10,7 @@
 
 use crate::attempts::Failure;
 use crate::documents::{Target, check_own_partition, checked_key, required, stage_write};
-use crate::{Account, Conditions, Error, Kind, Link, Patch, WriteMode, WriteOptions};
+use crate::{AccountCore, Conditions, DocumentsHandle, Error, Kind, Link, Patch, WriteMode, WriteOptions};
 use crate::{read_charge, write_charge};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_env::Instant;
@@ -112,41 +112,41 @@ pub struct BulkOutcome {
 /// An operation with the partition key that it is meant for.
 type Keyed<'a> = (PartitionKey, &'a BatchOperation<'a>);
 
-impl Account {
+impl DocumentsHandle<'_> {
     /// Does all operations in one logical partition, or none. The documents to show may have so many bytes together.
     pub async fn run_batch(
-        &self,
-        container: &Arc<Container>,
+        self,
         partition_key: Option<&PartitionKey>,
         operations: &[BatchOperation<'_>],
         shown_bytes_max: usize,
     ) -> Result<BatchOutcome, Error> {
+        let DocumentsHandle { core, container } = self;
         let key = checked_key(&container.definition.partition_key, required(partition_key)?)?;
         let keyed: Vec<Keyed<'_>> = operations.iter().map(|operation| (key.clone(), operation)).collect();
-        self.transact(container, &keyed, shown_bytes_max).await
+        core.transact(container, &keyed, shown_bytes_max).await
     }
 
     /// Does operations that may each fail alone. Each needs a partition key, its own or the request's, and it must be in
     /// the range that the request names.
     pub async fn run_bulk(
-        &self,
-        container: &Arc<Container>,
+        self,
         scope: (Option<&PartitionKey>, Option<u32>),
         operations: &[BatchOperation<'_>],
         continues: bool,
         shown_bytes_max: usize,
     ) -> Result<BulkOutcome, Error> {
+        let DocumentsHandle { core, container } = self;
         let keyed = bulk_keys(container, scope, operations)?;
-        if let Some(outcome) = self.bulk_at_once(container, &keyed, shown_bytes_max).await? {
+        if let Some(outcome) = core.bulk_at_once(container, &keyed, shown_bytes_max).await? {
             return Ok(outcome);
         }
-        let (range_id, lsn) = self.position(container, scope.0).await?;
+        let (range_id, lsn) = self.position(scope.0).await?;
         let mut outcome = BulkOutcome { container: container.clone(), range_id, lsn, results: Vec::new() };
         let mut room = shown_bytes_max;
         for keyed in &keyed {
             let result = match keyed {
                 Err(error) => Err(error.clone()),
-                Ok(keyed) => self.bulk_one(&mut outcome, keyed, room).await,
+                Ok(keyed) => core.bulk_one(&mut outcome, keyed, room).await,
             };
             let (failed, shown) = (result.is_err(), result.as_ref().map_or(0, shown_bytes));
             room = room.saturating_sub(shown);
@@ -157,7 +157,9 @@ impl Account {
         }
         Ok(outcome)
     }
+}
 
+impl AccountCore {
     /// Does one operation of many in a transaction of its own. Whatever fails ends the operation and not the request,
     /// since what is done already has to be told.
     async fn bulk_one(

@@ -6,7 +6,7 @@
 use crate::attempts::Failure;
 use crate::databases::{find, find_database};
 use crate::scripts::script_count_max;
-use crate::{Account, Conditions, Error, Link};
+use crate::{AccountCore, CatalogHandle, Conditions, Error, Link};
 use astrarium_catalog::records::{self, Listing, Resource};
 use astrarium_keys::Rid;
 use astrarium_keys::record::RecordKind;
@@ -59,17 +59,114 @@ impl ChildKind<'_> {
     }
 }
 
-impl Account {
+impl CatalogHandle<'_> {
     /// Makes a child.
     pub async fn create_child(
-        &self,
+        self,
         kind: ChildKind<'_>,
         id: &str,
         definition: &str,
     ) -> Result<Resource, Error> {
-        self.attempt_catalog(|| self.create_child_once(kind, id, definition)).await
+        self.core.attempt_catalog(|| self.core.create_child_once(kind, id, definition)).await
     }
 
+    /// Finds a child.
+    pub async fn child(self, kind: ChildKind<'_>, link: Link<'_>) -> Result<Resource, Error> {
+        let view = self.core.catalog().await?;
+        let parent = kind.parent(&*view).await?;
+        find(&*view, kind.record_kind(), parent.rid, link).await?.ok_or(Error::NotFound)
+    }
+
+    /// Finds a permission by its rid alone, if it, its user and its database are there.
+    pub async fn permission(self, rid: Rid) -> Result<Option<Resource>, Error> {
+        let (Some(database), Some(user)) = (rid.database_part(), rid.container_part()) else {
+            return Ok(None);
+        };
+        let view = self.core.catalog().await?;
+        if find_database(&*view, Link::Rid(database)).await?.is_none()
+            || find(&*view, RecordKind::User, database, Link::Rid(user)).await?.is_none()
+        {
+            return Ok(None);
+        }
+        find(&*view, RecordKind::Permission, user, Link::Rid(rid)).await
+    }
+
+    /// Lists children in order of creation, after a number; also gives the parent's rid.
+    pub async fn list_children(
+        self,
+        kind: ChildKind<'_>,
+        after: u64,
+        count_max: usize,
+    ) -> Result<(Rid, Listing), Error> {
+        let view = self.core.catalog().await?;
+        let parent = kind.parent(&*view).await?;
+        let listing = records::list(&*view, kind.record_kind(), parent.rid, after, count_max).await?;
+        Ok((parent.rid, listing))
+    }
+
+    /// Gives a child new content, and a new name if that changes.
+    pub async fn replace_child(
+        self,
+        kind: ChildKind<'_>,
+        link: Link<'_>,
+        id: &str,
+        definition: &str,
+        conditions: &Conditions,
+    ) -> Result<Resource, Error> {
+        self.core
+            .attempt_catalog(|| self.core.replace_child_once(kind, link, id, definition, conditions))
+            .await
+    }
+
+    /// Makes a child, or gives the one of this name new content; tells whether it was made.
+    pub async fn upsert_child(
+        self,
+        kind: ChildKind<'_>,
+        id: &str,
+        definition: &str,
+        conditions: &Conditions,
+    ) -> Result<(Resource, bool), Error> {
+        self.core
+            .attempt_catalog(|| async move {
+                match self.core.replace_child_once(kind, Link::Name(id), id, definition, conditions).await {
+                    Err(Failure::Refused(Error::NotFound)) => {}
+                    replaced => return replaced.map(|resource| (resource, false)),
+                }
+                match self.core.create_child_once(kind, id, definition).await {
+                    // Made by somebody else since.
+                    Err(Failure::Refused(Error::Exists)) => Err(Failure::Lost),
+                    created => Ok((created?, true)),
+                }
+            })
+            .await
+    }
+
+    /// Removes a child; a user goes with its permissions.
+    pub async fn delete_child(
+        self,
+        kind: ChildKind<'_>,
+        link: Link<'_>,
+        conditions: &Conditions,
+    ) -> Result<(), Error> {
+        self.core
+            .attempt_catalog(|| async move {
+                let view = self.core.catalog().await?;
+                let parent = kind.parent(&*view).await?;
+                let old = find(&*view, kind.record_kind(), parent.rid, link).await?.ok_or(Error::NotFound)?;
+                conditions.check_write(old.record.etag, old.record.timestamp)?;
+                let mut batch: WriteBatch = records::batch();
+                records::stage_delete(&mut batch, &old);
+                if old.kind == RecordKind::User {
+                    records::stage_delete_all(&*view, &mut batch, RecordKind::Permission, old.rid).await?;
+                }
+                self.core.engine().commit(batch).await?;
+                Ok(())
+            })
+            .await
+    }
+}
+
+impl AccountCore {
     async fn create_child_once(
         &self,
         kind: ChildKind<'_>,
@@ -88,52 +185,6 @@ impl Account {
         records::expect_present(&mut batch, &parent);
         self.commit_create(batch).await?;
         Ok(resource)
-    }
-
-    /// Finds a child.
-    pub async fn child(&self, kind: ChildKind<'_>, link: Link<'_>) -> Result<Resource, Error> {
-        let view = self.catalog().await?;
-        let parent = kind.parent(&*view).await?;
-        find(&*view, kind.record_kind(), parent.rid, link).await?.ok_or(Error::NotFound)
-    }
-
-    /// Finds a permission by its rid alone, if it, its user and its database are there.
-    pub async fn permission(&self, rid: Rid) -> Result<Option<Resource>, Error> {
-        let (Some(database), Some(user)) = (rid.database_part(), rid.container_part()) else {
-            return Ok(None);
-        };
-        let view = self.catalog().await?;
-        if find_database(&*view, Link::Rid(database)).await?.is_none()
-            || find(&*view, RecordKind::User, database, Link::Rid(user)).await?.is_none()
-        {
-            return Ok(None);
-        }
-        find(&*view, RecordKind::Permission, user, Link::Rid(rid)).await
-    }
-
-    /// Lists children in order of creation, after a number; also gives the parent's rid.
-    pub async fn list_children(
-        &self,
-        kind: ChildKind<'_>,
-        after: u64,
-        count_max: usize,
-    ) -> Result<(Rid, Listing), Error> {
-        let view = self.catalog().await?;
-        let parent = kind.parent(&*view).await?;
-        let listing = records::list(&*view, kind.record_kind(), parent.rid, after, count_max).await?;
-        Ok((parent.rid, listing))
-    }
-
-    /// Gives a child new content, and a new name if that changes.
-    pub async fn replace_child(
-        &self,
-        kind: ChildKind<'_>,
-        link: Link<'_>,
-        id: &str,
-        definition: &str,
-        conditions: &Conditions,
-    ) -> Result<Resource, Error> {
-        self.attempt_catalog(|| self.replace_child_once(kind, link, id, definition, conditions)).await
     }
 
     async fn replace_child_once(
@@ -163,51 +214,6 @@ impl Account {
             Err(kv::Error::Conflict { expectation: 1.. }) => Err(Error::Exists.into()),
             Err(error) => Err(error.into()),
         }
-    }
-
-    /// Makes a child, or gives the one of this name new content; tells whether it was made.
-    pub async fn upsert_child(
-        &self,
-        kind: ChildKind<'_>,
-        id: &str,
-        definition: &str,
-        conditions: &Conditions,
-    ) -> Result<(Resource, bool), Error> {
-        self.attempt_catalog(|| async move {
-            match self.replace_child_once(kind, Link::Name(id), id, definition, conditions).await {
-                Err(Failure::Refused(Error::NotFound)) => {}
-                replaced => return replaced.map(|resource| (resource, false)),
-            }
-            match self.create_child_once(kind, id, definition).await {
-                // Made by somebody else since.
-                Err(Failure::Refused(Error::Exists)) => Err(Failure::Lost),
-                created => Ok((created?, true)),
-            }
-        })
-        .await
-    }
-
-    /// Removes a child; a user goes with its permissions.
-    pub async fn delete_child(
-        &self,
-        kind: ChildKind<'_>,
-        link: Link<'_>,
-        conditions: &Conditions,
-    ) -> Result<(), Error> {
-        self.attempt_catalog(|| async move {
-            let view = self.catalog().await?;
-            let parent = kind.parent(&*view).await?;
-            let old = find(&*view, kind.record_kind(), parent.rid, link).await?.ok_or(Error::NotFound)?;
-            conditions.check_write(old.record.etag, old.record.timestamp)?;
-            let mut batch: WriteBatch = records::batch();
-            records::stage_delete(&mut batch, &old);
-            if old.kind == RecordKind::User {
-                records::stage_delete_all(&*view, &mut batch, RecordKind::Permission, old.rid).await?;
-            }
-            self.engine().commit(batch).await?;
-            Ok(())
-        })
-        .await
     }
 }
 

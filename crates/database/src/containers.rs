@@ -3,7 +3,7 @@
 use crate::attempts::Failure;
 use crate::databases::{find, find_database};
 use crate::index_builds::next_generations;
-use crate::{Account, Conditions, Error, Link, computed};
+use crate::{AccountCore, CatalogHandle, Conditions, Error, Link, computed};
 use astrarium_catalog::container::{Container, stored_definition};
 use astrarium_catalog::definition::container::ContainerDefinition;
 use astrarium_catalog::definition::throughput::Throughput;
@@ -23,18 +23,92 @@ pub struct NewContainer {
     pub throughput: Option<Throughput>,
 }
 
-impl Account {
+impl CatalogHandle<'_> {
     /// Makes a container. Without throughput of its own it shares the database's, or gets the default.
     pub async fn create_container(
-        &self,
+        self,
         database: Link<'_>,
         new: &NewContainer,
     ) -> Result<Arc<Container>, Error> {
         let (database, container) =
-            self.attempt_catalog(|| self.create_container_once(database, new)).await?;
-        self.container(Link::Rid(database), Link::Rid(container)).await
+            self.core.attempt_catalog(|| self.core.create_container_once(database, new)).await?;
+        self.core.container(Link::Rid(database), Link::Rid(container)).await
     }
 
+    /// Lists the containers of a database in order of creation, after a number.
+    pub async fn list_containers(
+        self,
+        database: Link<'_>,
+        after: u64,
+        count_max: usize,
+    ) -> Result<(Rid, Listing), Error> {
+        let view = self.core.catalog().await?;
+        let database = find_database(&*view, database).await?.ok_or(Error::OwnerNotFound)?;
+        let listing = records::list(&*view, RecordKind::Container, database.rid, after, count_max).await?;
+        Ok((database.rid, listing))
+    }
+
+    /// Replaces what may change of a container's definition. Where that asks for another index, one is built in the
+    /// background, and queries use the old one until then.
+    pub async fn replace_container(
+        self,
+        database: Link<'_>,
+        container: Link<'_>,
+        definition: &ContainerDefinition,
+        conditions: &Conditions,
+    ) -> Result<Arc<Container>, Error> {
+        let (parent, replaced) = self
+            .core
+            .attempt_catalog(|| async move {
+                let view = self.core.catalog().await?;
+                let parent = find_database(&*view, database).await?.ok_or(Error::OwnerNotFound)?;
+                let old = find(&*view, RecordKind::Container, parent.rid, container)
+                    .await?
+                    .ok_or(Error::NotFound)?;
+                conditions.check_write(old.record.etag, old.record.timestamp)?;
+                let batch = self.core.stage_replacement(&*view, &old, definition).await?;
+                self.core.engine().commit(batch).await?;
+                Ok((parent.rid, old.rid))
+            })
+            .await?;
+        self.core.shared.containers.forget(replaced);
+        self.core.container(Link::Rid(parent), Link::Rid(replaced)).await
+    }
+
+    /// Removes a container with its documents, scripts and throughput. The commit drops its shards
+    /// whole; storage gives back their space in the background.
+    pub async fn delete_container(
+        self,
+        database: Link<'_>,
+        container: Link<'_>,
+        conditions: &Conditions,
+    ) -> Result<(), Error> {
+        let (parent, old, shards) = self
+            .core
+            .attempt_catalog(|| async move {
+                let view = self.core.catalog().await?;
+                let parent = find_database(&*view, database).await?.ok_or(Error::NotFound)?;
+                let old = find(&*view, RecordKind::Container, parent.rid, container)
+                    .await?
+                    .ok_or(Error::NotFound)?;
+                conditions.check_write(old.record.etag, old.record.timestamp)?;
+                let mut batch = records::batch();
+                self.core.stage_delete_container(&*view, &mut batch, &old).await?;
+                let shards = batch.drops.shards.clone();
+                self.core.engine().commit(batch).await?;
+                Ok((parent, old, shards))
+            })
+            .await?;
+        self.core.shared.containers.forget(old.rid);
+        self.core.shared.containers.forget_shards(&shards);
+        self.core.shared.background.ranges_removed(shards.len());
+        let (database, container) = (parent.record.id, old.record.id);
+        tracing::info!(database, container, "container dropped");
+        Ok(())
+    }
+}
+
+impl AccountCore {
     async fn create_container_once(
         &self,
         database: Link<'_>,
@@ -83,7 +157,11 @@ impl Account {
     }
 
     /// A container ready for use.
-    pub async fn container(&self, database: Link<'_>, container: Link<'_>) -> Result<Arc<Container>, Error> {
+    pub(crate) async fn container(
+        &self,
+        database: Link<'_>,
+        container: Link<'_>,
+    ) -> Result<Arc<Container>, Error> {
         let cached = match (database, container) {
             (Link::Name(database), Link::Name(container)) => {
                 self.shared.containers.by_name(database, container)
@@ -127,45 +205,6 @@ impl Account {
         .await
     }
 
-    /// Lists the containers of a database in order of creation, after a number.
-    pub async fn list_containers(
-        &self,
-        database: Link<'_>,
-        after: u64,
-        count_max: usize,
-    ) -> Result<(Rid, Listing), Error> {
-        let view = self.catalog().await?;
-        let database = find_database(&*view, database).await?.ok_or(Error::OwnerNotFound)?;
-        let listing = records::list(&*view, RecordKind::Container, database.rid, after, count_max).await?;
-        Ok((database.rid, listing))
-    }
-
-    /// Replaces what may change of a container's definition. Where that asks for another index, one is built in the
-    /// background, and queries use the old one until then.
-    pub async fn replace_container(
-        &self,
-        database: Link<'_>,
-        container: Link<'_>,
-        definition: &ContainerDefinition,
-        conditions: &Conditions,
-    ) -> Result<Arc<Container>, Error> {
-        let (parent, replaced) = self
-            .attempt_catalog(|| async move {
-                let view = self.catalog().await?;
-                let parent = find_database(&*view, database).await?.ok_or(Error::OwnerNotFound)?;
-                let old = find(&*view, RecordKind::Container, parent.rid, container)
-                    .await?
-                    .ok_or(Error::NotFound)?;
-                conditions.check_write(old.record.etag, old.record.timestamp)?;
-                let batch = self.stage_replacement(&*view, &old, definition).await?;
-                self.engine().commit(batch).await?;
-                Ok((parent.rid, old.rid))
-            })
-            .await?;
-        self.shared.containers.forget(replaced);
-        self.container(Link::Rid(parent), Link::Rid(replaced)).await
-    }
-
     async fn stage_replacement(
         &self,
         view: &dyn View,
@@ -191,37 +230,6 @@ impl Account {
             batch.high_water = batch.high_water.max(construction);
         }
         Ok(batch)
-    }
-
-    /// Removes a container with its documents, scripts and throughput. The commit drops its shards
-    /// whole; storage gives back their space in the background.
-    pub async fn delete_container(
-        &self,
-        database: Link<'_>,
-        container: Link<'_>,
-        conditions: &Conditions,
-    ) -> Result<(), Error> {
-        let (parent, old, shards) = self
-            .attempt_catalog(|| async move {
-                let view = self.catalog().await?;
-                let parent = find_database(&*view, database).await?.ok_or(Error::NotFound)?;
-                let old = find(&*view, RecordKind::Container, parent.rid, container)
-                    .await?
-                    .ok_or(Error::NotFound)?;
-                conditions.check_write(old.record.etag, old.record.timestamp)?;
-                let mut batch = records::batch();
-                self.stage_delete_container(&*view, &mut batch, &old).await?;
-                let shards = batch.drops.shards.clone();
-                self.engine().commit(batch).await?;
-                Ok((parent, old, shards))
-            })
-            .await?;
-        self.shared.containers.forget(old.rid);
-        self.shared.containers.forget_shards(&shards);
-        self.shared.background.ranges_removed(shards.len());
-        let (database, container) = (parent.record.id, old.record.id);
-        tracing::info!(database, container, "container dropped");
-        Ok(())
     }
 
     pub(crate) async fn stage_delete_container(

@@ -2,7 +2,7 @@
 //!
 //! In: files and keys, as storage finds them. Out: sentences for `/ready`, naming the containers and what to do.
 
-use crate::{Account, Error};
+use crate::{AccountCore, Error};
 use astrarium_catalog::records;
 use astrarium_keys::Rid;
 use astrarium_keys::record::RecordKind;
@@ -11,14 +11,14 @@ use astrarium_kv::{Damage, Space};
 /// Containers that a sentence names.
 const NAMED_MAX: usize = 8;
 
-impl Account {
+impl AccountCore {
     /// Reads one more of the stored files whole, looking for damage; false when all of them were read.
-    pub fn check_next_file(&self) -> bool {
+    pub(crate) fn check_next_file(&self) -> bool {
         self.engine().check_next_file()
     }
 
     /// Puts what storage knows of damaged files into words.
-    pub async fn note_damage(&self) -> Result<(), Error> {
+    pub(crate) async fn note_damage(&self) -> Result<(), Error> {
         let damages = self.engine().damages();
         let known = self.shared.damage.lock().len();
         if damages.len() == known {

@@ -1,7 +1,7 @@
 //! Databases: create, find, list, remove with everything in them.
 
 use crate::attempts::Failure;
-use crate::{Account, Conditions, Error, Link};
+use crate::{AccountCore, CatalogHandle, Conditions, Error, Link};
 use astrarium_catalog::definition::database::DatabaseDefinition;
 use astrarium_catalog::definition::throughput::Throughput;
 use astrarium_catalog::records::{self, Listing, Resource};
@@ -9,63 +9,67 @@ use astrarium_keys::Rid;
 use astrarium_keys::record::RecordKind;
 use astrarium_kv::{self as kv, Expectation, View, WriteBatch};
 
-impl Account {
+impl CatalogHandle<'_> {
     /// Makes a database, with shared throughput if any is given.
     pub async fn create_database(
-        &self,
+        self,
         definition: &DatabaseDefinition,
         throughput: Option<Throughput>,
     ) -> Result<Resource, Error> {
-        self.attempt_catalog(|| async move {
-            let (id, kind) = (&definition.id, RecordKind::Database);
-            let resource = self.new_resource(kind, Rid::ROOT, id, "{}".to_owned()).await?;
-            let mut batch = records::batch();
-            records::stage_create(&mut batch, &resource);
-            if let Some(throughput) = throughput {
-                records::stage_create(&mut batch, &self.new_offer(&resource, throughput).await?);
-            }
-            self.commit_create(batch).await?;
-            Ok(resource)
-        })
-        .await
+        self.core
+            .attempt_catalog(|| async move {
+                let (id, kind) = (&definition.id, RecordKind::Database);
+                let resource = self.core.new_resource(kind, Rid::ROOT, id, "{}".to_owned()).await?;
+                let mut batch = records::batch();
+                records::stage_create(&mut batch, &resource);
+                if let Some(throughput) = throughput {
+                    records::stage_create(&mut batch, &self.core.new_offer(&resource, throughput).await?);
+                }
+                self.core.commit_create(batch).await?;
+                Ok(resource)
+            })
+            .await
     }
 
     /// Finds a database.
-    pub async fn database(&self, link: Link<'_>) -> Result<Resource, Error> {
-        let view = self.catalog().await?;
+    pub async fn database(self, link: Link<'_>) -> Result<Resource, Error> {
+        let view = self.core.catalog().await?;
         find_database(&*view, link).await?.ok_or(Error::NotFound)
     }
 
     /// Lists databases in order of creation, after a number.
-    pub async fn list_databases(&self, after: u64, count_max: usize) -> Result<Listing, Error> {
-        let view = self.catalog().await?;
+    pub async fn list_databases(self, after: u64, count_max: usize) -> Result<Listing, Error> {
+        let view = self.core.catalog().await?;
         Ok(records::list(&*view, RecordKind::Database, Rid::ROOT, after, count_max).await?)
     }
 
     /// Removes a database and everything in it.
-    pub async fn delete_database(&self, link: Link<'_>, conditions: &Conditions) -> Result<(), Error> {
+    pub async fn delete_database(self, link: Link<'_>, conditions: &Conditions) -> Result<(), Error> {
         let (database, containers, shards) = self
+            .core
             .attempt_catalog(|| async move {
-                let view = self.catalog().await?;
+                let view = self.core.catalog().await?;
                 let database = find_database(&*view, link).await?.ok_or(Error::NotFound)?;
                 conditions.check_write(database.record.etag, database.record.timestamp)?;
                 let mut batch = records::batch();
                 records::stage_delete(&mut batch, &database);
-                let containers = self.stage_delete_content(&*view, &mut batch, &database).await?;
+                let containers = self.core.stage_delete_content(&*view, &mut batch, &database).await?;
                 let shards = batch.drops.shards.clone();
-                self.engine().commit(batch).await?;
+                self.core.engine().commit(batch).await?;
                 Ok((database, containers, shards))
             })
             .await?;
         for container in containers {
-            self.shared.containers.forget(container);
+            self.core.shared.containers.forget(container);
         }
-        self.shared.containers.forget_shards(&shards);
-        self.shared.background.ranges_removed(shards.len());
+        self.core.shared.containers.forget_shards(&shards);
+        self.core.shared.background.ranges_removed(shards.len());
         tracing::info!(database = database.record.id, "database dropped");
         Ok(())
     }
+}
 
+impl AccountCore {
     /// Stages the removal of everything below a database and gives the containers among it.
     async fn stage_delete_content(
         &self,

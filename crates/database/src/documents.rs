@@ -4,7 +4,7 @@
 //! a view and committed once; if somebody else was faster, everything is checked again on a new view.
 
 use crate::attempts::Failure;
-use crate::{Account, Conditions, Error, Link, read_charge, write_charge};
+use crate::{AccountCore, Conditions, DocumentsHandle, Error, Link, read_charge, write_charge};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_keys::body::{Body, IndexDirective};
 use astrarium_keys::rid::ChildType;
@@ -67,18 +67,18 @@ pub struct Outcome {
     pub charge: f64,
 }
 
-impl Account {
+impl DocumentsHandle<'_> {
     /// Reads a document.
-    pub async fn read_document(
-        &self,
-        container: &Arc<Container>,
+    pub async fn read(
+        self,
         link: DocumentLink<'_>,
         partition_key: Option<&PartitionKey>,
     ) -> Result<Outcome, Error> {
-        self.attempt(container, |trial| async move {
+        let DocumentsHandle { core, container } = self;
+        core.attempt(container, |trial| async move {
             let container = trial.container;
-            let (location, view) = self.locate(&container, link, partition_key).await?;
-            let body = astrarium_store::read(&*view, &location, self.expiry(&container)).await?;
+            let (location, view) = core.locate(&container, link, partition_key).await?;
+            let body = astrarium_store::read(&*view, &location, core.expiry(&container)).await?;
             let body = body.ok_or(Error::NotFound)?;
             let (range_id, lsn) = (location.range.id, view.state().version);
             let charge = read_charge(body.text().len());
@@ -88,27 +88,81 @@ impl Account {
     }
 
     /// Creates, upserts or replaces a document.
-    pub async fn write_document(
-        &self,
-        container: &Arc<Container>,
+    pub async fn write(
+        self,
         mode: WriteMode<'_>,
         text: &[u8],
         options: WriteOptions<'_>,
     ) -> Result<Outcome, Error> {
-        self.attempt(container, |trial| async move {
+        let DocumentsHandle { core, container } = self;
+        core.attempt(container, |trial| async move {
             // Checked anew in each round, since the container may have changed; only a lost race pays twice.
             let incoming = Incoming::parse(&trial.container.definition, text).map_err(Error::from)?;
             let partition = checked_partition(&trial.container, &incoming, options.partition_key)?;
             let write = Write { container: &trial.container, mode, partition: &partition, options };
             if trial.lost == 0 && matches!(mode, WriteMode::Create) {
-                self.create_unseen(&write, incoming).await
+                core.create_unseen(&write, incoming).await
             } else {
-                self.write_seen(&write, incoming).await
+                core.write_seen(&write, incoming).await
             }
         })
         .await
     }
 
+    /// Removes a document and gives what it was.
+    pub async fn delete(
+        self,
+        link: DocumentLink<'_>,
+        partition_key: Option<&PartitionKey>,
+        conditions: &Conditions,
+    ) -> Result<Outcome, Error> {
+        let DocumentsHandle { core, container } = self;
+        core.attempt(container, |trial| async move {
+            core.delete_once(&trial.container, link, partition_key, conditions).await
+        })
+        .await
+    }
+
+    /// Removes all documents of a logical partition, or of all that a prefix of a hierarchical key covers; gives the
+    /// last range's id, its LSN and the charge.
+    pub async fn delete_partition(self, partition_key: &PartitionKey) -> Result<(u32, u64, f64), Error> {
+        let DocumentsHandle { core, container } = self;
+        let mut container = container.clone();
+        let (mut charge, mut index, mut position) = (0.0, 0, None::<Bytes>);
+        loop {
+            let swept =
+                core.attempt(&container, |trial| {
+                    // After a fence the ranges may be others; what is removed stays removed.
+                    let is_same = Arc::ptr_eq(&trial.container, &container);
+                    let (index, begin) = if is_same { (index, position.clone()) } else { (0, None) };
+                    async move {
+                        core.sweep_range_of_partition(trial.container, partition_key, index, begin).await
+                    }
+                });
+            let swept = swept.await?;
+            charge += write_charge(swept.step.bytes);
+            index = swept.index + usize::from(swept.step.next.is_none());
+            position = swept.step.next;
+            if index == swept.range_count {
+                return Ok((swept.range_id, swept.lsn, charge));
+            }
+            container = swept.container;
+        }
+    }
+
+    /// The id and LSN of the range that a partition key belongs to, or of the first range without one.
+    pub async fn position(self, partition_key: Option<&PartitionKey>) -> Result<(u32, u64), Error> {
+        let DocumentsHandle { core, container } = self;
+        let definition = &container.definition.partition_key;
+        let range = match partition_key.and_then(|key| checked_key(definition, key).ok()) {
+            Some(key) => container.range_of(&definition.effective(&key)),
+            None => &container.ranges[0],
+        };
+        Ok((range.id, core.range_lsn(range).await?))
+    }
+}
+
+impl AccountCore {
     /// Writes a new document without reading first: the commit tells whether there is one already.
     async fn create_unseen(&self, write: &Write<'_>, incoming: Incoming) -> Result<Outcome, Failure> {
         let location = Location::of(write.container, write.partition, &incoming.id);
@@ -151,20 +205,6 @@ impl Account {
         })
     }
 
-    /// Removes a document and gives what it was.
-    pub async fn delete_document(
-        &self,
-        container: &Arc<Container>,
-        link: DocumentLink<'_>,
-        partition_key: Option<&PartitionKey>,
-        conditions: &Conditions,
-    ) -> Result<Outcome, Error> {
-        self.attempt(container, |trial| async move {
-            self.delete_once(&trial.container, link, partition_key, conditions).await
-        })
-        .await
-    }
-
     async fn delete_once(
         &self,
         container: &Arc<Container>,
@@ -180,36 +220,6 @@ impl Account {
         let charge = write_charge(body.text().len());
         let range_id = location.range.id;
         Ok(Outcome { container: container.clone(), range_id, lsn, body, created: false, charge })
-    }
-
-    /// Removes all documents of a logical partition, or of all that a prefix of a hierarchical key covers; gives the
-    /// last range's id, its LSN and the charge.
-    pub async fn delete_partition(
-        &self,
-        container: &Arc<Container>,
-        partition_key: &PartitionKey,
-    ) -> Result<(u32, u64, f64), Error> {
-        let mut container = container.clone();
-        let (mut charge, mut index, mut position) = (0.0, 0, None::<Bytes>);
-        loop {
-            let swept =
-                self.attempt(&container, |trial| {
-                    // After a fence the ranges may be others; what is removed stays removed.
-                    let is_same = Arc::ptr_eq(&trial.container, &container);
-                    let (index, begin) = if is_same { (index, position.clone()) } else { (0, None) };
-                    async move {
-                        self.sweep_range_of_partition(trial.container, partition_key, index, begin).await
-                    }
-                });
-            let swept = swept.await?;
-            charge += write_charge(swept.step.bytes);
-            index = swept.index + usize::from(swept.step.next.is_none());
-            position = swept.step.next;
-            if index == swept.range_count {
-                return Ok((swept.range_id, swept.lsn, charge));
-            }
-            container = swept.container;
-        }
     }
 
     /// One step of removing a partition, in the range at an index among those it is in.
@@ -231,27 +241,13 @@ impl Account {
         Ok(SweptRange { container, step, index, range_count, range_id, lsn })
     }
 
-    /// The id and LSN of the range that a partition key belongs to, or of the first range without one.
-    pub async fn position(
-        &self,
-        container: &Container,
-        partition_key: Option<&PartitionKey>,
-    ) -> Result<(u32, u64), Error> {
-        let definition = &container.definition.partition_key;
-        let range = match partition_key.and_then(|key| checked_key(definition, key).ok()) {
-            Some(key) => container.range_of(&definition.effective(&key)),
-            None => &container.ranges[0],
-        };
-        Ok((range.id, self.range_lsn(range).await?))
-    }
-
     /// What a range holds.
-    pub async fn range_usage(&self, range: &Range) -> Result<RangeUsage, Error> {
+    pub(crate) async fn range_usage(&self, range: &Range) -> Result<RangeUsage, Error> {
         Ok(usage(self.engine().shard(range.shard).await?))
     }
 
     /// The LSN of a range.
-    pub async fn range_lsn(&self, range: &Range) -> Result<u64, Error> {
+    pub(crate) async fn range_lsn(&self, range: &Range) -> Result<u64, Error> {
         Ok(self.engine().shard(range.shard).await?.version)
     }
 

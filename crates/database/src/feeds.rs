@@ -2,7 +2,7 @@
 
 use crate::attempts::Failure;
 use crate::documents::{checked_key, touches};
-use crate::{Account, Error, read_charge};
+use crate::{AccountCore, DocumentsHandle, Error, read_charge};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_keys::body::Body;
 use astrarium_partition::{EffectiveRange, PartitionKey};
@@ -24,9 +24,30 @@ pub struct DocumentPage {
     pub charge: f64,
 }
 
-impl Account {
+impl DocumentsHandle<'_> {
+    /// Reads a page of documents.
+    pub async fn read_feed(
+        self,
+        scope: &FeedScope,
+        position: Option<FeedPosition>,
+        limit: PageLimit,
+    ) -> Result<DocumentPage, Error> {
+        let DocumentsHandle { core, container } = self;
+        let position = &position;
+        core.attempt(container, |trial| async move {
+            core.feed_page(&trial.container, scope, position.clone(), limit).await
+        })
+        .await
+    }
+}
+
+impl AccountCore {
     /// The scope of a partition key: a logical partition, or all that a prefix of a hierarchical key covers.
-    pub fn partition_scope(&self, container: &Container, key: &PartitionKey) -> Result<FeedScope, Error> {
+    pub(crate) fn partition_scope(
+        &self,
+        container: &Container,
+        key: &PartitionKey,
+    ) -> Result<FeedScope, Error> {
         let definition = &container.definition.partition_key;
         let levels = key.components().len();
         if levels > 0 && levels < definition.paths.len() {
@@ -42,21 +63,6 @@ impl Account {
         scope: &FeedScope,
     ) -> Result<FeedReader, Failure> {
         Ok(FeedReader::open(self.engine(), container, scope, self.expiry(container)).await?)
-    }
-
-    /// Reads a page of documents.
-    pub async fn read_feed(
-        &self,
-        container: &Arc<Container>,
-        scope: &FeedScope,
-        position: Option<FeedPosition>,
-        limit: PageLimit,
-    ) -> Result<DocumentPage, Error> {
-        let position = &position;
-        self.attempt(container, |trial| async move {
-            self.feed_page(&trial.container, scope, position.clone(), limit).await
-        })
-        .await
     }
 
     async fn feed_page(

@@ -1,7 +1,7 @@
 //! New generations of a container's index: decided when a definition changes, built in steps beside requests, brought into
 //! use when complete.
 //!
-//! In: definitions, and calls of [`Account::build_indexes`] from whoever runs background work. Out: commits of the catalog
+//! In: definitions, and calls of `build_indexes` from whoever runs background work. Out: commits of the catalog
 //! that say which generation is in use and which is under construction; `store::rebuild` does the steps.
 //! Invariants
 //! - Queries use the active generation only, and the engine refuses them a view if it was given up before, so their
@@ -12,7 +12,7 @@
 use crate::attempts::{Failure, Trial};
 use crate::documents::usage;
 use crate::leases::LeasedWork;
-use crate::{Account, Error, Link};
+use crate::{AccountCore, Error, Link};
 use astrarium_catalog::container::{Container, former_definition};
 use astrarium_catalog::definition::container::ContainerDefinition;
 use astrarium_catalog::records;
@@ -21,10 +21,10 @@ use astrarium_keys::record::KeyRangeRow;
 use astrarium_kv::{Lease, View};
 use astrarium_store::rebuild::{BuildStep, build_step, watermark};
 
-impl Account {
+impl AccountCore {
     /// Does a bounded part of building the indexes of containers whose policies changed or whose entries were lost, one
     /// container after another; false when there is nothing to do.
-    pub async fn build_indexes(&self) -> Result<bool, Error> {
+    pub(crate) async fn build_indexes(&self) -> Result<bool, Error> {
         if self.renew_lost_indexes().await? {
             return Ok(true);
         }
@@ -107,7 +107,7 @@ impl Account {
     }
 
     /// How far the index of a container is with following its policy, in percent; 100 when it does.
-    pub async fn index_progress(&self, container: &Container) -> Result<u8, Error> {
+    pub(crate) async fn index_progress(&self, container: &Container) -> Result<u8, Error> {
         let Some(building) = container.generations.building else { return Ok(100) };
         let (mut done, mut all) = (0.0, 0.0);
         for range in &container.ranges {

@@ -10,15 +10,15 @@
 
 use crate::databases::find;
 use crate::index_builds::free_generation;
-use crate::{Account, Container, Error, Link};
+use crate::{AccountCore, Container, Error, Link};
 use astrarium_catalog::records::{self, Resource};
 use astrarium_keys::Rid;
 use astrarium_keys::index_state::{Building, GenerationsRecord, NO_GENERATION};
 use astrarium_keys::record::RecordKind;
 
-impl Account {
+impl AccountCore {
     /// Begins to build all indexes anew if storage has lost entries of them; tells whether it had to.
-    pub async fn renew_lost_indexes(&self) -> Result<bool, Error> {
+    pub(crate) async fn renew_lost_indexes(&self) -> Result<bool, Error> {
         if self.engine().set_loss().is_none() {
             return Ok(false);
         }

@@ -2,14 +2,12 @@
 
 use crate::charge::{QueryWork, work_charge};
 use crate::queries::{Query, innermost};
-use crate::{Account, Error, Limits, QueryPage, QueryScope};
-use astrarium_catalog::container::Container;
+use crate::{DocumentsHandle, Error, Limits, QueryPage, QueryScope};
 use astrarium_index::{Access, Need, OrderPath};
 use astrarium_sql_exec::OperatorReport;
 use astrarium_sql_plan::needs::{Computed, composite_spec, single_spec, used_paths};
 use astrarium_store::FeedScope;
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 /// The indexes that a query uses, and those that would help it, as policies write them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -24,15 +22,16 @@ pub struct IndexUtilization {
     pub potential_composite: Vec<Vec<String>>,
 }
 
-impl Account {
+impl DocumentsHandle<'_> {
     /// Refuses a query with a filter that no index serves: for clients that forbid scans.
-    pub fn check_no_scan(&self, container: &Arc<Container>, query: &Query) -> Result<(), Error> {
-        let planned = self.planned(container, query)?;
+    pub fn check_no_scan(self, query: &Query) -> Result<(), Error> {
+        let DocumentsHandle { core, container } = self;
+        let planned = core.planned(container, query)?;
         let plan = innermost(&planned.plan);
         let has_filter = plan.filters.iter().any(|filters| !filters.is_empty());
-        let index = self.index_plan(container, &planned)?;
+        let index = core.index_plan(container, &planned)?;
         let scans = index.is_none_or(|index| index.access == Access::Everything);
-        if plan.reads_documents() && has_filter && scans && !self.is_index_lost(container) {
+        if plan.reads_documents() && has_filter && scans && !core.is_index_lost(container) {
             return Err(Error::invalid(
                 "An invalid query has been specified with filters against path(s) excluded from indexing. Consider \
                  adding allow scan header in the request.",
@@ -42,14 +41,10 @@ impl Account {
     }
 
     /// The indexes that a query uses, and those that would help it.
-    pub fn index_utilization(
-        &self,
-        container: &Arc<Container>,
-        query: &Query,
-        scope: &QueryScope,
-    ) -> Result<IndexUtilization, Error> {
-        let planned = self.planned(container, query)?;
-        let indexes = self.indexes(container);
+    pub fn index_utilization(self, query: &Query, scope: &QueryScope) -> Result<IndexUtilization, Error> {
+        let DocumentsHandle { core, container } = self;
+        let planned = core.planned(container, query)?;
+        let indexes = core.indexes(container);
         let set = &indexes.active;
         let used = used_paths(&planned.plan, &Computed::of(container.indexed_by()));
         let mut utilization = IndexUtilization::default();
@@ -95,21 +90,21 @@ impl Account {
     }
 
     /// Prints the plan of a query.
-    pub fn plan_text(&self, container: &Arc<Container>, query: &Query) -> Result<String, Error> {
-        Ok(astrarium_sql_plan::explain::explain(&self.planned(container, query)?.plan))
+    pub fn plan_text(self, query: &Query) -> Result<String, Error> {
+        let DocumentsHandle { core, container } = self;
+        Ok(astrarium_sql_plan::explain::explain(&core.planned(container, query)?.plan))
     }
 
     /// Prints how a query runs: the operators of its plan in the order in which they work, each with what it was expected to
     /// find and what it did in the first page. The page comes too, for what it cost.
-    pub async fn explain_query(
-        &self,
-        container: &Arc<Container>,
+    pub async fn explain(
+        self,
         query: &Query,
         scope: &QueryScope,
         limits: Limits,
     ) -> Result<(String, QueryPage), Error> {
         let limits = Limits { explain: true, ..limits };
-        let page = self.query_documents(container, query, scope, None, limits).await?;
+        let page = self.query(query, scope, None, limits).await?;
         let mut text = String::new();
         for operator in &page.operators {
             let _ = writeln!(text, "{} [{}]", operator.text, told(operator));

@@ -7,7 +7,7 @@
 //!
 //! Not here: freeing space. Its steps can be done twice, and it must go on when the disk is so full that only removals are taken.
 
-use crate::{Account, Error};
+use crate::{AccountCore, Error};
 use astrarium_catalog::{CATALOG_EPOCH, CATALOG_SHARD};
 use astrarium_keys::lease::lease_key;
 use astrarium_kv::{Lease, LeaseRequest};
@@ -30,7 +30,7 @@ pub(crate) struct HeldLeases {
     held: Mutex<BTreeMap<LeasedWork, Lease>>,
 }
 
-impl Account {
+impl AccountCore {
     /// The lease of a kind of work; nothing while another process has it.
     pub(crate) async fn lease(&self, work: LeasedWork) -> Result<Option<Lease>, Error> {
         let held = self.shared.leases.held.lock().get(&work).cloned();

@@ -1,7 +1,7 @@
 //! The product as a library: an account with its databases, containers, documents, users and throughput. No HTTP.
 //!
 //! In: plain structs and names. Out: plain structs, or an [`Error`] that says who has to act. The gateway, tools and
-//! embedders all call the same methods of [`Account`].
+//! embedders all open an [`Account`] and ask it for a handle, whose type says what may be done with it (`handles`).
 //! Invariants
 //! - Every change is one commit: it has happened wholly and durably when its method answers, or not at all.
 //! - Conflicts between concurrent changes are retried here (`attempts`); callers see only outcomes that a serial run could give.
@@ -23,6 +23,7 @@ mod databases;
 mod documents;
 mod error;
 mod feeds;
+mod handles;
 mod index_builds;
 mod index_cache;
 mod index_loss;
@@ -71,6 +72,9 @@ pub use containers::NewContainer;
 pub use documents::{DocumentLink, Outcome, RangeUsage, WriteMode, WriteOptions};
 pub use error::{Error, Kind, QueryFault};
 pub use feeds::DocumentPage;
+pub use handles::{
+    Account, CatalogHandle, DocumentsHandle, MaintenanceHandle, MonitoringHandle, ScriptsHandle,
+};
 pub use index_use::IndexUtilization;
 pub use maintenance::Health;
 pub use offers::OfferChange;
@@ -109,9 +113,9 @@ pub enum Link<'a> {
     Rid(Rid),
 }
 
-/// A whole account over one storage engine. Cheap to clone.
+/// What all handles of an account share, and what operations are made of. Cheap to clone.
 #[derive(Clone)]
-pub struct Account {
+pub(crate) struct AccountCore {
     shared: Arc<Shared>,
 }
 
@@ -167,19 +171,8 @@ impl Default for Resources {
     }
 }
 
-impl Account {
-    /// Opens what an engine holds; an empty engine is an empty account. Scripts run on threads of this process, where a
-    /// native function of the JavaScript engine that does not end cannot be stopped; [`Resources::scripts`] has another way.
-    pub async fn open(engine: Arc<dyn Engine>, env: Env) -> Result<Account, Error> {
-        Account::open_within(engine, env, Resources::default()).await
-    }
-
-    /// The same, with bounds of what it may take.
-    pub async fn open_within(
-        engine: Arc<dyn Engine>,
-        env: Env,
-        resources: Resources,
-    ) -> Result<Account, Error> {
+impl AccountCore {
+    async fn open(engine: Arc<dyn Engine>, env: Env, resources: Resources) -> Result<AccountCore, Error> {
         // Whoever opens an account hears at once if storage does not answer.
         engine.shard(CATALOG_SHARD).await?;
         let catalog_numbers = NumberSource::new(Arc::clone(&engine), CATALOG_SHARD, 0);
@@ -202,21 +195,21 @@ impl Account {
             workers: Workers::new(resources.prepare_thread, resources.inline_queries),
             memory: resources.memory,
         };
-        Ok(Account { shared: Arc::new(shared) })
+        Ok(AccountCore { shared: Arc::new(shared) })
     }
 
     /// The clock and randomness the account was opened with.
-    pub fn env(&self) -> &Env {
+    pub(crate) fn env(&self) -> &Env {
         &self.shared.env
     }
 
     /// Memory for what clients can size.
-    pub fn memory(&self) -> &Memory {
+    pub(crate) fn memory(&self) -> &Memory {
         &self.shared.memory
     }
 
     /// What the threads for queries are doing.
-    pub fn worker_usage(&self) -> WorkerUsage {
+    pub(crate) fn worker_usage(&self) -> WorkerUsage {
         self.shared.workers.usage()
     }
 

@@ -1,6 +1,6 @@
 //! What runs beside requests: numbers of replaced indexes come free, stored data is checked; and how storage is.
 
-use crate::{Account, BackgroundStatistics, Error, index_cache};
+use crate::{AccountCore, BackgroundStatistics, Error, index_cache};
 use astrarium_catalog::container::Container;
 use astrarium_catalog::records;
 use astrarium_keys::index_entry::generation_prefix;
@@ -23,10 +23,10 @@ pub struct Health {
     pub stats: Stats,
 }
 
-impl Account {
+impl AccountCore {
     /// Drops what older versions of the program left to be removed, and lets numbers of replaced indexes be used again once
     /// storage has given back their space; false when there is nothing to do.
-    pub async fn sweep(&self) -> Result<bool, Error> {
+    pub(crate) async fn sweep(&self) -> Result<bool, Error> {
         self.shared.kept.drop_expired(self.env().now_micros());
         let unreclaimed = self.engine().unreclaimed();
         let shards = unreclaimed.iter().filter(|prefix| prefix.space == Some(Space::Body)).count();
@@ -83,18 +83,18 @@ impl Account {
     }
 
     /// How far the work beside requests is.
-    pub fn background_statistics(&self) -> BackgroundStatistics {
+    pub(crate) fn background_statistics(&self) -> BackgroundStatistics {
         self.shared.background.statistics()
     }
 
     /// Has storage take writes again if they were refused for a reason that has passed; tells whether it did. It may take
     /// seconds, on the thread of the caller.
-    pub fn heal(&self) -> Result<bool, Error> {
+    pub(crate) fn heal(&self) -> Result<bool, Error> {
         Ok(self.engine().heal()?)
     }
 
     /// How storage is at the moment.
-    pub fn health(&self) -> Health {
+    pub(crate) fn health(&self) -> Health {
         let engine = self.engine();
         Health {
             write_refusal: engine.write_refusal(),
@@ -105,7 +105,7 @@ impl Account {
     }
 
     /// Checks everything stored, container by container, and reports each as `database/container`.
-    pub async fn verify(&self, mut progress: impl FnMut(&str, &Report)) -> Result<(), Error> {
+    pub(crate) async fn verify(&self, mut progress: impl FnMut(&str, &Report)) -> Result<(), Error> {
         let view = self.catalog().await?;
         for database in records::list_all(&*view, RecordKind::Database, Rid::ROOT).await? {
             for resource in records::list_all(&*view, RecordKind::Container, database.rid).await? {
@@ -124,7 +124,7 @@ impl Account {
     }
 
     /// Finishes writing and releases storage. Nothing may be asked of the account afterwards.
-    pub fn close(&self) -> Result<(), Error> {
+    pub(crate) fn close(&self) -> Result<(), Error> {
         Ok(self.engine().close()?)
     }
 }

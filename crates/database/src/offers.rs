@@ -4,7 +4,7 @@
 //! which clients address it. It is made and removed in the same commit as its owner.
 
 use crate::databases::find;
-use crate::{Account, Conditions, Error, Link};
+use crate::{AccountCore, CatalogHandle, Conditions, Error, Link};
 use astrarium_catalog::definition::throughput::{Migration, Offer, Throughput};
 use astrarium_catalog::records::{self, Listing, Resource};
 use astrarium_keys::Rid;
@@ -21,50 +21,55 @@ pub struct OfferChange {
     pub migration: Option<Migration>,
 }
 
-impl Account {
+impl CatalogHandle<'_> {
     /// Lists all offers in order of creation, after a number.
-    pub async fn list_offers(&self, after: u64, count_max: usize) -> Result<Listing, Error> {
-        let view = self.catalog().await?;
+    pub async fn list_offers(self, after: u64, count_max: usize) -> Result<Listing, Error> {
+        let view = self.core.catalog().await?;
         Ok(records::list(&*view, RecordKind::Offer, Rid::ROOT, after, count_max).await?)
     }
 
     /// Finds an offer by its own rid.
-    pub async fn offer(&self, rid: Rid) -> Result<Resource, Error> {
-        let view = self.catalog().await?;
+    pub async fn offer(self, rid: Rid) -> Result<Resource, Error> {
+        let view = self.core.catalog().await?;
         find(&*view, RecordKind::Offer, Rid::ROOT, Link::Rid(rid)).await?.ok_or(Error::NotFound)
     }
 
     /// The least throughput that an offer can be set to.
-    pub async fn minimum_throughput(&self, offer: &Resource) -> Result<u32, Error> {
-        let view = self.catalog().await?;
-        let sharing = self.sharing_containers(&*view, offer).await?;
+    pub async fn minimum_throughput(self, offer: &Resource) -> Result<u32, Error> {
+        let view = self.core.catalog().await?;
+        let sharing = self.core.sharing_containers(&*view, offer).await?;
         Ok(stored_offer(offer)?.minimum(sharing))
     }
 
     /// Changes throughput.
     pub async fn replace_offer(
-        &self,
+        self,
         rid: Rid,
         change: &OfferChange,
         conditions: &Conditions,
     ) -> Result<Resource, Error> {
-        self.attempt_catalog(|| async move {
-            let view = self.catalog().await?;
-            let old =
-                find(&*view, RecordKind::Offer, Rid::ROOT, Link::Rid(rid)).await?.ok_or(Error::NotFound)?;
-            conditions.check_write(old.record.etag, old.record.timestamp)?;
-            let sharing = self.sharing_containers(&*view, &old).await?;
-            let offer =
-                stored_offer(&old)?.replaced(&change.body, change.migration, sharing).map_err(Error::from)?;
-            let record = self.new_record(&old.record.id, Value::Object(offer.content()).to_string());
-            let mut batch = records::batch();
-            records::stage_replace(&mut batch, &old, &record);
-            self.engine().commit(batch).await?;
-            Ok(Resource { record, ..old })
-        })
-        .await
+        self.core
+            .attempt_catalog(|| async move {
+                let view = self.core.catalog().await?;
+                let old = find(&*view, RecordKind::Offer, Rid::ROOT, Link::Rid(rid))
+                    .await?
+                    .ok_or(Error::NotFound)?;
+                conditions.check_write(old.record.etag, old.record.timestamp)?;
+                let sharing = self.core.sharing_containers(&*view, &old).await?;
+                let offer = stored_offer(&old)?
+                    .replaced(&change.body, change.migration, sharing)
+                    .map_err(Error::from)?;
+                let record = self.core.new_record(&old.record.id, Value::Object(offer.content()).to_string());
+                let mut batch = records::batch();
+                records::stage_replace(&mut batch, &old, &record);
+                self.core.engine().commit(batch).await?;
+                Ok(Resource { record, ..old })
+            })
+            .await
     }
+}
 
+impl AccountCore {
     pub(crate) async fn new_offer(
         &self,
         owner: &Resource,

@@ -7,7 +7,9 @@
 
 use crate::attempts::Failure;
 use crate::documents::{Staged, checked_key, stage_write};
-use crate::{Account, DocumentLink, Error, Limits, Link, Outcome, Query, WriteMode, WriteOptions};
+use crate::{
+    AccountCore, DocumentLink, DocumentsHandle, Error, Limits, Link, Outcome, Query, WriteMode, WriteOptions,
+};
 use astrarium_catalog::container::Container;
 use astrarium_keys::body::Body;
 
@@ -46,22 +48,24 @@ fn parse_condition(text: &str) -> Result<Query, Error> {
     Query::parse(&format!("SELECT VALUE 1 {source}{text}"), Vec::new())
 }
 
-impl Account {
+impl DocumentsHandle<'_> {
     /// Changes parts of a document.
-    pub async fn patch_document(
-        &self,
-        container: &Arc<Container>,
+    pub async fn patch(
+        self,
         link: DocumentLink<'_>,
         patch: &Patch,
         options: WriteOptions<'_>,
     ) -> Result<Outcome, Error> {
-        let patched = self.attempt(container, |trial| async move {
-            self.patch_once(&trial.container, link, patch, options).await
+        let DocumentsHandle { core, container } = self;
+        let patched = core.attempt(container, |trial| async move {
+            core.patch_once(&trial.container, link, patch, options).await
         });
         // A condition is a whole query: too large to be part of every request's future.
         Box::pin(patched).await
     }
+}
 
+impl AccountCore {
     async fn patch_once(
         &self,
         container: &Arc<Container>,

@@ -8,7 +8,7 @@
 //! Not here: which of the possible indexes a page uses, which depends on data (`sql-plan::physical`).
 
 use crate::queries::{Query, innermost};
-use crate::{Account, Error};
+use crate::{AccountCore, Error};
 use astrarium_catalog::container::Container;
 use astrarium_sql_plan::needs::Computed;
 use astrarium_sql_plan::physical::{IndexPlan, OrderExcluded};
@@ -41,7 +41,7 @@ impl PlanSlot {
     }
 }
 
-impl Account {
+impl AccountCore {
     /// The plan of a query over a container.
     pub(crate) fn planned(
         &self,

@@ -9,7 +9,7 @@ use crate::query_times::{QueryTimes, Stopwatch};
 use crate::scripts::functions::NoFunctions;
 use crate::statements::Statement;
 use crate::workers::CancelOnDrop;
-use crate::{Account, Error};
+use crate::{AccountCore, DocumentsHandle, Error};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_catalog::definition::container::Geospatial;
 use astrarium_env::{Meter, Reservation, Stopped, Work};
@@ -165,6 +165,11 @@ impl Query {
             detail: format!("line {line}, column {column}"),
         }])
     }
+
+    /// What could be asked more cheaply.
+    pub fn advice(&self) -> Result<Vec<Advice>, Error> {
+        advise(&self.statement.tree, &self.parameters).map_err(|error| self.refusal(error))
+    }
 }
 
 pub(crate) fn syntax(text: &str, errors: &[SyntaxError]) -> Error {
@@ -181,27 +186,47 @@ pub(crate) fn syntax(text: &str, errors: &[SyntaxError]) -> Error {
     Error::Query(errors.iter().map(fault).collect())
 }
 
-impl Account {
+impl DocumentsHandle<'_> {
     /// Runs a page of a query over a container's documents.
-    pub async fn query_documents(
-        &self,
-        container: &Arc<Container>,
+    pub async fn query(
+        self,
         query: &Query,
         scope: &QueryScope,
         resume: Option<Resume>,
         limits: Limits,
     ) -> Result<QueryPage, Error> {
+        let DocumentsHandle { core, container } = self;
         let (container, own, scope) = (Arc::clone(container), query.clone(), scope.clone());
-        self.run_query(query, limits, move |account, attempt| {
+        core.run_query(query, limits, move |core, attempt| {
             let (container, query, scope, resume) =
                 (Arc::clone(&container), own.clone(), scope.clone(), resume.clone());
             Box::pin(async move {
-                account.page_of_documents(container, &query, &scope, resume, limits, attempt).await
+                core.page_of_documents(container, &query, &scope, resume, limits, attempt).await
             })
         })
         .await
     }
 
+    /// The plan that SDKs ask for before they run a query over several ranges themselves.
+    pub fn client_plan(
+        self,
+        query: &Query,
+        supported_features: Option<&str>,
+    ) -> Result<serde_json::Value, Error> {
+        Ok(client_plan_of(self.container, query, supported_features)?.to_json())
+    }
+
+    /// The same for a query that is to be explained: the SDK asks the same ranges, and passes on what they say.
+    pub fn client_plan_to_explain(
+        self,
+        query: &Query,
+        supported_features: Option<&str>,
+    ) -> Result<serde_json::Value, Error> {
+        Ok(client_plan_of(self.container, query, supported_features)?.without_merging().to_json())
+    }
+}
+
+impl AccountCore {
     async fn page_of_documents(
         &self,
         container: Arc<Container>,
@@ -236,16 +261,14 @@ impl Account {
         limits: Limits,
     ) -> Result<QueryPage, Error> {
         let own = query.clone();
-        self.run_query(query, limits, move |account, attempt| {
+        self.run_query(query, limits, move |core, attempt| {
             let (reader, query, scope, resume) = (reader.clone(), own.clone(), scope.clone(), resume.clone());
             Box::pin(async move {
                 let watch = Stopwatch::start(query.reading);
                 let container = Arc::clone(&reader.container);
-                let planned = account.planned(&container, &query)?;
-                let input = account.input_of(reader, &planned, scope)?;
-                account
-                    .run_page(&container, &query, &planned.plan, input, resume, limits, watch, attempt)
-                    .await
+                let planned = core.planned(&container, &query)?;
+                let input = core.input_of(reader, &planned, scope)?;
+                core.run_page(&container, &query, &planned.plan, input, resume, limits, watch, attempt).await
             })
         })
         .await
@@ -261,14 +284,14 @@ impl Account {
     ) -> Result<bool, Error> {
         let (container, own) = (Arc::clone(container), query.clone());
         let page = self
-            .run_query(query, limits, move |account, attempt| {
+            .run_query(query, limits, move |core, attempt| {
                 let (container, query, document) = (Arc::clone(&container), own.clone(), document.clone());
                 Box::pin(async move {
-                    let plan = Arc::clone(&account.planned(&container, &query)?.plan);
+                    let plan = Arc::clone(&core.planned(&container, &query)?.plan);
                     let reads = innermost(&plan).reads_documents();
                     let input = if reads { Input::Values(Arc::from([document])) } else { Input::Nothing };
                     let watch = Stopwatch::start(query.reading);
-                    account.run_page(&container, &query, &plan, input, None, limits, watch, attempt).await
+                    core.run_page(&container, &query, &plan, input, None, limits, watch, attempt).await
                 })
             })
             .await?;
@@ -281,7 +304,7 @@ impl Account {
         &self,
         query: &Query,
         limits: Limits,
-        page: impl Fn(Account, Attempt) -> PageFuture<Result<T, Error>> + Send + Sync + 'static,
+        page: impl Fn(AccountCore, Attempt) -> PageFuture<Result<T, Error>> + Send + Sync + 'static,
     ) -> Result<T, Error> {
         let page = Arc::new(page);
         let result = self.run_once(query, limits, Arc::clone(&page)).await;
@@ -299,7 +322,7 @@ impl Account {
         &self,
         query: &Query,
         limits: Limits,
-        page: Arc<impl Fn(Account, Attempt) -> PageFuture<Result<T, Error>> + Send + Sync + 'static>,
+        page: Arc<impl Fn(AccountCore, Attempt) -> PageFuture<Result<T, Error>> + Send + Sync + 'static>,
     ) -> Result<T, Error> {
         let work = Arc::new(Work::new(Duration::from_micros(limits.query_micros_max)));
         let alone = Attempt { work: Arc::clone(&work), helpers: Arc::new(Alone) };
@@ -317,11 +340,11 @@ impl Account {
                 result => return result,
             }
         }
-        let (account, own) = (self.clone(), Arc::clone(&work));
+        let (core, own) = (self.clone(), Arc::clone(&work));
         let result = self
             .shared
             .workers
-            .run(limits.client, &work, move |helpers| page(account, Attempt { work: own, helpers }))
+            .run(limits.client, &work, move |helpers| page(core, Attempt { work: own, helpers }))
             .await;
         result.and_then(|result| result)
     }
@@ -414,33 +437,8 @@ impl Account {
         if self.shared.kept.put(id, result, origin, memory, now) { id } else { 0 }
     }
 
-    /// The plan that SDKs ask for before they run a query over several ranges themselves.
-    pub fn client_plan(
-        &self,
-        container: &Container,
-        query: &Query,
-        supported_features: Option<&str>,
-    ) -> Result<serde_json::Value, Error> {
-        Ok(client_plan_of(container, query, supported_features)?.to_json())
-    }
-
-    /// The same for a query that is to be explained: the SDK asks the same ranges, and passes on what they say.
-    pub fn client_plan_to_explain(
-        &self,
-        container: &Container,
-        query: &Query,
-        supported_features: Option<&str>,
-    ) -> Result<serde_json::Value, Error> {
-        Ok(client_plan_of(container, query, supported_features)?.without_merging().to_json())
-    }
-
-    /// What could be asked more cheaply.
-    pub fn query_advice(&self, query: &Query) -> Result<Vec<Advice>, Error> {
-        advise(&query.statement.tree, &query.parameters).map_err(|error| query.refusal(error))
-    }
-
     /// Runs a page of a query over values at hand.
-    pub async fn query_values(
+    pub(crate) async fn query_values(
         &self,
         values: Vec<Value>,
         query: &Query,
@@ -448,13 +446,13 @@ impl Account {
         limits: Limits,
     ) -> Result<QueryPage, Error> {
         let own = query.clone();
-        self.run_query(query, limits, move |account, attempt| {
+        self.run_query(query, limits, move |core, attempt| {
             let (query, resume, values) = (own.clone(), resume.clone(), values.clone());
             Box::pin(async move {
                 let plan = query.plan(Catalog::default())?;
                 let reads = innermost(&plan).reads_documents();
                 let input = if reads { Input::Values(values.into()) } else { Input::Nothing };
-                let runtime = account.runtime(SpatialMode::Geography, attempt);
+                let runtime = core.runtime(SpatialMode::Geography, attempt);
                 let page = run(&runtime, &plan, input, resume, limits, None).await?.0;
                 Ok(QueryPage { rows: page.rows, resume: page.resume, charge: 1.0, ..QueryPage::default() })
             })

@@ -4,7 +4,7 @@
 //! In: an engine that nobody else uses. Out: names, directories, feeds, unique keys and indexes that fit the documents that are
 //! there, and the counters that the engine should have. What is lost can be created again.
 
-use crate::{Account, Container, Error, index_cache};
+use crate::{AccountCore, Container, Error, index_cache};
 use astrarium_catalog::{CATALOG_SHARD, records};
 use astrarium_keys::Rid;
 use astrarium_keys::index_state::GenerationsRecord;
@@ -17,10 +17,10 @@ use bytes::Bytes;
 /// Entries read at once.
 const STEP: ScanLimit = ScanLimit { entry_count_max: 1_000, byte_count_max: 4 << 20 };
 
-impl Account {
+impl AccountCore {
     /// Restores all containers; tells of each how many documents are there and how many had to go. Gives what the engine should
     /// know of every shard.
-    pub async fn restore(
+    pub(crate) async fn restore(
         &self,
         mut progress: impl FnMut(&str, u64, u64),
     ) -> Result<Vec<(ShardId, ShardState)>, Error> {
@@ -48,7 +48,7 @@ impl Account {
     }
 
     /// Builds what indexes lack, and frees what nobody needs, to the end.
-    pub async fn settle(&self) -> Result<(), Error> {
+    pub(crate) async fn settle(&self) -> Result<(), Error> {
         while self.build_indexes().await? {}
         while self.sweep().await? {}
         Ok(())

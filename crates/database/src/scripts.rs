@@ -20,7 +20,7 @@ mod triggers;
 use crate::attempts::{Failure, Trial};
 use crate::databases::find;
 use crate::documents::{checked_key, required};
-use crate::{Account, Error, Link};
+use crate::{AccountCore, Error, Link, ScriptsHandle};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_catalog::definition::script::StoredProcedure;
 use astrarium_catalog::records::{self, Resource};
@@ -81,26 +81,28 @@ pub struct ScriptFault {
     pub log: String,
 }
 
-impl Account {
+impl ScriptsHandle<'_> {
     /// Runs a stored procedure in one logical partition.
     pub async fn execute_procedure(
-        &self,
-        container: &Arc<Container>,
+        self,
         link: Link<'_>,
         partition_key: Option<&PartitionKey>,
         parameters: &[u8],
         request: &ScriptRequest,
     ) -> Result<ProcedureOutcome, Error> {
+        let ScriptsHandle { core, container } = self;
         let key = checked_key(&container.definition.partition_key, required(partition_key)?)?;
-        let turns = Turns::new(self, container, key);
+        let turns = Turns::new(core, container, key);
         let turns = &turns;
-        self.attempt_without_bound(container, |trial| async move {
+        core.attempt_without_bound(container, |trial| async move {
             let (execution, _turn) = turns.next(trial).await?;
-            self.execute_once(&execution, link, parameters, request).await
+            core.execute_once(&execution, link, parameters, request).await
         })
         .await
     }
+}
 
+impl AccountCore {
     async fn execute_once(
         &self,
         execution: &Execution,
@@ -154,7 +156,7 @@ impl Account {
     }
 
     /// What scripts are doing, for metrics.
-    pub fn script_statistics(&self) -> ScriptStatistics {
+    pub(crate) fn script_statistics(&self) -> ScriptStatistics {
         self.shared.scripts.statistics()
     }
 }
@@ -195,9 +197,9 @@ struct Turns {
 }
 
 impl Turns {
-    fn new(account: &Account, container: &Container, key: PartitionKey) -> Turns {
+    fn new(core: &AccountCore, container: &Container, key: PartitionKey) -> Turns {
         let effective = container.definition.partition_key.effective(&key);
-        let gate = account.shared.gates.of(container.rid(), effective);
+        let gate = core.shared.gates.of(container.rid(), effective);
         Turns { key, gate, end: Instant::now() + EXECUTION_TIME }
     }
 
@@ -232,33 +234,33 @@ impl Execution {
         self.end.saturating_duration_since(Instant::now())
     }
 
-    async fn host(&self, account: &Account) -> Result<ScriptHost, Failure> {
-        let view = account.view(self.range()).await?;
-        let mut transaction = account.begin(&self.container, self.range(), view).await?;
+    async fn host(&self, core: &AccountCore) -> Result<ScriptHost, Failure> {
+        let view = core.view(self.range()).await?;
+        let mut transaction = core.begin(&self.container, self.range(), view).await?;
         transaction.stand_by_reads();
-        Ok(ScriptHost::new(account, &self.container, &self.key, transaction, self.end))
+        Ok(ScriptHost::new(core, &self.container, &self.key, transaction, self.end))
     }
 
     async fn run(
         &self,
-        account: &Account,
+        core: &AccountCore,
         script: Script,
         work: Work,
         request: &ScriptRequest,
         host: ScriptHost,
     ) -> Result<script::Answer<ScriptHost>, Failure> {
-        let usage = account.range_usage(self.range()).await?;
+        let usage = core.range_usage(self.range()).await?;
         let call = Call {
             work,
             container: Arc::new(self.described(usage.documents, usage.bytes)),
             request_values: request.values.clone(),
-            env: account.env().clone(),
+            env: core.env().clone(),
             time: Some(self.remaining()),
             log: request.log,
             // One that has to run again waits for each of its writes.
             ahead: !self.is_repeated,
         };
-        match account.shared.scripts.execute(script, call, host).await {
+        match core.shared.scripts.execute(script, call, host).await {
             Ok(answer) => Ok(answer),
             Err(failure) => {
                 let script::Failure { error, log, host } = *failure;

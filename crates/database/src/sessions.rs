@@ -5,8 +5,7 @@
 //! client may have seen the old one.
 
 use crate::documents::touches;
-use crate::{Account, Error};
-use astrarium_catalog::container::Container;
+use crate::{AccountCore, DocumentsHandle, Error};
 use astrarium_kv::ShardId;
 use astrarium_store::FeedScope;
 use foldhash::fast::RandomState;
@@ -37,25 +36,27 @@ impl GoneSessions {
     }
 }
 
-impl Account {
+impl DocumentsHandle<'_> {
     /// Checks that the ranges of a scope are as far as a client has seen them: `seen` tells by a range's id.
     pub async fn check_session(
-        &self,
-        container: &Container,
+        self,
         scope: &FeedScope,
         seen: impl Fn(u32) -> Option<u64>,
     ) -> Result<(), Error> {
+        let DocumentsHandle { core, container } = self;
         for range in container.ranges.iter().filter(|range| touches(container, range, scope)) {
             if let Some(lsn) = seen(range.id)
-                && lsn > self.range_lsn(range).await?
-                && lsn > self.shared.gone_sessions.of(&container.resource.record.id)
+                && lsn > core.range_lsn(range).await?
+                && lsn > core.shared.gone_sessions.of(&container.resource.record.id)
             {
                 return Err(Error::SessionNotAvailable);
             }
         }
         Ok(())
     }
+}
 
+impl AccountCore {
     /// Keeps how far a container is that is about to go.
     pub(crate) async fn keep_sessions(&self, name: &str, shards: &[u64]) -> Result<(), Error> {
         for shard in shards {

@@ -73,7 +73,7 @@ impl Account {
     /// Reads a query, as [`Query::parse`] does, and remembers its text.
     pub fn parse_query(&self, text: &str, parameters: Vec<(String, Value)>) -> Result<Query, Error> {
         let began = Instant::now();
-        let statement = self.shared.statements.of(text)?;
+        let statement = self.core.shared.statements.of(text)?;
         let mut query = Query::new(statement, parameters);
         query.reading = began.elapsed();
         Ok(query)

@@ -29,10 +29,10 @@ async fn world(definition: Value) -> World {
     let clock = ManualClock::at_seconds(1_000_000);
     let env = Env::new(Box::new(clock.clone()), Random::from_seed(1));
     let account = Account::open(engine.clone(), env).await.unwrap();
-    account.create_database(&DatabaseDefinition { id: "d".to_owned() }, None).await.unwrap();
+    account.catalog().create_database(&DatabaseDefinition { id: "d".to_owned() }, None).await.unwrap();
     let definition = ContainerDefinition::from_json(&definition).unwrap();
     let new = NewContainer { definition, throughput: None };
-    let container = account.create_container(Link::Name("d"), &new).await.unwrap();
+    let container = account.catalog().create_container(Link::Name("d"), &new).await.unwrap();
     World { account, engine, clock, container }
 }
 
@@ -58,7 +58,7 @@ impl World {
             index_directive: IndexDirective::Default,
         };
         let text = document.to_string();
-        let outcome = self.account.write_document(&self.container, mode, text.as_bytes(), options).await?;
+        let outcome = self.account.documents(&self.container).write(mode, text.as_bytes(), options).await?;
         Ok(outcome.body.header.etag)
     }
 
@@ -68,7 +68,7 @@ impl World {
     }
 
     async fn read(&self, id: &str, pk: &str) -> Result<Value, Error> {
-        let outcome = self.account.read_document(&self.container, Link::Name(id), Some(&key(pk))).await?;
+        let outcome = self.account.documents(&self.container).read(Link::Name(id), Some(&key(pk))).await?;
         Ok(serde_json::from_slice(outcome.body.text()).unwrap())
     }
 
@@ -76,7 +76,8 @@ impl World {
         let mut ids = Vec::new();
         let mut position = None;
         loop {
-            let page = self.account.read_feed(&self.container, scope, position, limit).await.unwrap();
+            let page =
+                self.account.documents(&self.container).read_feed(scope, position, limit).await.unwrap();
             for body in &page.documents {
                 let document: Value = serde_json::from_slice(body.text()).unwrap();
                 ids.push(document["id"].as_str().unwrap().to_owned());
@@ -90,7 +91,11 @@ impl World {
 
     async fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
-        self.account.verify(|_, report| problems.extend(report.problems.clone())).await.unwrap();
+        self.account
+            .maintenance()
+            .verify(|_, report| problems.extend(report.problems.clone()))
+            .await
+            .unwrap();
         problems
     }
 }
@@ -106,7 +111,7 @@ async fn a_document_lives_and_dies() {
     assert_eq!(world.read("1", "a").await.unwrap(), replaced);
     assert_eq!(world.read("1", "b").await.unwrap()["n"], 0);
     let none = Conditions::default();
-    world.account.delete_document(&world.container, Link::Name("1"), Some(&key("a")), &none).await.unwrap();
+    world.account.documents(&world.container).delete(Link::Name("1"), Some(&key("a")), &none).await.unwrap();
     assert!(matches!(world.read("1", "a").await, Err(Error::NotFound)));
     assert_eq!(world.problems().await, Vec::<String>::new());
 }
@@ -213,7 +218,7 @@ async fn a_partition_is_removed_whole_and_alone() {
     for n in 0..1_200 {
         world.create(&format!("{n}"), if n % 2 == 0 { "a" } else { "b" }).await.unwrap();
     }
-    world.account.delete_partition(&world.container, &key("a")).await.unwrap();
+    world.account.documents(&world.container).delete_partition(&key("a")).await.unwrap();
     assert_eq!(world.ids(&FeedScope::Partition(key("a")), EVERYTHING).await, Vec::<String>::new());
     assert_eq!(world.ids(&FeedScope::All, EVERYTHING).await.len(), 600);
     assert_eq!(world.problems().await, Vec::<String>::new());
@@ -226,10 +231,15 @@ async fn writes_prepared_from_an_old_container_are_prepared_again_or_refused() {
         "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
     let definition = ContainerDefinition::from_json(&definition).unwrap();
     let (database, container) = (Link::Name("d"), Link::Name("c"));
-    world.account.replace_container(database, container, &definition, &Conditions::default()).await.unwrap();
+    world
+        .account
+        .catalog()
+        .replace_container(database, container, &definition, &Conditions::default())
+        .await
+        .unwrap();
     // `world.container` is the old one: its epoch is fenced, and the write goes through on the new one.
     world.create("1", "a").await.unwrap();
-    world.account.delete_container(database, container, &Conditions::default()).await.unwrap();
+    world.account.catalog().delete_container(database, container, &Conditions::default()).await.unwrap();
     assert!(matches!(world.create("2", "a").await, Err(Error::OwnerNotFound)));
 }
 
@@ -241,8 +251,8 @@ async fn removed_containers_leave_nothing_behind_and_their_rids_never_return() {
     }
     let old = world.container.rid();
     let commits = world.engine.stats().commits;
-    world.account.delete_database(Link::Name("d"), &Conditions::default()).await.unwrap();
-    while world.account.sweep().await.unwrap() {}
+    world.account.catalog().delete_database(Link::Name("d"), &Conditions::default()).await.unwrap();
+    while world.account.maintenance().sweep().await.unwrap() {}
     assert_eq!(world.engine.stats().commits, commits + 1, "whatever there was, it goes with one commit");
     assert_eq!(world.engine.unreclaimed(), []);
     let shard = world.container.ranges[0].shard;
@@ -257,9 +267,9 @@ async fn removed_containers_leave_nothing_behind_and_their_rids_never_return() {
     }
     // Opened again, as after a restart: numbers go on where they were.
     let account = Account::open(world.engine.clone(), Env::system()).await.unwrap();
-    account.create_database(&DatabaseDefinition { id: "d".to_owned() }, None).await.unwrap();
+    account.catalog().create_database(&DatabaseDefinition { id: "d".to_owned() }, None).await.unwrap();
     let new = NewContainer { definition: world.container.definition.clone(), throughput: None };
-    let container = account.create_container(Link::Name("d"), &new).await.unwrap();
+    let container = account.catalog().create_container(Link::Name("d"), &new).await.unwrap();
     assert_ne!(container.rid(), old);
     assert_ne!(container.rid().database_part(), old.database_part());
 }
@@ -269,14 +279,14 @@ async fn documents_are_found_by_rid_too() {
     let world = plain_world().await;
     world.create("1", "a").await.unwrap();
     let outcome =
-        world.account.read_document(&world.container, Link::Name("1"), Some(&key("a"))).await.unwrap();
+        world.account.documents(&world.container).read(Link::Name("1"), Some(&key("a"))).await.unwrap();
     let number = outcome.body.header.number;
     let rid = astrarium_database::Rid::child(
         world.container.rid(),
         astrarium_database::ChildType::Document,
         number,
     );
-    let again = world.account.read_document(&world.container, Link::Rid(rid), None).await.unwrap();
+    let again = world.account.documents(&world.container).read(Link::Rid(rid), None).await.unwrap();
     assert_eq!(again.body, outcome.body);
 }
 
@@ -319,7 +329,7 @@ async fn two_accounts_write_side_by_side() {
     let first = plain_world().await;
     let env = Env::new(Box::new(first.clock.clone()), Random::from_seed(2));
     let account = Account::open(first.engine.clone(), env).await.unwrap();
-    let container = account.container(Link::Name("d"), Link::Name("c")).await.unwrap();
+    let container = account.catalog().container(Link::Name("d"), Link::Name("c")).await.unwrap();
     let second = World { account, engine: first.engine.clone(), clock: first.clock.clone(), container };
     for n in 0..150 {
         first.create(&format!("{n} of the first"), "a").await.unwrap();
@@ -328,7 +338,7 @@ async fn two_accounts_write_side_by_side() {
     let mut rids = Vec::new();
     for (world, id) in [(&first, "x"), (&second, "y"), (&first, "z")] {
         let new = DatabaseDefinition { id: id.to_owned() };
-        rids.push(world.account.create_database(&new, None).await.unwrap().rid);
+        rids.push(world.account.catalog().create_database(&new, None).await.unwrap().rid);
     }
     rids.dedup();
     assert_eq!(rids.len(), 3);

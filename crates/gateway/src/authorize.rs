@@ -42,7 +42,7 @@ pub(crate) async fn check(
 /// Refuses a token whose permission is not there any more as it was. Asked before anything else is told to its holder.
 pub(crate) async fn check_alive(shared: &GatewayState, token: &ResourceToken) -> Result<(), ErrorAnswer> {
     let permission = match Rid::parse(&token.permission_rid) {
-        Some(rid) => shared.account.permission(rid).await?,
+        Some(rid) => shared.account.catalog().permission(rid).await?,
         None => None,
     };
     if permission.is_none_or(|permission| permission.record.etag != token.permission_etag) {
@@ -141,13 +141,13 @@ async fn reaches(shared: &GatewayState, token: &ResourceToken, reach: Reach, req
         Reach::Anything => return true,
         Reach::AccountKey => return false,
         Reach::Database => {
-            let found = shared.account.database(request.link(0)).await;
+            let found = shared.account.catalog().database(request.link(0)).await;
             let is_whole = permitted.below.is_none() && Some(permitted.rid) == database;
             return is_whole && found.is_ok_and(|found| found.rid == permitted.rid);
         }
         Reach::Container | Reach::Routing | Reach::Resource => {}
     }
-    let Ok(container) = shared.account.container(request.link(0), request.link(1)).await else {
+    let Ok(container) = shared.account.catalog().container(request.link(0), request.link(1)).await else {
         return false;
     };
     if permitted.below.is_none() && Some(permitted.rid) == database {
@@ -232,7 +232,7 @@ pub(crate) async fn refuse_ambiguous(
     if address.kind == ResourceKind::Offer || operation.needs().effect == Effect::Read {
         return Ok(());
     }
-    match shared.account.database(Link::Name(id)).await {
+    match shared.account.catalog().database(Link::Name(id)).await {
         Err(Error::NotFound) => Ok(()),
         Err(error) => Err(error.into()),
         Ok(_) => Err(ErrorAnswer::bad_request(format!(

@@ -122,7 +122,7 @@ impl Connection {
             peeked = tokio::time::timeout(self.limits.idle_timeout, stream.peek(&mut first)) => peeked,
             _ = stopped.wait_for(|stopped| *stopped) => return,
         };
-        let stream = Patient::new(stream, self.gateway.account().memory().clone());
+        let stream = Patient::new(stream, self.gateway.memory().clone());
         match (peeked, &self.acceptor) {
             (Ok(Ok(1)), Some(acceptor)) if first[0] == TLS_HANDSHAKE => {
                 let handshake =
@@ -138,7 +138,7 @@ impl Connection {
 
     async fn serve(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, scheme: Scheme) {
         let gateway = self.gateway.clone();
-        let memory = ConnectionMemory::new(gateway.account().memory());
+        let memory = ConnectionMemory::new(gateway.memory());
         let left_lying = memory.clone();
         let peer = Peer { scheme, client: self.number, memory };
         let arrived = Arc::new(AtomicBool::new(false));

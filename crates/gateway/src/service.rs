@@ -4,7 +4,7 @@
 use crate::answer::{Answer, digit, fixed_header, fixed_name, text_value};
 use crate::authenticate::{self, Access};
 use crate::counted::ConnectionMemory;
-use crate::database::{Account, Error};
+use crate::database::{Account, Error, Memory};
 use crate::error::ErrorAnswer;
 use crate::heavy::Heavy;
 use crate::host::Hosts;
@@ -126,9 +126,9 @@ impl Gateway {
         Gateway { shared: Arc::new(shared) }
     }
 
-    /// The account behind it.
-    pub fn account(&self) -> &Account {
-        &self.shared.account
+    /// Memory for what clients can size.
+    pub(crate) fn memory(&self) -> &Memory {
+        self.shared.account.memory()
     }
 
     /// How many requests were answered so far.
@@ -205,7 +205,7 @@ impl Gateway {
             "/alive" => Some(Answer::content("text/plain", "alive\n")),
             "/ready" | "/status" => Some(self.readiness()),
             "/metrics" => {
-                let text = shared.metrics.page(&shared.account);
+                let text = shared.metrics.page(shared.account.monitoring());
                 Some(Answer::content("application/openmetrics-text; version=1.0.0; charset=utf-8", text))
             }
             "/_explorer/emulator.pem" => {
@@ -217,7 +217,7 @@ impl Gateway {
     }
 
     fn readiness(&self) -> Answer {
-        let health = self.shared.account.health();
+        let health = self.shared.account.monitoring().health();
         match health.write_refusal {
             None => {
                 let index = health.index_loss.map(|what| format!("the index is damaged: {what}\n"));

@@ -11,12 +11,13 @@ use crate::service::GatewayState;
 use crate::wire::consistency::ConsistencyLevel;
 use crate::wire::headers;
 use crate::wire::session::SessionToken;
+use std::sync::Arc;
 
 /// Checks a read of a part of a container.
 pub(crate) async fn check(
     shared: &GatewayState,
     request: &Request<'_>,
-    container: &Container,
+    container: &Arc<Container>,
     scope: &FeedScope,
 ) -> Result<(), ErrorAnswer> {
     let Some(text) = request.header(headers::SESSION_TOKEN) else { return Ok(()) };
@@ -27,7 +28,7 @@ pub(crate) async fn check(
     }
     let token = SessionToken::parse(text).map_err(|error| ErrorAnswer::bad_request(error.to_string()))?;
     let seen = |id: u32| token.lsn(itoa::Buffer::new().format(id)).and_then(|lsn| u64::try_from(lsn).ok());
-    Ok(shared.account.check_session(container, scope, seen).await?)
+    Ok(shared.account.documents(container).check_session(scope, seen).await?)
 }
 
 /// Which results that were kept for the next page may be given to a request: those that show what the client has seen, and

@@ -2,7 +2,7 @@
 //! worker's queue. A panic in it is told, counted, and the work begun again.
 
 use anyhow::Context as _;
-use astrarium_database::{BackgroundTask, RequestCount};
+use astrarium_database::{BackgroundTask, MaintenanceHandle, RequestCount};
 use astrarium_gateway::Gateway;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -22,7 +22,7 @@ pub(crate) struct Background {
 }
 
 impl Background {
-    pub(crate) fn start(gateway: Gateway) -> anyhow::Result<Background> {
+    pub(crate) fn start(gateway: Gateway, maintenance: MaintenanceHandle) -> anyhow::Result<Background> {
         let (stop, stopped) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
@@ -32,7 +32,7 @@ impl Background {
             .name("background".to_owned())
             .spawn(move || {
                 astrarium_env::allow_blocking();
-                let work = || work(gateway.clone());
+                let work = || work(gateway.clone(), maintenance.clone());
                 runtime.block_on(supervise(stopped, work, || gateway.count_background_failure()));
             })
             .context("start background work")?;
@@ -49,10 +49,9 @@ impl Background {
     }
 }
 
-async fn work(gateway: Gateway) {
-    let counted = gateway.clone();
-    let requests: RequestCount = Arc::new(move || counted.request_count());
-    let mut tasks = BackgroundTask::all(gateway.account(), &requests);
+async fn work(gateway: Gateway, maintenance: MaintenanceHandle) {
+    let requests: RequestCount = Arc::new(move || gateway.request_count());
+    let mut tasks = BackgroundTask::all(&maintenance, &requests);
     let mut running: Vec<_> = tasks.iter_mut().map(|task| Box::pin(task.run())).collect();
     std::future::poll_fn(|context| {
         for task in &mut running {

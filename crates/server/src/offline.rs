@@ -5,7 +5,7 @@
 
 use crate::engines;
 use anyhow::Context as _;
-use astrarium_database::{Account, Env};
+use astrarium_database::{Account, Env, MaintenanceHandle};
 use astrarium_kv::Engine as _;
 use astrarium_kv_fjall::{FjallEngine, Shadow};
 use std::path::Path;
@@ -70,8 +70,8 @@ fn repair_shadow(shadow: &Shadow) -> anyhow::Result<()> {
     if loss.acknowledged > loss.found {
         println!("the last writes are gone, back to the first one that cannot be read");
     }
-    let states = with_account(shadow.path(), async |account, _| {
-        let states = account
+    let states = with_maintenance(shadow.path(), async |maintenance, _| {
+        let states = maintenance
             .restore(|container, documents, dropped| {
                 println!("{container}: {documents} documents kept, {dropped} dropped");
             })
@@ -80,23 +80,23 @@ fn repair_shadow(shadow: &Shadow) -> anyhow::Result<()> {
     })?;
     FjallEngine::set_shards(shadow.path(), &states)?;
     // With the counters right, so that what is written from here on is.
-    with_account(shadow.path(), async |account, _| Ok(account.settle().await?))?;
+    with_maintenance(shadow.path(), async |maintenance, _| Ok(maintenance.settle().await?))?;
     let found = check(shadow.path(), false)?;
     anyhow::ensure!(found.problem_count == 0, "{} problems remain", found.problem_count);
     Ok(())
 }
 
-/// Opens the account in a folder, works with it, and closes it.
-fn with_account<T>(
+/// Opens the account in a folder, does what its maintenance can do, and closes it.
+fn with_maintenance<T>(
     folder: &Path,
-    work: impl AsyncFnOnce(&Account, &FjallEngine) -> anyhow::Result<T>,
+    work: impl AsyncFnOnce(&MaintenanceHandle, &FjallEngine) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let engine = Arc::new(engines::embedded(folder, None, 0, OPEN_TABLES)?);
     runtime.block_on(async {
-        let account = Account::open(engine.clone(), Env::system()).await?;
-        let outcome = work(&account, &engine).await?;
-        account.close()?;
+        let maintenance = Account::open(engine.clone(), Env::system()).await?.maintenance();
+        let outcome = work(&maintenance, &engine).await?;
+        maintenance.close()?;
         Ok(outcome)
     })
 }
@@ -104,7 +104,7 @@ fn with_account<T>(
 /// Reads everything in a folder; reports what is there, if wished, and all problems.
 fn check(folder: &Path, is_told: bool) -> anyhow::Result<Findings> {
     let mut found = Findings::default();
-    with_account(folder, async |account, engine| {
+    with_maintenance(folder, async |maintenance, engine| {
         while engine.check_next_file() {}
         for damage in engine.damages() {
             println!("  {}", damage.file);
@@ -115,7 +115,7 @@ fn check(folder: &Path, is_told: bool) -> anyhow::Result<Findings> {
             println!("  the index is damaged: {loss}");
             found.problem_count += 1;
             // To see whether everything else is right.
-            account.settle().await?;
+            maintenance.settle().await?;
         }
         if found.problem_count == 0 {
             match engine.check_files() {
@@ -132,7 +132,7 @@ fn check(folder: &Path, is_told: bool) -> anyhow::Result<Findings> {
                 }
             }
         }
-        let container_count = check_containers(account, is_told).await;
+        let container_count = check_containers(maintenance, is_told).await;
         found.is_index_only =
             other_count == 0 && matches!(container_count, Ok(0)) && engine.damages().is_empty();
         found.problem_count += match container_count {
@@ -147,9 +147,9 @@ fn check(folder: &Path, is_told: bool) -> anyhow::Result<Findings> {
     Ok(found)
 }
 
-async fn check_containers(account: &Account, is_told: bool) -> anyhow::Result<usize> {
+async fn check_containers(maintenance: &MaintenanceHandle, is_told: bool) -> anyhow::Result<usize> {
     let mut problem_count = 0;
-    account
+    maintenance
         .verify(|container, report| {
             problem_count += report.problems.len();
             let verdict = if report.problems.is_empty() { "good" } else { "DAMAGED" };

@@ -90,7 +90,7 @@ async fn serve(
         shutdown_timeout: Duration::from_secs(10),
     };
     let mut terminate = signal(SignalKind::terminate()).context("listen for SIGTERM")?;
-    let background = Background::start(gateway.clone())?;
+    let background = Background::start(gateway.clone(), account.maintenance())?;
     println!("{}", ready_line(settings, address));
     let version = env!("CARGO_PKG_VERSION");
     tracing::info!(version, listen = %address, data = place(settings), "started");
@@ -103,7 +103,7 @@ async fn serve(
     };
     listener::serve(gateway, listener, Some(certificate.config), limits, shutdown).await;
     background.stop();
-    account.close().context("close the data folder")?;
+    account.maintenance().close().context("close the data folder")?;
     tracing::info!("stopped");
     Ok(())
 }

@@ -115,7 +115,7 @@ impl Actor {
     }
 
     async fn ask(&self, operation: u64, request: &ActorRequest) -> Result<Told, Error> {
-        let container = self.account.container(Link::Name("d"), Link::Name("c")).await?;
+        let container = self.account.catalog().container(Link::Name("d"), Link::Name("c")).await?;
         let index_use = match self.around.dice.below(3) {
             0 => IndexUse::Always,
             1 => IndexUse::Never,
@@ -129,7 +129,7 @@ impl Actor {
             ActorRequest::Change(action) => self.change(&container, action).await,
             ActorRequest::Read((partition, id)) => {
                 let (id, key) = (format!("i{id}"), key(*partition));
-                match self.account.read_document(&container, Link::Name(&id), Some(&key)).await {
+                match self.account.documents(&container).read(Link::Name(&id), Some(&key)).await {
                     Ok(outcome) => {
                         Ok(show(&outcome.body).map_or_else(strange, |one| Told::Document(Some(one))))
                     }
@@ -138,7 +138,8 @@ impl Actor {
                 }
             }
             ActorRequest::Feed(partition) => {
-                let page = self.account.read_feed(&container, &scope(*partition), None, ALL).await?;
+                let page =
+                    self.account.documents(&container).read_feed(&scope(*partition), None, ALL).await?;
                 let shown: Option<Vec<Shown>> = page.documents.iter().map(show).collect();
                 Ok(shown.map_or_else(strange, Told::Documents))
             }
@@ -162,7 +163,10 @@ impl Actor {
                     .map_err(|error| Error::Bug(error.to_string()))?;
                 definition.indexing = wanted.indexing;
                 let names = (Link::Name("d"), Link::Name("c"));
-                self.account.replace_container(names.0, names.1, &definition, &Conditions::default()).await?;
+                self.account
+                    .catalog()
+                    .replace_container(names.0, names.1, &definition, &Conditions::default())
+                    .await?;
                 Ok(Told::Unsure(format!("operation {operation} has changed the policy")))
             }
         }
@@ -178,13 +182,15 @@ impl Actor {
         };
         let outcome = match write(action, &id) {
             Some((mode, text)) => {
-                self.account.write_document(container, mode, text.as_bytes(), options).await?
+                self.account.documents(container).write(mode, text.as_bytes(), options).await?
             }
             None if matches!(action, DocumentChange::Delete(..)) => {
-                self.account.delete_document(container, Link::Name(&id), Some(&key), &conditions).await?;
+                self.account.documents(container).delete(Link::Name(&id), Some(&key), &conditions).await?;
                 return Ok(Told::Changed(Vec::new()));
             }
-            None => self.account.patch_document(container, Link::Name(&id), &patch(action)?, options).await?,
+            None => {
+                self.account.documents(container).patch(Link::Name(&id), &patch(action)?, options).await?
+            }
         };
         Ok(show(&outcome.body).map_or_else(strange, |one| Told::Changed(vec![one])))
     }
@@ -210,7 +216,7 @@ impl Actor {
             });
         }
         let key = key(slots[0].0);
-        let outcome = self.account.run_batch(container, Some(&key), &operations, 1 << 20).await?;
+        let outcome = self.account.documents(container).run_batch(Some(&key), &operations, 1 << 20).await?;
         Ok(match outcome.result {
             Ok(done) => {
                 let written = done
@@ -240,7 +246,7 @@ impl Actor {
         let query = self.account.parse_query(text, vec![("@v".to_owned(), Value::from(value as f64))])?;
         let limits = Limits { row_count_max: 1_000, index_use, ..Limits::default() };
         let scope = QueryScope::Given(scope(partition));
-        let page = self.account.query_documents(container, &query, &scope, None, limits).await?;
+        let page = self.account.documents(container).query(&query, &scope, None, limits).await?;
         let number = |row: &Vec<u8>| std::str::from_utf8(row).ok().and_then(|row| row.parse::<u64>().ok());
         let rows: Option<Vec<u64>> = page.rows.iter().map(number).collect();
         rows.ok_or_else(|| Error::Bug("a row that is no number".to_owned()))

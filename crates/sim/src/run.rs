@@ -161,7 +161,7 @@ impl Simulation {
             });
         }
         let requests: RequestCount = Arc::new(|| 0);
-        for mut task in BackgroundTask::all(&account, &requests) {
+        for mut task in BackgroundTask::all(&account.maintenance(), &requests) {
             executor.start(async move { task.run().await });
         }
         for _ in 0..steps {
@@ -234,7 +234,7 @@ struct Quiet {
 }
 
 async fn make(account: Account, world: Quiet) -> Result<(), Error> {
-    account.create_database(&DatabaseDefinition { id: "d".to_owned() }, None).await?;
+    account.catalog().create_database(&DatabaseDefinition { id: "d".to_owned() }, None).await?;
     let mut definition = json!({"id": "c", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
     if world.rules.unique {
         definition["uniqueKeyPolicy"] = json!({"uniqueKeys": [{"paths": ["/u"]}]});
@@ -245,22 +245,23 @@ async fn make(account: Account, world: Quiet) -> Result<(), Error> {
     let definition =
         ContainerDefinition::from_json(&definition).map_err(|error| Error::Bug(error.to_string()))?;
     let throughput = (!world.is_one_range).then_some(Throughput::Manual(12_000));
-    account.create_container(Link::Name("d"), &NewContainer { definition, throughput }).await?;
+    account.catalog().create_container(Link::Name("d"), &NewContainer { definition, throughput }).await?;
     Ok(())
 }
 
 /// Looks at everything: storage agrees with itself and with the model.
 async fn check(account: Account, world: Quiet) -> Result<(), Error> {
     let mut problems = Vec::new();
-    while account.build_indexes().await? {}
-    while account.sweep().await? {}
+    while account.maintenance().build_indexes().await? {}
+    while account.maintenance().sweep().await? {}
     account
+        .maintenance()
         .verify(|name, report| problems.extend(report.problems.iter().map(|one| format!("{name}: {one}"))))
         .await?;
-    let container = account.container(Link::Name("d"), Link::Name("c")).await?;
-    let mut count = 0;
+    let container = account.catalog().container(Link::Name("d"), Link::Name("c")).await?;
+    let (documents, mut count) = (account.documents(&container), 0);
     for range in &container.ranges {
-        count += account.range_usage(range).await?.documents;
+        count += documents.range_usage(range).await?.documents;
     }
     world.around.history.lock().check_count(count);
     for problem in problems {

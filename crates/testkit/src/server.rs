@@ -180,7 +180,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.stop();
-        if let Err(error) = self.account.close() {
+        if let Err(error) = self.account.maintenance().close() {
             // A second panic while a test fails would only hide the first.
             eprintln!("close the engine: {error}");
         }

@@ -36,7 +36,7 @@ async fn nothing_ends_because_the_clock_is_set() {
     let env = Env::new(Box::new(JumpingClock::default()), Random::from_seed(1));
     let account = Account::open(Arc::new(MemoryEngine::default()), env).await.unwrap();
     let database = DatabaseDefinition::from_json(&serde_json::json!({"id": "d"})).unwrap();
-    account.create_database(&database, None).await.unwrap();
+    account.catalog().create_database(&database, None).await.unwrap();
     let mut body = serde_json::json!({
         "id": "c",
         "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2},
@@ -44,7 +44,7 @@ async fn nothing_ends_because_the_clock_is_set() {
     });
     let definition = ContainerDefinition::from_json(&body).unwrap();
     let new = NewContainer { definition, throughput: None };
-    let container = account.create_container(Link::Name("d"), &new).await.unwrap();
+    let container = account.catalog().create_container(Link::Name("d"), &new).await.unwrap();
     for number in 0..2_000 {
         let text = format!("{{\"id\":\"{number}\",\"pk\":\"p\",\"n\":{number}}}");
         let key =
@@ -55,13 +55,13 @@ async fn nothing_ends_because_the_clock_is_set() {
             conditions: &conditions,
             index_directive: IndexDirective::Default,
         };
-        account.write_document(&container, WriteMode::Create, text.as_bytes(), options).await.unwrap();
+        account.documents(&container).write(WriteMode::Create, text.as_bytes(), options).await.unwrap();
     }
     let query = Query::parse("SELECT VALUE COUNT(1) FROM c WHERE c.n >= 0", Vec::new()).unwrap();
     let scope = QueryScope::Open { cross_partition: true, whole: true };
     for _ in 0..4 {
         let page =
-            account.query_documents(&container, &query, &scope, None, Limits::default()).await.unwrap();
+            account.documents(&container).query(&query, &scope, None, Limits::default()).await.unwrap();
         assert_eq!((page.rows, page.resume), (vec![b"2000".to_vec()], None));
     }
     let ids: Vec<_> = (0..100).map(|number: u32| number.to_string()).collect();
@@ -76,14 +76,18 @@ async fn nothing_ends_because_the_clock_is_set() {
         })
         .collect();
     let key = PartitionKey::parse_header("[\"p\"]").unwrap();
-    let outcome = account.run_batch(&container, Some(&key), &operations, 1 << 20).await;
+    let outcome = account.documents(&container).run_batch(Some(&key), &operations, 1 << 20).await;
     assert!(outcome.is_ok(), "a batch is over before its time: {:?}", outcome.err());
     body["indexingPolicy"] = serde_json::json!({"indexingMode": "consistent", "automatic": true});
     let changed = ContainerDefinition::from_json(&body).unwrap();
     let conditions = Conditions::default();
-    account.replace_container(Link::Name("d"), Link::Name("c"), &changed, &conditions).await.unwrap();
-    while account.build_indexes().await.unwrap() {}
+    account
+        .catalog()
+        .replace_container(Link::Name("d"), Link::Name("c"), &changed, &conditions)
+        .await
+        .unwrap();
+    while account.maintenance().build_indexes().await.unwrap() {}
     let mut problems = Vec::new();
-    account.verify(|_, report| problems.extend(report.problems.clone())).await.unwrap();
+    account.maintenance().verify(|_, report| problems.extend(report.problems.clone())).await.unwrap();
     assert_eq!(problems, Vec::<String>::new());
 }

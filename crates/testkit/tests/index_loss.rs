@@ -46,7 +46,7 @@ impl World {
         for database in ["a", "b"] {
             let body = serde_json::json!({"id": database});
             let definition = DatabaseDefinition::from_json(&body).unwrap();
-            world.account.create_database(&definition, None).await.unwrap();
+            world.account.catalog().create_database(&definition, None).await.unwrap();
             let body = serde_json::json!({
                 "id": "c",
                 "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2},
@@ -54,7 +54,7 @@ impl World {
             });
             let definition = ContainerDefinition::from_json(&body).unwrap();
             let new = NewContainer { definition, throughput: None };
-            world.account.create_container(Link::Name(database), &new).await.unwrap();
+            world.account.catalog().create_container(Link::Name(database), &new).await.unwrap();
             for number in 0..COUNT {
                 world.put(database, number, number).await.unwrap();
             }
@@ -64,7 +64,7 @@ impl World {
     }
 
     async fn reopened(self, harm: impl FnOnce(&Path)) -> World {
-        self.account.close().unwrap();
+        self.account.maintenance().close().unwrap();
         drop(self.account);
         drop(self.engine);
         harm(self.folder.path());
@@ -72,7 +72,7 @@ impl World {
     }
 
     async fn container(&self, database: &str) -> Arc<Container> {
-        self.account.container(Link::Name(database), Link::Name("c")).await.unwrap()
+        self.account.catalog().container(Link::Name(database), Link::Name("c")).await.unwrap()
     }
 
     async fn put(&self, database: &str, id: usize, n: usize) -> Result<(), Error> {
@@ -86,7 +86,7 @@ impl World {
             conditions: &conditions,
             index_directive: IndexDirective::Default,
         };
-        self.account.write_document(&container, WriteMode::Create, text.as_bytes(), options).await.map(drop)
+        self.account.documents(&container).write(WriteMode::Create, text.as_bytes(), options).await.map(drop)
     }
 
     /// All rows of a query, in pages of seven, forced by way of the index.
@@ -98,7 +98,7 @@ impl World {
         let (mut rows, mut resume) = (Vec::new(), None);
         loop {
             let page =
-                self.account.query_documents(&container, &query, &scope, resume, limits).await.unwrap();
+                self.account.documents(&container).query(&query, &scope, resume, limits).await.unwrap();
             rows.extend(page.rows);
             resume = page.resume;
             if resume.is_none() {
@@ -119,7 +119,7 @@ impl World {
 
     async fn build(&self) {
         for _ in 0..10_000 {
-            if !self.account.build_indexes().await.unwrap() {
+            if !self.account.maintenance().build_indexes().await.unwrap() {
                 return;
             }
         }
@@ -128,7 +128,11 @@ impl World {
 
     async fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
-        self.account.verify(|_, report| problems.extend(report.problems.clone())).await.unwrap();
+        self.account
+            .maintenance()
+            .verify(|_, report| problems.extend(report.problems.clone()))
+            .await
+            .unwrap();
         problems
     }
 
@@ -138,9 +142,9 @@ impl World {
         self.put("a", COUNT, COUNT + 1000).await.unwrap();
         let twice = self.put("a", COUNT + 1, COUNT + 1000).await;
         assert!(matches!(twice, Err(Error::UniqueKey)), "{twice:?}");
-        self.account.renew_lost_indexes().await.unwrap();
+        self.account.maintenance().renew_lost_indexes().await.unwrap();
         assert!(matches!(self.put("b", COUNT + 1, 5).await, Err(Error::UniqueKey)));
-        self.account.build_indexes().await.unwrap();
+        self.account.maintenance().build_indexes().await.unwrap();
         assert_eq!(self.ask("b", QUERIES[2]).await, right[QUERIES.len() + 2], "while it is built");
         self.build().await;
         assert_eq!(self.engine.set_loss(), None);
@@ -150,7 +154,7 @@ impl World {
         let one = self.ask("a", &format!("SELECT VALUE c.id FROM c WHERE c.n = {}", COUNT + 1000)).await;
         assert_eq!(one.len(), 1);
         assert_eq!(self.ask("b", QUERIES[2]).await, right[QUERIES.len() + 2], "when it is built");
-        while self.account.sweep().await.unwrap() {}
+        while self.account.maintenance().sweep().await.unwrap() {}
         assert_eq!(self.problems().await, Vec::<String>::new());
     }
 }
@@ -200,8 +204,8 @@ async fn a_renewal_that_was_cut_short_goes_on() {
     let world = World::furnished().await;
     let right = world.answers().await;
     let world = world.reopened(|folder| std::fs::remove_dir_all(folder.join("set")).unwrap()).await;
-    assert!(world.account.renew_lost_indexes().await.unwrap());
-    world.account.build_indexes().await.unwrap();
+    assert!(world.account.maintenance().renew_lost_indexes().await.unwrap());
+    world.account.maintenance().build_indexes().await.unwrap();
     let world = world.reopened(|folder| std::fs::remove_file(folder.join("set/RUNS")).unwrap()).await;
     world.check_recovery(&right).await;
 }

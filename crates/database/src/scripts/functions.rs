@@ -6,7 +6,7 @@
 
 use crate::databases::find;
 use crate::scripts::{fault, script_of};
-use crate::{Account, Error, Link};
+use crate::{AccountCore, Error, Link};
 use astrarium_catalog::container::Container;
 use astrarium_keys::record::RecordKind;
 use astrarium_script::{self as script, PageFunctions, Script};
@@ -39,7 +39,7 @@ fn collect(part: TreePart<'_>, names: &mut Vec<String>) {
     }
 }
 
-impl Account {
+impl AccountCore {
     /// The functions of these names in a container.
     pub(crate) async fn functions(
         &self,

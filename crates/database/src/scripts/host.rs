@@ -9,7 +9,7 @@
 
 use crate::attempts::Failure;
 use crate::documents::{Staged, Target, checked_key, stage_write};
-use crate::{Account, Conditions, Error, EtagCondition, Limits, Query, Resume, WriteMode, WriteOptions};
+use crate::{AccountCore, Conditions, Error, EtagCondition, Limits, Query, Resume, WriteMode, WriteOptions};
 use crate::{Link, query_parameters, read_charge, write_charge};
 use astrarium_catalog::container::Container;
 use astrarium_env::Instant;
@@ -45,7 +45,7 @@ const QUERY_BYTES_MAX: usize = 64 << 20;
 
 /// One transaction, as a script sees it.
 pub(super) struct ScriptHost {
-    account: Account,
+    core: AccountCore,
     container: Arc<Container>,
     key: PartitionKey,
     transaction: Transaction,
@@ -64,14 +64,14 @@ pub(super) struct ScriptHost {
 
 impl ScriptHost {
     pub(super) fn new(
-        account: &Account,
+        core: &AccountCore,
         container: &Arc<Container>,
         key: &PartitionKey,
         transaction: Transaction,
         end: Instant,
     ) -> ScriptHost {
         ScriptHost {
-            account: account.clone(),
+            core: core.clone(),
             container: Arc::clone(container),
             key: key.clone(),
             transaction,
@@ -242,10 +242,10 @@ impl ScriptHost {
             memory_bytes_max: QUERY_BYTES_MAX,
             ..Limits::default()
         };
-        let expiry = self.account.expiry(&self.container);
+        let expiry = self.core.expiry(&self.container);
         let reader = FeedReader::new(vec![self.transaction.view()], Arc::clone(&self.container), expiry);
         let scope = FeedScope::Partition(self.key.clone());
-        let page = self.account.query_views(reader, query, scope, resume, limits).await?;
+        let page = self.core.query_views(reader, query, scope, resume, limits).await?;
         self.charge += page.charge;
         self.hold(page.rows.iter().map(Vec::len).sum())?;
         self.seen.extend(page.rows.iter().filter_map(|row| number_in(row)));
@@ -354,7 +354,7 @@ impl Host for ScriptHost {
                 parameters.push((name.clone(), value_of(argument)?));
             }
             let query = Query::parse(&format!("SELECT VALUE {name}({})", names.join(", ")), parameters)?;
-            let page = host.account.query_values(Vec::new(), &query, None, Limits::default()).await?;
+            let page = host.core.query_values(Vec::new(), &query, None, Limits::default()).await?;
             let row = page.rows.into_iter().next().unwrap_or_else(|| b"null".to_vec());
             Ok(String::from_utf8_lossy(&row).into_owned())
         })

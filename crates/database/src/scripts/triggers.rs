@@ -9,7 +9,10 @@ use super::{EXECUTION_CHARGE, Execution, ScriptRequest, Turns, script_of};
 use crate::attempts::Failure;
 use crate::databases::find;
 use crate::documents::{Target, check_own_partition, checked_key, locate_in, required, stage_write};
-use crate::{Account, Conditions, DocumentLink, Error, Link, Outcome, WriteMode, WriteOptions, write_charge};
+use crate::{
+    AccountCore, Conditions, DocumentLink, Error, Link, Outcome, ScriptsHandle, WriteMode, WriteOptions,
+    write_charge,
+};
 use astrarium_catalog::container::Container;
 use astrarium_catalog::definition::script::{Trigger, TriggerOperation, TriggerType};
 use astrarium_keys::body::Body;
@@ -70,33 +73,35 @@ struct Changed {
     created: bool,
 }
 
-impl Account {
+impl ScriptsHandle<'_> {
     /// Writes a document with triggers.
     pub async fn write_with_triggers(
-        &self,
-        container: &Arc<Container>,
+        self,
         mode: WriteMode<'_>,
         text: &[u8],
         options: WriteOptions<'_>,
         triggers: &Triggers,
     ) -> Result<TriggeredOutcome, Error> {
+        let ScriptsHandle { core, container } = self;
         let key = required(options.partition_key)?;
-        self.change_with_triggers(container, key, Change::Write(mode, text, options), triggers).await
+        core.change_with_triggers(container, key, Change::Write(mode, text, options), triggers).await
     }
 
     /// Removes a document with triggers.
     pub async fn delete_with_triggers(
-        &self,
-        container: &Arc<Container>,
+        self,
         link: DocumentLink<'_>,
         partition_key: Option<&PartitionKey>,
         conditions: &Conditions,
         triggers: &Triggers,
     ) -> Result<TriggeredOutcome, Error> {
+        let ScriptsHandle { core, container } = self;
         let key = required(partition_key)?;
-        self.change_with_triggers(container, key, Change::Delete(link, conditions), triggers).await
+        core.change_with_triggers(container, key, Change::Delete(link, conditions), triggers).await
     }
+}
 
+impl AccountCore {
     async fn change_with_triggers(
         &self,
         container: &Arc<Container>,

@@ -118,8 +118,8 @@ async fn take_plain(world: &mut World, step: Step) {
         }
         Step::Delete(document) => drop(world.delete(&document).await),
         Step::Replace(definition) => drop(world.replace(definition).await),
-        Step::Build => drop(world.account.build_indexes().await.unwrap()),
-        Step::Sweep => drop(world.account.sweep().await.unwrap()),
+        Step::Build => drop(world.account.maintenance().build_indexes().await.unwrap()),
+        Step::Sweep => drop(world.account.maintenance().sweep().await.unwrap()),
         Step::Restart => world.restart().await,
     }
 }

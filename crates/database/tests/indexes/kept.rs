@@ -36,7 +36,7 @@ async fn page(world: &World, text: &str, kept_use: KeptUse, resume: Option<Resum
     // Without indexes, which would make pages cheap.
     let limits = Limits { row_count_max: PAGE, index_use: IndexUse::Never, kept_use, ..Limits::default() };
     let scope = QueryScope::Given(FeedScope::All);
-    world.account.query_documents(&world.container().await, &query, &scope, resume, limits).await.unwrap()
+    world.account.documents(&world.container().await).query(&query, &scope, resume, limits).await.unwrap()
 }
 
 /// All rows, with the documents that each page looked at. Between two pages something happens.

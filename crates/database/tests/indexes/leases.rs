@@ -17,19 +17,22 @@ async fn one_process_builds_at_a_time() {
     let env = Env::new(Box::new(world.clock.clone()), Random::from_seed(9));
     let resources = Resources { process: 2, ..Resources::default() };
     let other = Account::open_within(engine, env, resources).await.unwrap();
-    assert!(!other.build_indexes().await.unwrap(), "nothing to do, and no lease taken");
+    assert!(!other.maintenance().build_indexes().await.unwrap(), "nothing to do, and no lease taken");
     world.replace(json!({"indexingPolicy": {"includedPaths": [{"path": "/n/?"}], "excludedPaths": [{"path": "/*"}]}})).await;
-    assert!(world.account.build_indexes().await.unwrap());
-    assert!(!other.build_indexes().await.unwrap(), "the first process has the lease");
+    assert!(world.account.maintenance().build_indexes().await.unwrap());
+    assert!(!other.maintenance().build_indexes().await.unwrap(), "the first process has the lease");
     // The first one sleeps for longer than its lease lasts.
     world.clock.advance_seconds(60);
-    assert!(other.build_indexes().await.unwrap(), "another goes on");
-    assert!(!world.account.build_indexes().await.unwrap(), "and the first one has to stop");
-    while other.build_indexes().await.unwrap() {}
+    assert!(other.maintenance().build_indexes().await.unwrap(), "another goes on");
+    assert!(!world.account.maintenance().build_indexes().await.unwrap(), "and the first one has to stop");
+    while other.maintenance().build_indexes().await.unwrap() {}
     assert_eq!(world.container().await.ranges.len(), 1);
-    let container = other.container(Link::Name("d"), Link::Name("c")).await.unwrap();
+    let container = other.catalog().container(Link::Name("d"), Link::Name("c")).await.unwrap();
     assert!(container.generations.building.is_none(), "it is built");
-    assert!(!world.account.build_indexes().await.unwrap(), "given back, and nothing left to do");
-    while other.sweep().await.unwrap() {}
+    assert!(
+        !world.account.maintenance().build_indexes().await.unwrap(),
+        "given back, and nothing left to do"
+    );
+    while other.maintenance().sweep().await.unwrap() {}
     world.is_sound("after a build by two processes").await;
 }

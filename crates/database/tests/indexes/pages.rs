@@ -22,7 +22,7 @@ async fn page_of(
 ) -> QueryPage {
     let query = Query::parse(text, Vec::new()).unwrap();
     let limits = Limits { row_count_max, ..Limits::default() };
-    world.account.query_documents(&world.container().await, &query, scope, resume, limits).await.unwrap()
+    world.account.documents(&world.container().await).query(&query, scope, resume, limits).await.unwrap()
 }
 
 /// A subquery in FROM that has to see everything sees it once, however many rows it gives.
@@ -176,7 +176,7 @@ async fn answers_from_the_index_alone_leave_out_what_has_expired() {
                 let scope = QueryScope::Given(FeedScope::All);
                 let container = world.container().await;
                 let read =
-                    world.account.query_documents(&container, &query, &scope, None, limits).await.unwrap();
+                    world.account.documents(&container).query(&query, &scope, None, limits).await.unwrap();
                 let sorted = |page: &QueryPage| {
                     let mut rows = page.rows.clone();
                     rows.sort();

@@ -26,7 +26,7 @@ async fn a_changed_policy_builds_a_new_generation() {
     assert_eq!(world.progress().await, 0);
     let mut last = 0;
     let mut steps = 0;
-    while world.account.build_indexes().await.unwrap() {
+    while world.account.maintenance().build_indexes().await.unwrap() {
         steps += 1;
         let progress = world.progress().await;
         assert!(progress >= last, "progress goes forward");
@@ -63,7 +63,7 @@ async fn building_goes_on_after_a_restart() {
     let mut world = filled(json!({}), 500).await;
     world.replace(only(&["/text/?"])).await;
     let mut restarts = 0;
-    while world.account.build_indexes().await.unwrap() {
+    while world.account.maintenance().build_indexes().await.unwrap() {
         world.restart().await;
         restarts += 1;
         world.put(&document(restarts)).await;
@@ -86,7 +86,7 @@ async fn only_a_change_of_the_index_builds_one() {
     assert_eq!((world.progress().await, world.build().await), (100, 0));
     // While one is built, other changes do not disturb it.
     world.replace(only(&["/n/?"])).await;
-    world.account.build_indexes().await.unwrap();
+    world.account.maintenance().build_indexes().await.unwrap();
     let building = world.container().await.generations.building;
     let mut longer = only(&["/n/?"]);
     longer["defaultTtl"] = json!(5000);
@@ -106,7 +106,7 @@ async fn a_second_change_begins_anew() {
     let world = filled(json!({}), 600).await;
     world.replace(only(&["/n/?"])).await;
     for _ in 0..3 {
-        assert!(world.account.build_indexes().await.unwrap());
+        assert!(world.account.maintenance().build_indexes().await.unwrap());
     }
     assert!(!world.generation(2).await.is_empty());
     world.replace(only(&["/text/?"])).await;
@@ -145,14 +145,14 @@ async fn containers_are_built_in_turn() {
     let world = filled(json!({}), 600).await;
     world.replace(only(&["/n/?"])).await;
     world.add_container("small", json!({})).await;
-    let small = || world.account.container(Link::Name("d"), Link::Name("small"));
+    let small = || world.account.catalog().container(Link::Name("d"), Link::Name("small"));
     let mut definition = small().await.unwrap().definition.clone();
     definition.indexing = world.container().await.definition.indexing.clone();
     let (d, c, none) = (Link::Name("d"), Link::Name("small"), Conditions::default());
-    world.account.replace_container(d, c, &definition, &none).await.unwrap();
+    world.account.catalog().replace_container(d, c, &definition, &none).await.unwrap();
     let mut steps = 0;
-    while world.account.index_progress(&small().await.unwrap()).await.unwrap() < 100 {
-        assert!(world.account.build_indexes().await.unwrap());
+    while world.account.documents(&small().await.unwrap()).index_progress().await.unwrap() < 100 {
+        assert!(world.account.maintenance().build_indexes().await.unwrap());
         steps += 1;
     }
     assert!(steps <= 8, "the small container waited {steps} steps");
@@ -168,11 +168,11 @@ async fn removing_documents_keeps_a_half_built_index_right() {
     policy["defaultTtl"] = json!(50);
     world.replace(policy).await;
     for _ in 0..3 {
-        world.account.build_indexes().await.unwrap();
+        world.account.maintenance().build_indexes().await.unwrap();
     }
     let container = world.container().await;
     let partition = astrarium_database::partition::PartitionKey::parse_header("[\"p1\"]").unwrap();
-    world.account.delete_partition(&container, &partition).await.unwrap();
+    world.account.documents(&container).delete_partition(&partition).await.unwrap();
     world.is_sound("a partition removed").await;
     world.clock.advance_seconds(60);
     // These have expired: they are replaced by new ones, each with a new number.
@@ -192,10 +192,10 @@ async fn a_container_removed_while_it_is_built_leaves_nothing() {
     let shard = world.container().await.ranges[0].shard;
     world.replace(only(&["/n/?"])).await;
     for _ in 0..3 {
-        world.account.build_indexes().await.unwrap();
+        world.account.maintenance().build_indexes().await.unwrap();
     }
     world.replace(only(&["/text/?"])).await;
-    world.account.delete_database(Link::Name("d"), &Conditions::default()).await.unwrap();
+    world.account.catalog().delete_database(Link::Name("d"), &Conditions::default()).await.unwrap();
     world.sweep().await;
     assert_eq!(world.build().await, 0);
     assert!(matches!(
@@ -223,7 +223,7 @@ async fn generations_are_used_again_only_when_they_are_swept() {
             Ok(_) => changes += 1,
             Err(error) => break error,
         }
-        world.account.build_indexes().await.unwrap();
+        world.account.maintenance().build_indexes().await.unwrap();
     };
     assert!(matches!(busy, Error::Busy), "{busy}");
     assert_eq!(changes, 254);

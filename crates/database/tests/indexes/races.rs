@@ -26,7 +26,7 @@ async fn act(world: &World, action: Action, number: usize) {
             world.put(&document).await;
         }
         Action::Delete => drop(world.delete(&document(number)).await),
-        Action::Build => drop(world.account.build_indexes().await.unwrap()),
+        Action::Build => drop(world.account.maintenance().build_indexes().await.unwrap()),
         Action::ChangePolicy => drop(world.replace(only(&["/list/*"])).await),
     }
 }
@@ -40,7 +40,7 @@ async fn check(stage: usize, number: usize, outer: Action, inner: Action) {
     }
     world.replace(only(&["/n/?"])).await;
     for _ in 0..stage {
-        world.account.build_indexes().await.unwrap();
+        world.account.maintenance().build_indexes().await.unwrap();
     }
     let other = world.clone();
     world.engine.before_commit(async move { act(&other, inner, number).await });
@@ -81,7 +81,7 @@ async fn removing_a_partition_goes_on_where_it_was() {
     let other = world.clone();
     world.engine.before_commit(async move { other.put(&json!({"id": "!", "pk": "a"})).await });
     let key = PartitionKey::new(vec![Component::String("a".into())]);
-    world.account.delete_partition(&world.container().await, &key).await.unwrap();
+    world.account.documents(&world.container().await).delete_partition(&key).await.unwrap();
     assert_eq!(world.query("SELECT VALUE c.id FROM c").await, ["\"!\""]);
     world.is_sound("at the end").await;
 }

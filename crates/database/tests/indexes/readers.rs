@@ -13,17 +13,17 @@ const LIMIT: PageLimit = PageLimit { count_max: 100, bytes_max: 1 << 20 };
 async fn seen(world: &World, container: &Arc<Container>) -> [(Option<u64>, u64); 3] {
     let number = |text: &[u8]| serde_json::from_slice::<Value>(text).unwrap()["n"].as_u64();
     let key = key_of(container, &document(0));
-    let read = match world.account.read_document(container, Link::Name("1"), Some(&key)).await {
+    let read = match world.account.documents(container).read(Link::Name("1"), Some(&key)).await {
         Ok(outcome) => (number(outcome.body.text()), outcome.lsn),
         Err(Error::NotFound) => (None, 0),
         Err(error) => panic!("{error}"),
     };
-    let feed = world.account.read_feed(container, &FeedScope::All, None, LIMIT).await.unwrap();
+    let feed = world.account.documents(container).read_feed(&FeedScope::All, None, LIMIT).await.unwrap();
     let feed = (feed.documents.first().and_then(|body| number(body.text())), feed.lsn);
     let query = Query::parse("SELECT * FROM c WHERE c.id = '1'", Vec::new()).unwrap();
     let scope = QueryScope::Given(FeedScope::All);
     let page =
-        world.account.query_documents(container, &query, &scope, None, Limits::default()).await.unwrap();
+        world.account.documents(container).query(&query, &scope, None, Limits::default()).await.unwrap();
     [read, feed, (page.rows.first().and_then(|row| number(row)), page.lsn)]
 }
 
@@ -76,12 +76,12 @@ async fn feeds_and_queries_tell_the_lsn_of_what_they_read() {
         });
     };
     interpose(2);
-    let feed = world.account.read_feed(&container, &FeedScope::All, None, LIMIT).await.unwrap();
+    let feed = world.account.documents(&container).read_feed(&FeedScope::All, None, LIMIT).await.unwrap();
     assert_eq!((feed.documents[0].header.lsn, feed.lsn), (1, 1));
     interpose(3);
     let query = Query::parse("SELECT VALUE c.n FROM c", Vec::new()).unwrap();
     let scope = QueryScope::Given(FeedScope::All);
     let page =
-        world.account.query_documents(&container, &query, &scope, None, Limits::default()).await.unwrap();
+        world.account.documents(&container).query(&query, &scope, None, Limits::default()).await.unwrap();
     assert_eq!((page.rows, page.lsn), (vec![b"2".to_vec()], 2));
 }

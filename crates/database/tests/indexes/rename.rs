@@ -25,7 +25,7 @@ async fn a_renamed_document_is_the_same_one_in_every_index() {
     let rename = async |from: &str, to: &Value| world.write(WriteMode::Replace(Link::Name(from)), to).await;
     // While an index is built: some documents are in it already, some are not.
     world.replace(only(&["/text/?"])).await;
-    world.account.build_indexes().await.expect("a step");
+    world.account.maintenance().build_indexes().await.expect("a step");
     for number in [0, 7] {
         let before = world.write(WriteMode::Upsert, &numbered(number, &id(number), number)).await;
         let before = before.expect("it is there").body.header.number;

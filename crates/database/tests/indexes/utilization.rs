@@ -28,7 +28,7 @@ async fn composite_indexes_serve_filters_and_orders() {
     let check = |clauses: &str, expected: Expected<'_>| {
         let query = Query::parse(&format!("SELECT * FROM c {clauses}"), Vec::new()).unwrap();
         let everywhere = QueryScope::Given(FeedScope::All);
-        let found = world.account.index_utilization(&container, &query, &everywhere).unwrap();
+        let found = world.account.documents(&container).index_utilization(&query, &everywhere).unwrap();
         assert_eq!(found.utilized_single, expected.utilized, "{clauses}");
         assert_eq!(found.potential_single, expected.potential, "{clauses}");
         let joined =

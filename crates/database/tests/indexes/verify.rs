@@ -30,7 +30,7 @@ async fn half_built() -> (World, Stored) {
     }
     world.replace(json!({})).await;
     for _ in 0..2 {
-        world.account.build_indexes().await.unwrap();
+        world.account.maintenance().build_indexes().await.unwrap();
     }
     let shard = world.container().await.ranges[0].shard.0;
     let range = astrarium_kv::KeyRange::prefix(&unique::unique_prefix(shard));

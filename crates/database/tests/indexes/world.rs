@@ -56,7 +56,7 @@ impl World {
         let engine = Arc::new(Interposed::default());
         let clock = TestClock { micros: Arc::new(AtomicU64::new(START_SECONDS * 1_000_000)), tick_micros };
         let account = open(&engine, &clock, 1).await;
-        account.create_database(&DatabaseDefinition { id: "d".to_owned() }, None).await.unwrap();
+        account.catalog().create_database(&DatabaseDefinition { id: "d".to_owned() }, None).await.unwrap();
         let world = World { account, engine, clock };
         world.add_container("c", definition).await;
         world
@@ -64,7 +64,7 @@ impl World {
 
     pub(crate) async fn add_container(&self, id: &str, definition: Value) {
         let new = NewContainer { definition: full(id, definition), throughput: None };
-        self.account.create_container(Link::Name("d"), &new).await.unwrap();
+        self.account.catalog().create_container(Link::Name("d"), &new).await.unwrap();
     }
 
     /// The same data in a new process.
@@ -73,7 +73,7 @@ impl World {
     }
 
     pub(crate) async fn container(&self) -> Arc<Container> {
-        self.account.container(Link::Name("d"), Link::Name("c")).await.unwrap()
+        self.account.catalog().container(Link::Name("d"), Link::Name("c")).await.unwrap()
     }
 
     pub(crate) async fn replace(&self, definition: Value) -> Arc<Container> {
@@ -82,7 +82,7 @@ impl World {
 
     pub(crate) async fn try_replace(&self, definition: Value) -> Result<Arc<Container>, Error> {
         let (definition, none) = (full("c", definition), Conditions::default());
-        self.account.replace_container(Link::Name("d"), Link::Name("c"), &definition, &none).await
+        self.account.catalog().replace_container(Link::Name("d"), Link::Name("c"), &definition, &none).await
     }
 
     pub(crate) async fn write(&self, mode: WriteMode<'_>, document: &Value) -> Result<Outcome, Error> {
@@ -99,7 +99,7 @@ impl World {
         let (text, conditions) = (document.to_string(), Conditions::default());
         let key = key_of(&container, document);
         let options = WriteOptions { partition_key: Some(&key), conditions: &conditions, index_directive };
-        self.account.write_document(&container, mode, text.as_bytes(), options).await
+        self.account.documents(&container).write(mode, text.as_bytes(), options).await
     }
 
     pub(crate) async fn put(&self, document: &Value) {
@@ -110,13 +110,13 @@ impl World {
         let container = self.container().await;
         let (key, id) = (key_of(&container, document), document["id"].as_str().unwrap());
         let conditions = Conditions::default();
-        self.account.delete_document(&container, Link::Name(id), Some(&key), &conditions).await
+        self.account.documents(&container).delete(Link::Name(id), Some(&key), &conditions).await
     }
 
     /// Builds whatever is to be built; gives the number of steps.
     pub(crate) async fn build(&self) -> usize {
         let mut steps = 0;
-        while self.account.build_indexes().await.unwrap() {
+        while self.account.maintenance().build_indexes().await.unwrap() {
             steps += 1;
             assert!(steps < 100_000, "building has an end");
         }
@@ -124,12 +124,12 @@ impl World {
     }
 
     pub(crate) async fn sweep(&self) {
-        while self.account.sweep().await.unwrap() {}
+        while self.account.maintenance().sweep().await.unwrap() {}
     }
 
     pub(crate) async fn progress(&self) -> u8 {
         let container = self.container().await;
-        self.account.index_progress(&container).await.unwrap()
+        self.account.documents(&container).index_progress().await.unwrap()
     }
 
     /// The entries of a generation.
@@ -171,7 +171,7 @@ impl World {
         let limits = Limits { row_count_max: 10_000, index_use: IndexUse::Always, ..Limits::default() };
         let scope = QueryScope::Given(FeedScope::All);
         let query = Query::parse(text, Vec::new()).unwrap();
-        let page = self.account.query_documents(container, &query, &scope, None, limits).await.unwrap();
+        let page = self.account.documents(container).query(&query, &scope, None, limits).await.unwrap();
         let mut rows: Vec<String> =
             page.rows.iter().map(|row| String::from_utf8_lossy(row).into_owned()).collect();
         rows.sort();
@@ -180,7 +180,11 @@ impl World {
 
     pub(crate) async fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
-        self.account.verify(|_, report| problems.extend(report.problems.clone())).await.unwrap();
+        self.account
+            .maintenance()
+            .verify(|_, report| problems.extend(report.problems.clone()))
+            .await
+            .unwrap();
         problems
     }
 

@@ -58,7 +58,7 @@ async fn writers_and_builder_meet_and_nothing_is_lost() {
         let paths: &[&str] = [&["/n/?"][..], &["/list/*", "/n/?"], &["/text/?", "/n/?"]][round % 3];
         world.replace(only(paths)).await;
         let mut steps = 0;
-        while world.account.build_indexes().await.unwrap() {
+        while world.account.maintenance().build_indexes().await.unwrap() {
             steps += 1;
             if round % 4 == 3 && steps == 3 {
                 break;

@@ -4,7 +4,9 @@
 //! The page needs no signature, so it names no database and no container.
 
 use super::{Metrics, process};
-use crate::database::{Account, BackgroundStatistics, Health, Memory, ScriptStatistics, WorkerUsage};
+use crate::database::{
+    BackgroundStatistics, Health, Memory, MonitoringHandle, ScriptStatistics, WorkerUsage,
+};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -13,7 +15,7 @@ use prometheus_client::registry::Registry;
 
 impl Metrics {
     /// The whole page.
-    pub(crate) fn page(&self, account: &Account) -> String {
+    pub(crate) fn page(&self, account: MonitoringHandle<'_>) -> String {
         let mut text = String::new();
         let registries = [
             storage(&account.health()),

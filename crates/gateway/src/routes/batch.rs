@@ -49,7 +49,7 @@ pub(super) async fn serve(
         .collect();
     if operations.iter().any(|operation| matches!(operation.action, Ok(BatchAction::Read(_)))) {
         let scope = match (partition_key, request.range_id()?) {
-            (Some(key), _) => shared.account.partition_scope(container, key)?,
+            (Some(key), _) => shared.account.documents(container).partition_scope(key)?,
             (None, Some(id)) => FeedScope::Range(id),
             (None, None) => FeedScope::All,
         };
@@ -71,7 +71,8 @@ async fn transaction(
     operations: &[BatchOperation<'_>],
     encoding: Encoding,
 ) -> Result<(ServedBy, Vec<OperationResult>), ErrorAnswer> {
-    let outcome = shared.account.run_batch(container, partition_key, operations, RESPONSE_BYTES_MAX).await?;
+    let outcome =
+        shared.account.documents(container).run_batch(partition_key, operations, RESPONSE_BYTES_MAX).await?;
     let place = ServedBy { container: outcome.container, range_id: outcome.range_id, lsn: outcome.lsn };
     let results = match outcome.result {
         Ok(all) => all.iter().map(|done| success(request, &place.container, done)).collect(),
@@ -97,8 +98,11 @@ async fn bulk(
     }
     let continues = request.flag(headers::BATCH_CONTINUE_ON_ERROR);
     let scope = (partition_key, range_id);
-    let outcome =
-        shared.account.run_bulk(container, scope, operations, continues, RESPONSE_BYTES_MAX).await?;
+    let outcome = shared
+        .account
+        .documents(container)
+        .run_bulk(scope, operations, continues, RESPONSE_BYTES_MAX)
+        .await?;
     let place = ServedBy { container: outcome.container, range_id: outcome.range_id, lsn: outcome.lsn };
     let mut results: Vec<OperationResult> = outcome
         .results

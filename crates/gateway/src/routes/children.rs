@@ -26,7 +26,7 @@ pub(super) async fn serve(shared: &GatewayState, request: &Request<'_>) -> Resul
     let link = request.link(request.address.ids.len() - 1);
     match request.operation.action {
         Action::Query => {
-            let (owner, all) = shared.account.list_children(kind, 0, usize::MAX).await?;
+            let (owner, all) = shared.account.catalog().list_children(kind, 0, usize::MAX).await?;
             let feed = Feed { owner, kind: request.address.kind };
             let mut rows = shown(&all.resources);
             for (child, row) in all.resources.iter().zip(&mut rows) {
@@ -43,16 +43,17 @@ pub(super) async fn serve(shared: &GatewayState, request: &Request<'_>) -> Resul
             let (id, definition) = definition(request)?;
             check_rename(shared, request, kind, &id).await?;
             let conditions = request.conditions();
-            let child = shared.account.replace_child(kind, link, &id, &definition, &conditions).await?;
+            let child =
+                shared.account.catalog().replace_child(kind, link, &id, &definition, &conditions).await?;
             single(shared, request, StatusCode::OK, &child).await
         }
         Action::Delete => {
-            shared.account.delete_child(kind, link, &request.conditions()).await?;
+            shared.account.catalog().delete_child(kind, link, &request.conditions()).await?;
             Ok(Answer::empty(StatusCode::NO_CONTENT))
         }
         Action::Execute => scripts::execute(shared, request).await,
         Action::Read => {
-            let child = shared.account.child(kind, link).await?;
+            let child = shared.account.catalog().child(kind, link).await?;
             let answer = single(shared, request, StatusCode::OK, &child).await?;
             Ok(unless_not_modified(request, &child, answer))
         }
@@ -83,7 +84,7 @@ async fn check_rename(
         return Ok(());
     }
     let link = request.link(request.address.ids.len() - 1);
-    if shared.account.child(kind, link).await?.record.id == id {
+    if shared.account.catalog().child(kind, link).await?.record.id == id {
         return Ok(());
     }
     Err(ErrorAnswer::bad_request(
@@ -129,7 +130,7 @@ async fn create(
     kind: ChildKind<'_>,
 ) -> Result<Answer, ErrorAnswer> {
     let (id, definition) = definition(request)?;
-    let child = shared.account.create_child(kind, &id, &definition).await?;
+    let child = shared.account.catalog().create_child(kind, &id, &definition).await?;
     single(shared, request, StatusCode::CREATED, &child).await
 }
 
@@ -140,7 +141,7 @@ async fn upsert(
 ) -> Result<Answer, ErrorAnswer> {
     let (id, definition) = definition(request)?;
     let conditions = request.conditions();
-    let (child, created) = shared.account.upsert_child(kind, &id, &definition, &conditions).await?;
+    let (child, created) = shared.account.catalog().upsert_child(kind, &id, &definition, &conditions).await?;
     let status = if created { StatusCode::CREATED } else { StatusCode::OK };
     single(shared, request, status, &child).await
 }
@@ -168,10 +169,10 @@ async fn list(
 ) -> Result<Answer, ErrorAnswer> {
     let count_max = request.page_limit()?.count_max;
     // The owner's rid is part of the token, so it is looked up before the token is read.
-    let (owner, _) = shared.account.list_children(kind, u64::MAX - 1, 1).await?;
+    let (owner, _) = shared.account.catalog().list_children(kind, u64::MAX - 1, 1).await?;
     let feed = Feed { owner, kind: request.address.kind };
     let after = paging::after(shared, request, feed)?;
-    let (_, listing) = shared.account.list_children(kind, after, count_max).await?;
+    let (_, listing) = shared.account.catalog().list_children(kind, after, count_max).await?;
     let mut tokens = Map::new();
     for child in listing.resources.iter().filter(|child| shows_token(request, child)) {
         let mut json = Map::new();

@@ -19,24 +19,24 @@ use serde_json::Value;
 const FEED: Feed = Feed { owner: Rid::ROOT, kind: ResourceKind::Database };
 
 pub(super) async fn serve(shared: &GatewayState, request: &Request<'_>) -> Result<Answer, ErrorAnswer> {
-    let account = &shared.account;
+    let catalog = shared.account.catalog();
     match request.operation.action {
         Action::Query => {
-            let all = account.list_databases(0, usize::MAX).await?;
+            let all = catalog.list_databases(0, usize::MAX).await?;
             query::resources(shared, request, FEED, shown(&all.resources)).await
         }
         Action::Create => {
             let definition = DatabaseDefinition::from_json(&request.json()?)?;
-            let database = account.create_database(&definition, throughput(request)?).await?;
+            let database = catalog.create_database(&definition, throughput(request)?).await?;
             Ok(resource_answer(StatusCode::CREATED, &database))
         }
         Action::ReadFeed => list(shared, request).await,
         Action::Delete => {
-            account.delete_database(request.link(0), &request.conditions()).await?;
+            catalog.delete_database(request.link(0), &request.conditions()).await?;
             Ok(Answer::empty(StatusCode::NO_CONTENT))
         }
         Action::Read => {
-            let database = account.database(request.link(0)).await?;
+            let database = catalog.database(request.link(0)).await?;
             Ok(unless_not_modified(request, &database, resource_answer(StatusCode::OK, &database)))
         }
         _ => Err(super::unserved()),
@@ -45,7 +45,7 @@ pub(super) async fn serve(shared: &GatewayState, request: &Request<'_>) -> Resul
 
 async fn list(shared: &GatewayState, request: &Request<'_>) -> Result<Answer, ErrorAnswer> {
     let after = paging::after(shared, request, FEED)?;
-    let listing = shared.account.list_databases(after, request.page_limit()?.count_max).await?;
+    let listing = shared.account.catalog().list_databases(after, request.page_limit()?.count_max).await?;
     Ok(listed(shared, FEED, &listing.resources, listing.more, |_, _| {}))
 }
 

@@ -94,7 +94,8 @@ pub(super) async fn container(
     shared: &GatewayState,
     request: &Request<'_>,
 ) -> Result<Arc<Container>, ErrorAnswer> {
-    let found = shared.account.container(request.link(0), request.link(1)).await.map_err(owner_missing)?;
+    let found =
+        shared.account.catalog().container(request.link(0), request.link(1)).await.map_err(owner_missing)?;
     match request.header(headers::INTENDED_COLLECTION_RID) {
         Some(rid) if rid != found.rid().to_string() => Err(Error::ContainerRecreated.into()),
         _ => Ok(found),
@@ -109,9 +110,9 @@ fn plan_query(
     let features = request.header(headers::SUPPORTED_QUERY_FEATURES);
     let query = query::parse(shared, request).map_err(ErrorAnswer::of_plan)?;
     let plan = if explain::is_asked(request) {
-        shared.account.client_plan_to_explain(container, &query, features)
+        shared.account.documents(container).client_plan_to_explain(&query, features)
     } else {
-        shared.account.client_plan(container, &query, features)
+        shared.account.documents(container).client_plan(&query, features)
     };
     let plan = plan.map_err(|error| ErrorAnswer::from(error).of_plan())?;
     Ok(Answer::json(StatusCode::OK, plan.to_string().into_bytes()))
@@ -175,10 +176,11 @@ async fn write(
     let text = document_text(&request.body)?;
     let status = |created| if created { StatusCode::CREATED } else { StatusCode::OK };
     if let Some(triggers) = scripts::triggers(shared, request).await? {
-        let done = shared.account.write_with_triggers(container, mode, &text, options, &triggers).await?;
+        let done =
+            shared.account.scripts(container).write_with_triggers(mode, &text, options, &triggers).await?;
         return Ok(triggered(request, status(done.outcome.created), done));
     }
-    let outcome = shared.account.write_document(container, mode, &text, options).await?;
+    let outcome = shared.account.documents(container).write(mode, &text, options).await?;
     Ok(item(request, status(outcome.created), outcome, !returns_minimal(request)))
 }
 
@@ -200,9 +202,9 @@ async fn read(
     partition_key: Option<&PartitionKey>,
 ) -> Result<Answer, ErrorAnswer> {
     // A key that is none is for the read to refuse.
-    let scope = partition_key.and_then(|key| shared.account.partition_scope(container, key).ok());
+    let scope = partition_key.and_then(|key| shared.account.documents(container).partition_scope(key).ok());
     session::check(shared, request, container, &scope.unwrap_or(FeedScope::All)).await?;
-    let outcome = shared.account.read_document(container, request.link(2), partition_key).await?;
+    let outcome = shared.account.documents(container).read(request.link(2), partition_key).await?;
     let header = &outcome.body.header;
     let conditions = request.conditions();
     if conditions.is_not_modified(header.etag, header.timestamp) {
@@ -223,11 +225,13 @@ async fn delete(
     let (link, conditions) = (request.link(2), request.conditions());
     let mut answer = if let Some(triggers) = scripts::triggers(shared, request).await? {
         let account = &shared.account;
-        let done =
-            account.delete_with_triggers(container, link, partition_key, &conditions, &triggers).await?;
+        let done = account
+            .scripts(container)
+            .delete_with_triggers(link, partition_key, &conditions, &triggers)
+            .await?;
         triggered(request, StatusCode::NO_CONTENT, done)
     } else {
-        let outcome = shared.account.delete_document(container, link, partition_key, &conditions).await?;
+        let outcome = shared.account.documents(container).delete(link, partition_key, &conditions).await?;
         item(request, StatusCode::NO_CONTENT, outcome, false)
     };
     answer.headers.remove(headers::ETAG);
@@ -282,7 +286,7 @@ async fn read_feed(
         return Err(Error::KeyRangeGone.into());
     }
     let scope = match (partition_key, request.slice()?, range_id) {
-        (Some(key), ..) => shared.account.partition_scope(container, key)?,
+        (Some(key), ..) => shared.account.documents(container).partition_scope(key)?,
         (None, Some(slice), _) => FeedScope::Slice(slice),
         (None, None, Some(id)) => FeedScope::Range(id),
         (None, None, None) => FeedScope::All,
@@ -290,7 +294,7 @@ async fn read_feed(
     session::check(shared, request, container, &scope).await?;
     let feed = Feed { owner: container.rid(), kind: ResourceKind::Document };
     let position = paging::position(shared, request, feed)?;
-    let page = shared.account.read_feed(container, &scope, position, request.page_limit()?).await?;
+    let page = shared.account.documents(container).read_feed(&scope, position, request.page_limit()?).await?;
     let items: Vec<Vec<u8>> = page.documents.iter().map(|body| shown(request, container, body)).collect();
     let mut answer =
         Answer::json(StatusCode::OK, render::feed(container.rid(), ResourceKind::Document, &items));
@@ -312,7 +316,7 @@ pub(super) async fn delete_partition(
     let key = request
         .partition_key()?
         .ok_or_else(|| ErrorAnswer::bad_request("PartitionKey value must be supplied for this operation."))?;
-    let (range_id, lsn, charge) = shared.account.delete_partition(&container, &key).await?;
+    let (range_id, lsn, charge) = shared.account.documents(&container).delete_partition(&key).await?;
     let mut answer = Answer::empty(StatusCode::OK);
     answer.set_charge(charge.max(1.0));
     ServedBy { container, range_id, lsn }.set_headers(&mut answer);
@@ -326,7 +330,7 @@ pub(super) async fn with_place(
     key: Option<&PartitionKey>,
     failure: ErrorAnswer,
 ) -> ErrorAnswer {
-    match shared.account.position(container, key).await {
+    match shared.account.documents(container).position(key).await {
         Ok((range_id, lsn)) => {
             ErrorAnswer { place: Some(ServedBy { container: container.clone(), range_id, lsn }), ..failure }
         }

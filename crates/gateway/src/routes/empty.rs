@@ -15,7 +15,7 @@ use http::StatusCode;
 pub(super) async fn serve(shared: &GatewayState, request: &Request<'_>) -> Result<Answer, ErrorAnswer> {
     let kind = request.address.kind;
     let container =
-        shared.account.container(request.link(0), request.link(1)).await.map_err(owner_missing)?;
+        shared.account.catalog().container(request.link(0), request.link(1)).await.map_err(owner_missing)?;
     let owner = owner(shared, request, container.rid()).await?;
     match request.operation.action {
         Action::ReadFeed | Action::Query => {}
@@ -38,9 +38,10 @@ async fn owner(shared: &GatewayState, request: &Request<'_>, container: Rid) -> 
     if request.address.kind != ResourceKind::Attachment {
         return Ok(container);
     }
-    let loaded = shared.account.container(request.link(0), request.link(1)).await.map_err(owner_missing)?;
+    let loaded =
+        shared.account.catalog().container(request.link(0), request.link(1)).await.map_err(owner_missing)?;
     let key = request.partition_key()?;
     let item =
-        shared.account.read_document(&loaded, request.link(2), key.as_ref()).await.map_err(owner_missing)?;
+        shared.account.documents(&loaded).read(request.link(2), key.as_ref()).await.map_err(owner_missing)?;
     Ok(render::document_rid(container, &item.body))
 }

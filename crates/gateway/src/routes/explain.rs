@@ -39,7 +39,7 @@ pub(super) async fn answer(
         QueryScope::Open { .. } => QueryScope::Open { cross_partition: true, whole: true },
         given @ QueryScope::Given(_) => given,
     };
-    let (plan, page) = shared.account.explain_query(container, query, &scope, limits).await?;
+    let (plan, page) = shared.account.documents(container).explain(query, &scope, limits).await?;
     let row = match scope {
         QueryScope::Open { .. } => serde_json::json!({"plan": plan}),
         QueryScope::Given(_) => serde_json::json!({"range": page.range_id.to_string(), "plan": plan}),

@@ -19,7 +19,7 @@ const FEED: Feed = Feed { owner: Rid::ROOT, kind: ResourceKind::Offer };
 pub(super) async fn serve(shared: &GatewayState, request: &Request<'_>) -> Result<Answer, ErrorAnswer> {
     match request.operation.action {
         Action::Query => {
-            let all = shared.account.list_offers(0, usize::MAX).await?;
+            let all = shared.account.catalog().list_offers(0, usize::MAX).await?;
             let mut answer = query::resources(shared, request, FEED, shown(&all.resources)).await?;
             answer.set_static(headers::OFFER_REPLACE_PENDING, "false");
             Ok(answer)
@@ -30,11 +30,12 @@ pub(super) async fn serve(shared: &GatewayState, request: &Request<'_>) -> Resul
             let to_manual = request.flag(headers::MIGRATE_OFFER_TO_MANUAL_THROUGHPUT);
             let migration = Migration::from_flags(to_autoscale, to_manual)?;
             let change = OfferChange { body: request.json()?, migration };
-            let offer = shared.account.replace_offer(rid(request)?, &change, &request.conditions()).await?;
+            let offer =
+                shared.account.catalog().replace_offer(rid(request)?, &change, &request.conditions()).await?;
             single(shared, &offer).await
         }
         Action::Read => {
-            let offer = shared.account.offer(rid(request)?).await?;
+            let offer = shared.account.catalog().offer(rid(request)?).await?;
             Ok(unless_not_modified(request, &offer, single(shared, &offer).await?))
         }
         _ => Err(super::unserved()),
@@ -51,7 +52,7 @@ fn rid(request: &Request<'_>) -> Result<Rid, ErrorAnswer> {
 
 async fn single(shared: &GatewayState, offer: &Resource) -> Result<Answer, ErrorAnswer> {
     let mut answer = resource_answer(StatusCode::OK, offer);
-    let minimum = shared.account.minimum_throughput(offer).await?;
+    let minimum = shared.account.catalog().minimum_throughput(offer).await?;
     answer.set_number(headers::MIN_THROUGHPUT, u64::from(minimum));
     answer.set_static(headers::OFFER_REPLACE_PENDING, "false");
     Ok(answer)
@@ -59,7 +60,7 @@ async fn single(shared: &GatewayState, offer: &Resource) -> Result<Answer, Error
 
 async fn list(shared: &GatewayState, request: &Request<'_>) -> Result<Answer, ErrorAnswer> {
     let after = paging::after(shared, request, FEED)?;
-    let listing = shared.account.list_offers(after, request.page_limit()?.count_max).await?;
+    let listing = shared.account.catalog().list_offers(after, request.page_limit()?.count_max).await?;
     let mut answer = listed(shared, FEED, &listing.resources, listing.more, |_, _| {});
     answer.set_static(headers::OFFER_REPLACE_PENDING, "false");
     Ok(answer)

@@ -25,7 +25,7 @@ pub(super) async fn serve(
     let conditions = request.conditions();
     let index_directive = index_directive(request.header(headers::INDEXING_DIRECTIVE));
     let options = WriteOptions { partition_key, conditions: &conditions, index_directive };
-    let outcome = shared.account.patch_document(container, request.link(2), &patch, options).await?;
+    let outcome = shared.account.documents(container).patch(request.link(2), &patch, options).await?;
     Ok(item(request, StatusCode::OK, outcome, !returns_minimal(request)))
 }
 

@@ -66,7 +66,7 @@ pub(super) async fn documents(
         return explain::answer(shared, container, &query, scope, limits(request)?).await;
     }
     if request.header(headers::QUERY_ENABLE_SCAN).is_some_and(|value| value.eq_ignore_ascii_case("false")) {
-        shared.account.check_no_scan(container, &query)?;
+        shared.account.documents(container).check_no_scan(&query)?;
     }
     let looks_at = if let QueryScope::Given(scope) = &scope { scope } else { &FeedScope::All };
     session::check(shared, request, container, looks_at).await?;
@@ -76,7 +76,7 @@ pub(super) async fn documents(
     let first = resume.is_none();
     let kept_use = session::kept_use(shared, request, container, looks_at);
     let limits = Limits { kept_use, ..limits(request)? };
-    let page = shared.account.query_documents(container, &query, &scope, resume, limits).await?;
+    let page = shared.account.documents(container).query(&query, &scope, resume, limits).await?;
     let token = page
         .resume
         .as_ref()
@@ -93,12 +93,12 @@ pub(super) async fn documents(
     }
     if request.flag(headers::POPULATE_INDEX_METRICS) || request.flag(headers::POPULATE_INDEX_METRICS_V2) {
         let modern = request.flag(headers::POPULATE_INDEX_METRICS_V2);
-        let utilization = shared.account.index_utilization(container, &query, &scope)?;
+        let utilization = shared.account.documents(container).index_utilization(&query, &scope)?;
         answer.set_text(headers::INDEX_UTILIZATION, utilization_text(&utilization, modern));
     }
     // Advice comes with the first page only, as on the service.
     if first && request.flag(headers::POPULATE_QUERY_ADVICE) {
-        let advice = shared.account.query_advice(&query)?;
+        let advice = query.advice()?;
         if !advice.is_empty() {
             answer.set_text(headers::QUERY_ADVICE, advice_text(&advice));
         }
@@ -146,7 +146,7 @@ fn rows(feed: Feed, page: &QueryPage) -> Answer {
 fn scope(
     shared: &GatewayState,
     request: &Request<'_>,
-    container: &Container,
+    container: &Arc<Container>,
     key: Option<&PartitionKey>,
 ) -> Result<(QueryScope, bool), ErrorAnswer> {
     let range_id = request.range_id()?;
@@ -156,7 +156,7 @@ fn scope(
         return Err(Error::KeyRangeGone.into());
     }
     let given = match (key, request.slice()?, range_id) {
-        (Some(key), ..) => shared.account.partition_scope(container, key)?,
+        (Some(key), ..) => shared.account.documents(container).partition_scope(key)?,
         (None, Some(slice), _) => FeedScope::Slice(slice),
         (None, None, Some(id)) => FeedScope::Range(id),
         (None, None, None) => {

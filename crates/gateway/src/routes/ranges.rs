@@ -3,7 +3,7 @@
 use super::containers::owner_missing;
 use super::query;
 use crate::answer::Answer;
-use crate::database::{ChildType, Container, Error, Range, Rid, etag_text};
+use crate::database::{ChildType, Container, DocumentsHandle, Error, Range, Rid, etag_text};
 use crate::error::ErrorAnswer;
 use crate::operation::Action;
 use crate::paging::Feed;
@@ -17,24 +17,25 @@ use serde_json::{Value, json};
 
 pub(super) async fn serve(shared: &GatewayState, request: &Request<'_>) -> Result<Answer, ErrorAnswer> {
     let container =
-        shared.account.container(request.link(0), request.link(1)).await.map_err(owner_missing)?;
+        shared.account.catalog().container(request.link(0), request.link(1)).await.map_err(owner_missing)?;
+    let documents = shared.account.documents(&container);
     let mut answer = match request.operation.action {
         Action::Query => {
             let mut ranges = Vec::with_capacity(container.ranges.len());
             for range in &container.ranges {
-                ranges.push(range_json(shared, &container, range).await?);
+                ranges.push(range_json(documents, range).await?);
             }
             let feed = Feed { owner: container.rid(), kind: ResourceKind::PartitionKeyRange };
             query::resources(shared, request, feed, ranges).await?
         }
-        Action::ReadFeed => feed(shared, request, &container).await?,
+        Action::ReadFeed => feed(documents, request).await?,
         Action::Read => {
             let id = request.address.ids.get(2).map_or("", |id| id.as_ref());
             let range = container
                 .ranges
                 .iter()
                 .find(|range| range.id.to_string() == id || range_rid(&container, range).to_string() == id);
-            let json = range_json(shared, &container, range.ok_or(Error::NotFound)?).await?;
+            let json = range_json(documents, range.ok_or(Error::NotFound)?).await?;
             Answer::json(StatusCode::OK, json.to_string().into_bytes())
         }
         _ => return Err(super::unserved()),
@@ -44,11 +45,8 @@ pub(super) async fn serve(shared: &GatewayState, request: &Request<'_>) -> Resul
     Ok(answer)
 }
 
-async fn feed(
-    shared: &GatewayState,
-    request: &Request<'_>,
-    container: &Container,
-) -> Result<Answer, ErrorAnswer> {
+async fn feed(documents: DocumentsHandle<'_>, request: &Request<'_>) -> Result<Answer, ErrorAnswer> {
+    let container = documents.container();
     let (stamp, timestamp) = version(container);
     let incremental = request.header(headers::A_IM).is_some();
     if incremental && request.conditions().is_not_modified(stamp, timestamp) {
@@ -58,7 +56,7 @@ async fn feed(
     }
     let mut items = Vec::with_capacity(container.ranges.len());
     for range in &container.ranges {
-        items.push(range_json(shared, container, range).await?.to_string().into_bytes());
+        items.push(range_json(documents, range).await?.to_string().into_bytes());
     }
     let body = render::feed(container.rid(), ResourceKind::PartitionKeyRange, &items);
     let mut answer = Answer::json(StatusCode::OK, body);
@@ -77,14 +75,11 @@ fn range_rid(container: &Container, range: &Range) -> Rid {
     Rid::child(container.rid(), ChildType::KeyRange, u64::from(range.id) + 2)
 }
 
-async fn range_json(
-    shared: &GatewayState,
-    container: &Container,
-    range: &Range,
-) -> Result<Value, ErrorAnswer> {
+async fn range_json(documents: DocumentsHandle<'_>, range: &Range) -> Result<Value, ErrorAnswer> {
+    let container = documents.container();
     let rid = range_rid(container, range);
     let record = &container.resource.record;
-    let lsn = shared.account.range_lsn(range).await?;
+    let lsn = documents.range_lsn(range).await?;
     let owner = render::self_link(container.resource.kind, container.rid());
     let parents: Vec<String> = range.parents.iter().map(u32::to_string).collect();
     Ok(json!({

@@ -23,8 +23,11 @@ pub(super) async fn execute(shared: &GatewayState, request: &Request<'_>) -> Res
     let key = partition_key(request, &container)?;
     let script = script_request(request);
     let link = request.link(2);
-    let result =
-        shared.account.execute_procedure(&container, link, key.as_ref(), &request.body, &script).await;
+    let result = shared
+        .account
+        .scripts(&container)
+        .execute_procedure(link, key.as_ref(), &request.body, &script)
+        .await;
     let outcome = match result {
         Ok(outcome) => outcome,
         Err(error) => return Err(with_place(shared, &container, key.as_ref(), error.into()).await),
@@ -69,7 +72,7 @@ async fn existing_name(
     let Some(sent) = name else { return Ok(None) };
     let Some(Cow::Owned(decoded)) = percent::decode_once(&sent) else { return Ok(Some(sent)) };
     let kind = ChildKind::Trigger(request.link(0), request.link(1));
-    match shared.account.child(kind, Link::Name(&sent)).await {
+    match shared.account.catalog().child(kind, Link::Name(&sent)).await {
         Err(Error::NotFound) => Ok(Some(decoded)),
         Ok(_) => Ok(Some(sent)),
         Err(error) => Err(error.into()),

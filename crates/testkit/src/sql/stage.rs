@@ -83,7 +83,7 @@ impl Stage {
             let account = Account::open(engine, env).await.expect("open an empty account");
             let database = serde_json::json!({"id": "d"});
             let database = DatabaseDefinition::from_json(&database).expect("a definition of ours");
-            account.create_database(&database, None).await.expect("make a database");
+            account.catalog().create_database(&database, None).await.expect("make a database");
             account
         });
         Stage { account, clock, container_count: 0, _folder: folder }
@@ -113,7 +113,7 @@ impl Stage {
         let definition = ContainerDefinition::from_json(&body).map_err(|error| error.to_string())?;
         let new = NewContainer { definition, throughput: throughput.map(Throughput::Manual) };
         runtime().block_on(async {
-            let container = self.account.create_container(Link::Name("d"), &new).await;
+            let container = self.account.catalog().create_container(Link::Name("d"), &new).await;
             let container = container.map_err(|error| error.to_string())?;
             for document in documents {
                 self.write(&container, document, IndexDirective::Default)
@@ -158,7 +158,11 @@ impl Stage {
         }
         if let Some(container) = set.together.clone().filter(|_| !setting.closed) {
             let key = PartitionKey::default();
-            let scope = self.account.partition_scope(&container, &key).map_err(|error| error.to_string())?;
+            let scope = self
+                .account
+                .documents(&container)
+                .partition_scope(&key)
+                .map_err(|error| error.to_string())?;
             for (name, page_size) in [("one partition", ONE_PAGE), ("one partition, pages of 1", 1)] {
                 let scope = QueryScope::Given(scope.clone());
                 let spread_work = page_size == 1;
@@ -207,7 +211,7 @@ impl Stage {
         limits: Limits,
         resume: Option<Resume>,
     ) -> Result<QueryPage, Error> {
-        runtime().block_on(self.account.query_documents(&way.container, query, &way.scope, resume, limits))
+        runtime().block_on(self.account.documents(&way.container).query(query, &way.scope, resume, limits))
     }
 
     /// Asks for one page; gives its rows and where to go on.
@@ -240,7 +244,8 @@ impl Stage {
     pub fn partition(&self, container: &Arc<Container>, key: &str) -> Result<QueryScope, String> {
         let key = PartitionKey::parse_header(key).map_err(|error| error.to_string())?;
         self.account
-            .partition_scope(container, &key)
+            .documents(container)
+            .partition_scope(&key)
             .map(QueryScope::Given)
             .map_err(|error| error.to_string())
     }
@@ -258,7 +263,7 @@ impl Stage {
 
     /// How a query would run.
     pub fn explain(&self, query: &Query, set: &Set) -> Result<String, Error> {
-        self.account.plan_text(&set.spread, query)
+        self.account.documents(&set.spread).plan_text(query)
     }
 }
 

@@ -27,7 +27,7 @@ impl Stage {
                     Link::Name("d"),
                     Link::Name(&container.resource.record.id),
                 );
-                let made = runtime().block_on(self.account.create_child(kind, name, &definition));
+                let made = runtime().block_on(self.account.catalog().create_child(kind, name, &definition));
                 made.map_err(|error| format!("{name}: {error}"))?;
             }
         }
@@ -60,7 +60,7 @@ impl Stage {
         let conditions = Conditions::default();
         let options = WriteOptions { partition_key: Some(&key), conditions: &conditions, index_directive };
         let written =
-            self.account.write_document(container, WriteMode::Upsert, document.as_bytes(), options).await;
+            self.account.documents(container).write(WriteMode::Upsert, document.as_bytes(), options).await;
         written.map(drop).map_err(|error| error.to_string())
     }
 
@@ -68,14 +68,14 @@ impl Stage {
     pub fn remove(&self, container: &Arc<Container>, key: &str, id: &str) -> Result<(), String> {
         let key = PartitionKey::parse_header(key).map_err(|error| error.to_string())?;
         let conditions = Conditions::default();
-        let removed = self.account.delete_document(container, Link::Name(id), Some(&key), &conditions);
+        let removed = self.account.documents(container).delete(Link::Name(id), Some(&key), &conditions);
         runtime().block_on(removed).map(drop).map_err(|error| error.to_string())
     }
 
     /// Removes all documents of a partition.
     pub fn clear(&self, container: &Arc<Container>, key: &str) -> Result<(), String> {
         let key = PartitionKey::parse_header(key).map_err(|error| error.to_string())?;
-        let cleared = self.account.delete_partition(container, &key);
+        let cleared = self.account.documents(container).delete_partition(&key);
         runtime().block_on(cleared).map(drop).map_err(|error| error.to_string())
     }
 
@@ -85,38 +85,40 @@ impl Stage {
         body["id"] = container.definition.id.clone().into();
         let definition = ContainerDefinition::from_json(&body).map_err(|error| error.to_string())?;
         let (link, conditions) = (Link::Name(&container.definition.id), Conditions::default());
-        let replaced = self.account.replace_container(Link::Name("d"), link, &definition, &conditions);
+        let replaced =
+            self.account.catalog().replace_container(Link::Name("d"), link, &definition, &conditions);
         runtime().block_on(replaced).map_err(|error| error.to_string())
     }
 
     /// A container as it is now.
     pub fn renewed(&self, container: &Container) -> Result<Arc<Container>, String> {
-        let found = self.account.container(Link::Name("d"), Link::Name(&container.definition.id));
+        let found = self.account.catalog().container(Link::Name("d"), Link::Name(&container.definition.id));
         runtime().block_on(found).map_err(|error| error.to_string())
     }
 
     /// Does one step of building indexes whose policies changed; whether there was something to do.
     pub fn build_indexes(&self) -> Result<bool, String> {
-        runtime().block_on(self.account.build_indexes()).map_err(|error| error.to_string())
+        runtime().block_on(self.account.maintenance().build_indexes()).map_err(|error| error.to_string())
     }
 
     /// Frees the space of what is gone.
     pub fn sweep(&self) -> Result<(), String> {
-        while runtime().block_on(self.account.sweep()).map_err(|error| error.to_string())? {}
+        while runtime().block_on(self.account.maintenance().sweep()).map_err(|error| error.to_string())? {}
         Ok(())
     }
 
     /// Removes a container.
     pub fn discard(&self, container: &Container) -> Result<(), String> {
         let (link, conditions) = (Link::Name(&container.definition.id), Conditions::default());
-        let deleted = self.account.delete_container(Link::Name("d"), link, &conditions);
+        let deleted = self.account.catalog().delete_container(Link::Name("d"), link, &conditions);
         runtime().block_on(deleted).map_err(|error| error.to_string())
     }
 
     /// What is wrong with everything stored.
     pub fn problems(&self) -> Result<Vec<String>, String> {
         let mut problems = Vec::new();
-        let checked = self.account.verify(|_, report| problems.extend(report.problems.iter().cloned()));
+        let maintenance = self.account.maintenance();
+        let checked = maintenance.verify(|_, report| problems.extend(report.problems.iter().cloned()));
         runtime().block_on(checked).map_err(|error| error.to_string())?;
         Ok(problems)
     }
