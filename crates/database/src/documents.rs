@@ -4,6 +4,7 @@
 //! a view and committed once; if somebody else was faster, everything is checked again on a new view.
 
 use crate::attempts::Failure;
+use crate::feeds::partition_scope;
 use crate::{AccountCore, Conditions, DocumentsHandle, Error, Link, read_charge, write_charge};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_keys::body::{Body, IndexDirective};
@@ -230,7 +231,7 @@ impl AccountCore {
         index: usize,
         begin: Option<Bytes>,
     ) -> Result<SweptRange, Failure> {
-        let scope = self.partition_scope(&container, partition_key)?;
+        let scope = partition_scope(&container, partition_key)?;
         let ranges: Vec<&Range> =
             container.ranges.iter().filter(|range| touches(&container, range, &scope)).collect();
         let (range, range_count) = (*ranges.get(index).ok_or(Error::KeyRangeGone)?, ranges.len());

@@ -42,20 +42,6 @@ impl DocumentsHandle<'_> {
 }
 
 impl AccountCore {
-    /// The scope of a partition key: a logical partition, or all that a prefix of a hierarchical key covers.
-    pub(crate) fn partition_scope(
-        &self,
-        container: &Container,
-        key: &PartitionKey,
-    ) -> Result<FeedScope, Error> {
-        let definition = &container.definition.partition_key;
-        let levels = key.components().len();
-        if levels > 0 && levels < definition.paths.len() {
-            return Ok(FeedScope::Slice(EffectiveRange::of_prefix(definition.effective(key))));
-        }
-        Ok(FeedScope::Partition(checked_key(definition, key)?))
-    }
-
     /// What reads the documents of a scope as they are now: one view for each of its ranges.
     pub(crate) async fn reader(
         &self,
@@ -97,6 +83,16 @@ fn first_range<'c>(container: &'c Container, scope: &FeedScope) -> Option<&'c Ra
         FeedScope::Slice(slice) => Some(container.range_of(&slice.min)),
         _ => container.ranges.iter().find(|range| touches(container, range, scope)),
     }
+}
+
+/// The scope of a partition key: a logical partition, or all that a prefix of a hierarchical key covers.
+pub(crate) fn partition_scope(container: &Container, key: &PartitionKey) -> Result<FeedScope, Error> {
+    let definition = &container.definition.partition_key;
+    let levels = key.components().len();
+    if levels > 0 && levels < definition.paths.len() {
+        return Ok(FeedScope::Slice(EffectiveRange::of_prefix(definition.effective(key))));
+    }
+    Ok(FeedScope::Partition(checked_key(definition, key)?))
 }
 
 impl From<FeedError> for Error {

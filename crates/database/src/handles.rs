@@ -12,6 +12,7 @@
 //! The methods stand with their subjects (`databases`, `documents`, `queries`, ..); what several of them are made of is
 //! the business of [`AccountCore`], which nobody outside this crate holds.
 
+use crate::feeds::partition_scope;
 use crate::{
     AccountCore, BackgroundStatistics, Container, Env, Error, FeedScope, Health, Limits, Link, Memory, Query,
     QueryPage, Range, RangeUsage, Report, Resources, Resume, ScriptStatistics, WorkerUsage,
@@ -137,7 +138,7 @@ impl<'a> DocumentsHandle<'a> {
 
     /// The scope of a partition key: a logical partition, or all that a prefix of a hierarchical key covers.
     pub fn partition_scope(self, key: &PartitionKey) -> Result<FeedScope, Error> {
-        self.core.partition_scope(self.container, key)
+        partition_scope(self.container, key)
     }
 
     /// What a range holds.
