@@ -164,9 +164,14 @@ impl MaintenanceHandle {
         self.core.build_indexes().await
     }
 
-    /// Begins to build all indexes anew if storage has lost entries of them; tells whether it had to.
+    /// Begins to build anew the indexes of which storage has lost entries; tells whether it had to.
     pub async fn renew_lost_indexes(&self) -> Result<bool, Error> {
         self.core.renew_lost_indexes().await
+    }
+
+    /// Builds all indexes anew, to the end, whatever state they are in.
+    pub async fn rebuild_indexes(&self) -> Result<(), Error> {
+        self.core.rebuild_indexes().await
     }
 
     /// Drops what older versions of the program left to be removed, and lets numbers of replaced indexes be used again once

@@ -1,6 +1,7 @@
-//! Going on when storage has lost entries of the index: queries read documents, and every container's index is built anew.
+//! Going on when storage has lost entries of the index: queries over the containers concerned read documents, and their indexes are
+//! built anew; other containers do not notice.
 //!
-//! In: [`astrarium_kv::Engine::set_loss`], asked by background work. Out: for each container a commit that takes the generation in
+//! In: [`astrarium_kv::Engine::set_losses`], asked by background work. Out: for each container concerned a commit that takes the generation in
 //! use out of use and begins a new one; then storage is told that nobody relies on the lost entries.
 //! Invariants
 //! - Until storage is told, everything that is asked of its set fails, and queries are answered without it; afterwards no
@@ -15,23 +16,47 @@ use astrarium_catalog::records::{self, Resource};
 use astrarium_keys::Rid;
 use astrarium_keys::index_state::{Building, GenerationsRecord, NO_GENERATION};
 use astrarium_keys::record::RecordKind;
+use astrarium_kv as kv;
+
+/// Whether entries of a shard may be lost.
+fn concerns(losses: &[kv::SetLoss], shard: kv::ShardId) -> bool {
+    losses.iter().any(|loss| loss.concerns(&shard.0.to_be_bytes()))
+}
 
 impl AccountCore {
-    /// Begins to build all indexes anew if storage has lost entries of them; tells whether it had to.
+    /// Begins to build anew the indexes of which storage has lost entries; tells whether it had to.
     pub(crate) async fn renew_lost_indexes(&self) -> Result<bool, Error> {
-        if self.engine().set_loss().is_none() {
+        let losses = self.engine().set_losses();
+        if losses.is_empty() {
             return Ok(false);
         }
         for container in self.all_containers().await? {
+            let ranges = records::ranges(&*self.catalog().await?, container.rid).await?;
+            if ranges.iter().any(|range| concerns(&losses, kv::ShardId(range.shard))) {
+                self.renew_index(&container).await?;
+                tracing::warn!(container = container.record.id, "its index is damaged and is built anew");
+            }
+        }
+        self.engine().accept_set_losses(&losses)?;
+        Ok(true)
+    }
+
+    /// Builds all indexes anew, to the end, whatever state they are in.
+    pub(crate) async fn rebuild_indexes(&self) -> Result<(), Error> {
+        for container in self.all_containers().await? {
             self.renew_index(&container).await?;
         }
-        self.engine().accept_set_loss()?;
-        Ok(true)
+        self.engine().accept_set_losses(&self.engine().set_losses())?;
+        self.settle().await
     }
 
     /// Whether queries over a container have to do without its index.
     pub(crate) fn is_index_lost(&self, container: &Container) -> bool {
-        container.generations.is_lost() || self.engine().set_loss().is_some()
+        if container.generations.is_lost() {
+            return true;
+        }
+        let losses = self.engine().set_losses();
+        !losses.is_empty() && container.ranges.iter().any(|range| concerns(&losses, range.shard))
     }
 
     /// All containers of the account.

@@ -6,7 +6,7 @@ use astrarium_catalog::records;
 use astrarium_keys::index_entry::generation_prefix;
 use astrarium_keys::record::{RecordKind, sweep_key};
 use astrarium_keys::{Rid, index_state};
-use astrarium_kv::{Direction, KeyPrefix, KeyRange, ScanLimit, ShardId, Space, Stats};
+use astrarium_kv::{self as kv, Direction, KeyPrefix, KeyRange, ScanLimit, ShardId, Space, Stats};
 use astrarium_store::verify::{Report, verify_range};
 use bytes::Bytes;
 
@@ -15,8 +15,9 @@ use bytes::Bytes;
 pub struct Health {
     /// Why writes are refused, if they are.
     pub write_refusal: Option<String>,
-    /// What is wrong with the index, if queries have to do without it for now.
-    pub index_loss: Option<String>,
+    /// Damaged parts of the index: what was found, and which keys it concerns. Queries over the containers of these do without it
+    /// for now.
+    pub index_losses: Vec<String>,
     /// Damaged files, each with whose data it touches and what to do.
     pub damage: Vec<String>,
     /// The engine's counters.
@@ -47,10 +48,14 @@ impl AccountCore {
             let is_free = match self.engine().shard(ShardId(shard)).await {
                 Ok(state) => {
                     let view = self.engine().view(ShardId(shard), state.epoch).await?;
-                    view.scan_keys(&range, Direction::Forward, limit).await?.keys.is_empty()
+                    match view.scan_keys(&range, Direction::Forward, limit).await {
+                        // What is to be swept is damaged: it goes on when that is out of the way.
+                        Err(kv::Error::SetLost { .. }) => return self.renew_lost_indexes().await,
+                        left => left?.keys.is_empty(),
+                    }
                 }
                 // The container went meanwhile, and the mark with it.
-                Err(astrarium_kv::Error::Dropped { .. }) => continue,
+                Err(kv::Error::Dropped { .. }) => continue,
                 Err(error) => return Err(error.into()),
             };
             let mut batch = records::batch();
@@ -98,7 +103,7 @@ impl AccountCore {
         let engine = self.engine();
         Health {
             write_refusal: engine.write_refusal(),
-            index_loss: engine.set_loss(),
+            index_losses: engine.set_losses().iter().map(told).collect(),
             damage: self.shared.damage.lock().clone(),
             stats: engine.stats(),
         }
@@ -126,5 +131,16 @@ impl AccountCore {
     /// Finishes writing and releases storage. Nothing may be asked of the account afterwards.
     pub(crate) fn close(&self) -> Result<(), Error> {
         Ok(self.engine().close()?)
+    }
+}
+
+/// A loss and the shards it concerns.
+fn told(loss: &kv::SetLoss) -> String {
+    let shard = |key: &[u8]| key.first_chunk().map_or(0, |shard| u64::from_be_bytes(*shard));
+    let (first, last) = (shard(&loss.range.start), shard(&loss.range.end));
+    match (first, last) {
+        (0, u64::MAX) => format!("{}: all containers are concerned", loss.what),
+        (first, last) if first == last => format!("{}: shard {first} is concerned", loss.what),
+        (first, last) => format!("{}: shards {first} to {last} are concerned", loss.what),
     }
 }

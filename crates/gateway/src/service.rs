@@ -220,7 +220,8 @@ impl Gateway {
         let health = self.shared.account.monitoring().health();
         match health.write_refusal {
             None => {
-                let index = health.index_loss.map(|what| format!("the index is damaged: {what}\n"));
+                let index = health.index_losses.into_iter();
+                let index = index.map(|what| format!("the index is damaged: {what}\n"));
                 let damage = health.damage.into_iter().map(|what| format!("damaged: {what}\n"));
                 Answer::content(
                     "text/plain",

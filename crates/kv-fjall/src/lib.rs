@@ -51,8 +51,8 @@ pub use shadow::Shadow;
 
 use arc_swap::ArcSwap;
 use astrarium_kv::{
-    CommitVersion, Engine, Error, KeyPrefix, Reply, ShardId, ShardState, Stats, View, Watchers, WriteBatch,
-    contract,
+    CommitVersion, Engine, Error, KeyPrefix, Reply, SetLoss, ShardId, ShardState, Stats, View, Watchers,
+    WriteBatch, contract,
 };
 use astrarium_packed::{Control, GroupBlock, Merger, SetView};
 use committer::TimeCounters;
@@ -292,17 +292,19 @@ impl Engine for FjallEngine {
         failure.or_else(|| core.free_space.refusal()).or_else(|| core.set.refusal(&core.set_view()))
     }
 
-    fn set_loss(&self) -> Option<String> {
+    fn set_losses(&self) -> Vec<SetLoss> {
         let core = self.core.load();
         let current = core.current.load();
-        if current.store().is_ok_and(|store| store.set_damage.is_raised()) {
-            core.set.ask_to_set_aside();
+        let pending = current.store().ok().and_then(|store| store.set_damage.pending());
+        if pending.is_some() {
+            core.set.ask_to_quarantine();
         }
-        current.set().loss.as_deref().map(str::to_owned)
+        set::losses(&current.set(), pending.as_ref())
     }
 
-    fn accept_set_loss(&self) -> Result<(), Error> {
-        self.core.load().set.accept_loss().map_err(set::told)
+    fn accept_set_losses(&self, losses: &[SetLoss]) -> Result<(), Error> {
+        let ranges = losses.iter().map(|loss| (loss.range.start.clone(), loss.range.end.clone())).collect();
+        self.core.load().set.accept_loss(ranges).map_err(set::told)
     }
 
     fn damages(&self) -> Vec<astrarium_kv::Damage> {

@@ -210,12 +210,12 @@ impl Reclaimer {
         let (snapshot, set) = (store.database.snapshot(), self.core.set_view());
         let mut left = Vec::new();
         for prefix in prefixes {
-            let is_left = match prefix.space {
-                Some(space) => {
-                    let first = snapshot.prefix(store.keyspace(space), &prefix.bytes).next();
-                    first.map(fjall::Guard::key).transpose().map_err(|error| reading(&error))?.is_some()
-                }
-                None => set.stored_entries(&prefix.bytes).map_err(set::told)? > 0,
+            let is_left = if let Some(space) = prefix.space {
+                let first = snapshot.prefix(store.keyspace(space), &prefix.bytes).next();
+                first.map(fjall::Guard::key).transpose().map_err(|error| reading(&error))?.is_some()
+            } else {
+                let stored = set.stored_entries(&prefix.bytes);
+                stored.inspect_err(|error| store.set_damage.raise(error)).map_err(set::told)? > 0
             };
             if is_left {
                 left.push(prefix.clone());

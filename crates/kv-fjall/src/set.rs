@@ -10,7 +10,8 @@ use crate::Core;
 use crate::store::Store;
 use astrarium_kv as kv;
 use astrarium_packed::{
-    Control, Error, FAMILY_BYTES, Journal, KeyAction, KeyChange, Publisher, SetView, VALUE_BYTES_MAX, Visit,
+    Control, DamageSignal, Error, FAMILY_BYTES, Journal, KeyAction, KeyChange, LostRange, Publisher, SetView,
+    VALUE_BYTES_MAX, Visit,
 };
 use bytes::Bytes;
 use std::ops::ControlFlow;
@@ -23,6 +24,7 @@ const _: () = assert!(VALUE_BYTES_MAX == kv::SHORT_VALUE_BYTES_MAX, "and the sam
 pub(crate) fn told(error: Error) -> kv::Error {
     match error {
         Error::Damaged { what } => kv::Error::Corruption { what },
+        Error::BadBlock(_) => kv::Error::Corruption { what: error.to_string() },
         Error::Lost { what } => kv::Error::SetLost { what },
         Error::Unavailable { reason } => kv::Error::Unavailable { reason },
     }
@@ -34,6 +36,15 @@ fn untold(error: kv::Error) -> Error {
         kv::Error::Corruption { what } => Error::Damaged { what },
         other => Error::Unavailable { reason: other.to_string() },
     }
+}
+
+/// Lost ranges in the words of the contract, also one that was met and is not dealt with yet.
+pub(crate) fn losses(view: &SetView, pending: Option<&LostRange>) -> Vec<kv::SetLoss> {
+    let loss = |lost: &LostRange| kv::SetLoss {
+        range: kv::KeyRange { start: lost.start.clone(), end: lost.end.clone() },
+        what: lost.what.clone(),
+    };
+    view.lost().iter().chain(pending).map(loss).collect()
 }
 
 /// What batches change of the set, in their order.
@@ -128,7 +139,7 @@ fn visit_pieces(
     direction: kv::Direction,
     mut visit: impl Visit,
 ) -> Result<(), Error> {
-    let [first, rest @ ..] = pieces else { return view.check_loss() };
+    let [first, rest @ ..] = pieces else { return Ok(()) };
     if rest.is_empty() {
         return visit_range(view, first, direction, visit);
     }
@@ -196,8 +207,8 @@ impl Publisher for Core {
         dropped.map(|listed| listed.covered.in_space(None).cloned().collect()).unwrap_or_default()
     }
 
-    fn take_damage(&self) -> Option<String> {
-        self.current.load().store().ok()?.set_damage.take()
+    fn damage(&self) -> Option<Arc<DamageSignal>> {
+        self.current.load().store().ok().map(|store| Arc::clone(&store.set_damage))
     }
 
     fn has_room(&self, byte_count: u64) -> bool {

@@ -84,7 +84,7 @@ pub(crate) struct Store {
     /// What was dropped and is not given back.
     pub(crate) drops: Arc<DropList>,
     /// Where readers tell that the set's blobs are damaged.
-    pub(crate) set_damage: DamageSignal,
+    pub(crate) set_damage: Arc<DamageSignal>,
     /// Where damage of tables is looked for and told.
     pub(crate) scrub: Scrub,
 }
@@ -130,7 +130,7 @@ impl Store {
             readers: Readers::new(options.before_read.clone()),
             values: ValueCache::new(open::value_cache_bytes(options)),
             drops,
-            set_damage: DamageSignal::default(),
+            set_damage: Arc::default(),
             scrub: Scrub::default(),
         })
     }

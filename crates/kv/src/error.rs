@@ -46,8 +46,8 @@ pub enum Error {
         /// What was found.
         what: String,
     },
-    /// Keys of the set are missing or damaged; spaces and writes are not touched by it. Whoever asked does without the set, or
-    /// waits until it has been made anew; see [`crate::Engine::set_loss`].
+    /// Keys of the range that was asked for are missing or damaged; other ranges, spaces and writes are not touched by it. Whoever asked does without the set, or
+    /// waits until it has been made anew; see [`crate::Engine::set_losses`].
     #[error("the index is damaged: {what}")]
     SetLost {
         /// What was found.

@@ -118,6 +118,23 @@ pub struct Damage {
     pub last: bytes::Bytes,
 }
 
+/// Keys of the set that are lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetLoss {
+    /// The keys that may be missing, or be there although they were removed.
+    pub range: KeyRange,
+    /// What was found.
+    pub what: String,
+}
+
+impl SetLoss {
+    /// Whether keys with this prefix may be lost.
+    pub fn concerns(&self, prefix: &[u8]) -> bool {
+        let prefix = KeyRange::prefix(prefix);
+        self.range.start < prefix.end && prefix.start < self.range.end
+    }
+}
+
 /// A storage engine. Cheap to share; every method may be called from any thread.
 pub trait Engine: Send + Sync + 'static {
     /// A consistent view of everything that one shard holds at present, for a reader who goes by this epoch; another one is
@@ -152,15 +169,16 @@ pub trait Engine: Send + Sync + 'static {
     /// Why writes are refused at present, if they are (disk full, I/O error).
     fn write_refusal(&self) -> Option<String>;
 
-    /// Why keys of the set are missing, if they are. Until [`Engine::accept_set_loss`] everything that is asked of the set fails
-    /// with [`Error::SetLost`], so that nobody takes what is left of it for the whole; keys can be added meanwhile.
-    fn set_loss(&self) -> Option<String> {
-        None
+    /// Keys of the set that are missing or not to be relied on, because what held them is damaged. Until
+    /// [`Engine::accept_set_losses`] everything that is asked of these ranges fails with [`Error::SetLost`], so that nobody takes
+    /// what is left for the whole; other ranges answer, and keys can be added everywhere.
+    fn set_losses(&self) -> Vec<SetLoss> {
+        Vec::new()
     }
 
-    /// Tells that nobody relies any more on keys that were added before the loss. Afterwards the set answers again, with the
-    /// keys that were added since.
-    fn accept_set_loss(&self) -> Result<(), Error> {
+    /// Tells that nobody relies any more on keys of these ranges that were added before the loss. Afterwards they answer again,
+    /// with the keys that are left and those that were added since. Ranges that were lost meanwhile stay lost.
+    fn accept_set_losses(&self, _losses: &[SetLoss]) -> Result<(), Error> {
         Ok(())
     }
 

@@ -79,6 +79,19 @@ pub struct MemoryBlobs {
     blobs: Arc<Mutex<BTreeMap<String, Bytes>>>,
 }
 
+impl MemoryBlobs {
+    /// Blobs of their own, with the same content as these have now.
+    #[must_use]
+    pub fn copied(&self) -> MemoryBlobs {
+        MemoryBlobs { blobs: Arc::new(Mutex::new(self.blobs.lock().clone())) }
+    }
+
+    /// Bytes of all of them.
+    pub fn byte_count(&self) -> usize {
+        self.blobs.lock().values().map(Bytes::len).sum()
+    }
+}
+
 struct MemoryWriter {
     blobs: MemoryBlobs,
     name: String,

@@ -86,6 +86,11 @@ impl<S: Sink> SegmentBuilder<S> {
         Ok(())
     }
 
+    /// About how many bytes there are.
+    pub(crate) fn byte_count(&self) -> u64 {
+        self.index.end() + self.block.byte_count() as u64
+    }
+
     fn end_block(&mut self) -> Result<(), Error> {
         let byte_count = self.sink.take(self.block.finish())?;
         let removed_count = std::mem::take(&mut self.removed_count);

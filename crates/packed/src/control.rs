@@ -9,6 +9,7 @@
 use crate::Error;
 use crate::view::SetView;
 use crate::{SetOptions, policy};
+use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,13 +46,15 @@ struct State {
     trouble: Option<String>,
     /// What the merger is asked to do besides merging.
     request: Option<Request>,
+    /// Ranges whose loss is accepted.
+    accepted: Vec<(Bytes, Bytes)>,
 }
 
 /// What the merger can be asked to do besides merging.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Request {
-    /// Somebody met damage: set the blobs aside.
-    SetAside,
+    /// Somebody met damage: take it out of the way.
+    Quarantine,
     /// Nobody relies on the lost keys any more.
     AcceptLoss,
     /// Keys were dropped: write anew the runs that hold many of them.
@@ -213,9 +216,9 @@ impl Control {
         wake
     }
 
-    /// Has the merger set the damaged blobs aside, soon.
-    pub fn ask_to_set_aside(&self) {
-        self.state.lock().request.get_or_insert(Request::SetAside);
+    /// Has the merger deal with damage that somebody met, soon.
+    pub fn ask_to_quarantine(&self) {
+        self.state.lock().request.get_or_insert(Request::Quarantine);
         self.work.notify_one();
     }
 
@@ -236,8 +239,8 @@ impl Control {
         }
     }
 
-    /// Has the merger forget the loss, and waits for it.
-    pub fn accept_loss(&self) -> Result<(), Error> {
+    /// Has the merger forget the loss of these ranges, and waits for it.
+    pub fn accept_loss(&self, ranges: Vec<(Bytes, Bytes)>) -> Result<(), Error> {
         let mut state = self.state.lock();
         loop {
             if state.is_stopped {
@@ -251,12 +254,17 @@ impl Control {
                 Some(_) => self.merged.wait(&mut state),
             }
         }
+        state.accepted = ranges;
         state.request = Some(Request::AcceptLoss);
         self.work.notify_one();
         while state.request.is_some() && !state.is_stopped && state.trouble.is_none() {
             self.merged.wait(&mut state);
         }
         Ok(())
+    }
+
+    pub(crate) fn take_accepted(&self) -> Vec<(Bytes, Bytes)> {
+        std::mem::take(&mut self.state.lock().accepted)
     }
 
     /// The merger has done what it was asked to.

@@ -1,7 +1,7 @@
-//! Cursors over the keys of one segment, upwards or downwards.
+//! Cursors over the keys of one run (or one segment in memory), upwards or downwards.
 //!
-//! In: a segment and where to begin. Out: one entry after the other, removals included.
-//! ForwardCursor a key is made from the one before it. BackwardCursor the keys between two restarts are decoded together and given
+//! In: segments in the order of their keys, and where to begin. Out: one entry after the other, removals included.
+//! Upwards a key is made from the one before it. Downwards the keys of a restart interval are decoded together and given
 //! out from the last one, so going back costs about what going forward does.
 //! Invariant: while [`EntryCursor::is_valid`], there is a key.
 
@@ -9,8 +9,9 @@ use crate::Error;
 use crate::block::{BlockCursor, Interval};
 use crate::segment::{Reading, Segment};
 use std::cmp::Ordering;
+use std::sync::Arc;
 
-/// A cursor over the entries of a segment.
+/// A cursor over entries.
 pub(crate) trait EntryCursor {
     /// Whether it stands at an entry.
     fn is_valid(&self) -> bool;
@@ -28,7 +29,8 @@ pub(crate) trait EntryCursor {
 
 /// ForwardCursor.
 pub(crate) struct ForwardCursor<'a> {
-    segment: &'a Segment,
+    /// The segment that is being read, and those after it.
+    segments: &'a [Arc<Segment>],
     reading: Reading,
     /// The block that is being read.
     block_number: usize,
@@ -39,23 +41,15 @@ pub(crate) struct ForwardCursor<'a> {
 impl<'a> ForwardCursor<'a> {
     /// At the first entry that is not below the target.
     pub(crate) fn seek(
-        segment: &'a Segment,
+        segments: &'a [Arc<Segment>],
         target: &[u8],
         reading: Reading,
     ) -> Result<ForwardCursor<'a>, Error> {
-        let mut cursor = ForwardCursor {
-            segment,
-            reading,
-            block_number: segment.index.find(target),
-            block: BlockCursor::new(),
-            is_valid: segment.index.block_count() > 0,
-        };
-        if cursor.is_valid {
-            cursor.load()?;
-            if !cursor.block.seek(target)? {
-                cursor.next_block()?;
-            }
-        }
+        let skipped = segments.iter().take_while(|segment| segment.index.last() < target).count();
+        let segments = &segments[skipped..];
+        let mut cursor =
+            ForwardCursor { segments, reading, block_number: 0, block: BlockCursor::new(), is_valid: false };
+        cursor.enter_segment(target)?;
         Ok(cursor)
     }
 
@@ -64,7 +58,13 @@ impl<'a> ForwardCursor<'a> {
         if self.block.seek_on(target)? {
             return Ok(());
         }
-        let block_number = self.segment.index.find_from(self.block_number, target);
+        let index = &self.segments[0].index;
+        if index.last() < target {
+            let skipped = self.segments.iter().take_while(|segment| segment.index.last() < target).count();
+            self.segments = &self.segments[skipped..];
+            return self.enter_segment(target);
+        }
+        let block_number = index.find_from(self.block_number, target);
         if block_number == self.block_number {
             return self.next_block();
         }
@@ -73,18 +73,32 @@ impl<'a> ForwardCursor<'a> {
         if self.block.seek(target)? { Ok(()) } else { self.next_block() }
     }
 
+    /// Goes to the first entry of the first segment that is not below the target.
+    fn enter_segment(&mut self, target: &[u8]) -> Result<(), Error> {
+        let Some(segment) = self.segments.first() else {
+            self.is_valid = false;
+            return Ok(());
+        };
+        let target = target.max(segment.from());
+        self.is_valid = true;
+        self.block_number = segment.index.find(target);
+        self.load()?;
+        if self.block.seek(target)? { Ok(()) } else { self.next_block() }
+    }
+
     fn load(&mut self) -> Result<(), Error> {
-        let (bytes, place) = self.segment.block(self.block_number, self.reading)?;
+        let (bytes, place) = self.segments[0].block(self.block_number, self.reading)?;
         self.block.load(bytes, place)
     }
 
     fn next_block(&mut self) -> Result<(), Error> {
         self.block_number += 1;
-        self.is_valid = self.block_number < self.segment.index.block_count();
-        if self.is_valid {
-            self.load()?;
-            self.is_valid = self.block.advance()?;
+        if self.block_number >= self.segments[0].index.block_count() {
+            self.segments = &self.segments[1..];
+            return self.enter_segment(&[]);
         }
+        self.load()?;
+        self.is_valid = self.block.advance()?;
         Ok(())
     }
 }
@@ -119,7 +133,8 @@ impl EntryCursor for ForwardCursor<'_> {
 
 /// BackwardCursor.
 pub(crate) struct BackwardCursor<'a> {
-    segment: &'a Segment,
+    /// Those before the segment that is being read, and that one.
+    segments: &'a [Arc<Segment>],
     block_number: usize,
     block: BlockCursor,
     restart: usize,
@@ -129,10 +144,12 @@ pub(crate) struct BackwardCursor<'a> {
 
 impl<'a> BackwardCursor<'a> {
     /// At the last entry below the target.
-    pub(crate) fn seek(segment: &'a Segment, target: &[u8]) -> Result<BackwardCursor<'a>, Error> {
-        let found = segment.index.find_below(target);
+    pub(crate) fn seek(segments: &'a [Arc<Segment>], target: &[u8]) -> Result<BackwardCursor<'a>, Error> {
+        let skipped = segments.iter().rev().take_while(|segment| segment.start() >= target).count();
+        let segments = &segments[..segments.len() - skipped];
+        let found = segments.last().and_then(|segment| segment.index.find_below(target));
         let mut cursor = BackwardCursor {
-            segment,
+            segments,
             block_number: found.unwrap_or(0),
             block: BlockCursor::new(),
             restart: 0,
@@ -145,6 +162,7 @@ impl<'a> BackwardCursor<'a> {
         cursor.load()?;
         let Some(restart) = cursor.block.last_restart(target, Ordering::is_lt)? else {
             cursor.previous_block()?;
+            cursor.settle()?;
             return Ok(cursor);
         };
         cursor.read_interval(restart)?;
@@ -156,8 +174,13 @@ impl<'a> BackwardCursor<'a> {
     }
 
     fn load(&mut self) -> Result<(), Error> {
-        let (bytes, place) = self.segment.block(self.block_number, Reading::Cached)?;
+        let Some(segment) = self.segments.last() else { return Ok(()) };
+        let (bytes, place) = segment.block(self.block_number, Reading::Cached)?;
         self.block.load(bytes, place)
+    }
+
+    fn from(&self) -> &[u8] {
+        self.segments.last().map_or(&[], |segment| segment.from())
     }
 
     fn read_interval(&mut self, restart: usize) -> Result<(), Error> {
@@ -167,21 +190,32 @@ impl<'a> BackwardCursor<'a> {
 
     /// Finds a interval with an entry, from the present one backwards.
     fn settle(&mut self) -> Result<(), Error> {
-        while self.is_valid && self.interval.last().is_none() {
-            match self.restart.checked_sub(1) {
-                Some(restart) => self.read_interval(restart)?,
-                None => self.previous_block()?,
+        while self.is_valid {
+            match (self.interval.last(), self.restart.checked_sub(1)) {
+                (Some((key, _, _)), _) if key >= self.from() => break,
+                // Keys below are not in the segment any more.
+                (Some(_), _) => {
+                    self.block_number = 0;
+                    self.previous_block()?;
+                }
+                (None, Some(restart)) => self.read_interval(restart)?,
+                (None, None) => self.previous_block()?,
             }
         }
         Ok(())
     }
 
     fn previous_block(&mut self) -> Result<(), Error> {
-        let Some(block_number) = self.block_number.checked_sub(1) else {
-            self.is_valid = false;
-            return Ok(());
-        };
-        self.block_number = block_number;
+        if let Some(block_number) = self.block_number.checked_sub(1) {
+            self.block_number = block_number;
+        } else {
+            self.segments = &self.segments[..self.segments.len() - 1];
+            let Some(before) = self.segments.last() else {
+                self.is_valid = false;
+                return Ok(());
+            };
+            self.block_number = before.index.block_count() - 1;
+        }
         self.load()?;
         match self.block.restart_count().checked_sub(1) {
             Some(restart) => self.read_interval(restart),

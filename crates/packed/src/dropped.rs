@@ -33,11 +33,6 @@ impl DroppedPrefixes {
         }
         false
     }
-
-    /// From the first key again.
-    pub(crate) fn rewound(&self) -> DroppedPrefixes {
-        DroppedPrefixes { prefixes: self.prefixes.clone(), next: 0 }
-    }
 }
 
 /// The first key beyond those with a prefix; nothing if there is none.
@@ -61,7 +56,6 @@ mod tests {
         let covered: Vec<_> = keys.into_iter().filter(|key| dropped.covers(key.as_bytes())).collect();
         assert_eq!(covered, ["b", "b1", "dd", "ddz", "x"]);
         assert!(!dropped.covers(b"z"));
-        assert!(dropped.rewound().covers(b"b"));
         assert_eq!(end_of(&[1, 0xFF]), Some(vec![2]));
         assert_eq!(end_of(&[0xFF]), None);
     }

@@ -34,6 +34,10 @@ impl Families {
         self.sums.binary_search_by(|(key, _)| key.cmp(family)).map_or(0, |index| self.sums[index].1)
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&FamilyKey, i64)> {
+        self.sums.iter().map(|(family, sum)| (family, *sum))
+    }
+
     /// All sums together.
     pub(crate) fn sum(&self) -> i64 {
         self.sums.iter().map(|(_, sum)| sum).sum()
@@ -54,6 +58,25 @@ impl Families {
     /// Leaves out the families whose keys are dropped.
     pub(crate) fn leave_out(&mut self, mut dropped: DroppedPrefixes) {
         self.sums.retain(|(family, _)| !dropped.covers(family));
+    }
+
+    /// Takes the share of a segment out of the sums of several that are being written, in the order of their keys: all of the
+    /// families before the next segment's first one, and of that one what the segment has itself.
+    pub(crate) fn take_share(&mut self, counted: &Families, next: Option<&FamilyKey>) -> Families {
+        let is_before = |(family, _): &(FamilyKey, i64)| next.is_none_or(|next| family < next);
+        let whole = self.sums.iter().take_while(|sum| is_before(sum)).count();
+        let mut share = Families { sums: self.sums.drain(..whole).collect() };
+        if let Some(next) = next
+            && let own = counted.get(next)
+            && own != 0
+        {
+            share.sums.push((*next, own));
+            match self.sums.first_mut() {
+                Some((family, sum)) if family == next => *sum -= own,
+                _ => self.sums.insert(0, (*next, -own)),
+            }
+        }
+        share
     }
 
     /// What has to be added to `counted` to come to this; usually nothing.
@@ -108,6 +131,15 @@ mod tests {
         assert_eq!(total.less(&counted), families(&[(2, 5), (3, 1), (9, 4)]));
         assert_eq!(total.less(&total), Families::default());
         assert_eq!([0, 1, 2, 9].map(|byte| total.get(&[byte; FAMILY_BYTES])), [0, 1, 5, 5]);
+        let mut rest = families(&[(1, 5), (2, 7), (4, 2)]);
+        let shares = [
+            rest.take_share(&families(&[(1, 9), (2, 3)]), Some(&[2; FAMILY_BYTES])),
+            rest.take_share(&families(&[(2, 6), (3, 1)]), Some(&[3; FAMILY_BYTES])),
+            rest.take_share(&families(&[(3, -1), (4, 1)]), None),
+        ];
+        assert_eq!(shares[0], families(&[(1, 5), (2, 3)]));
+        assert_eq!(shares[1], families(&[(2, 4), (3, 1)]));
+        assert_eq!(shares[2], families(&[(3, -1), (4, 2)]));
         let mut bytes = Vec::new();
         total.encode(&mut bytes);
         assert_eq!(Families::decode(&bytes, &mut 0), Some(total));

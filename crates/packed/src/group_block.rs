@@ -219,8 +219,9 @@ mod tests {
         [&[family; FAMILY_BYTES][..], rest].concat()
     }
 
-    fn entries(segment: &Segment) -> Vec<(Vec<u8>, bool)> {
-        let mut cursor = ForwardCursor::seek(segment, &[], Reading::Once).unwrap();
+    fn entries(segment: &Arc<Segment>) -> Vec<(Vec<u8>, bool)> {
+        let segments = std::slice::from_ref(segment);
+        let mut cursor = ForwardCursor::seek(segments, &[], Reading::Once).unwrap();
         let mut entries = Vec::new();
         while cursor.is_valid() {
             entries.push((cursor.key().to_vec(), cursor.is_removed()));
@@ -259,14 +260,15 @@ mod tests {
             let (again, before) = GroupBlock::read(origin.owner, 7, &block.value).unwrap();
             prop_assert_eq!(before, Some(5));
             prop_assert!(GroupBlock::read([4; 16], 7, &block.value).is_err(), "of another folder");
-            for segment in [&block.segment, &again] {
+            let [first, again] = [block.segment, again].map(Arc::new);
+            for segment in [&first, &again] {
                 prop_assert_eq!(entries(segment), expected.clone().into_iter().collect::<Vec<_>>());
                 for family in 0..3 {
                     let sum = sums.get(&family).copied().unwrap_or_default();
                     prop_assert_eq!(segment.families.get(&[family; FAMILY_BYTES]), sum);
                 }
             }
-            prop_assert_eq!(&block.segment.index, &again.index);
+            prop_assert_eq!(&first.index, &again.index);
             for place in 0..block.value.len() {
                 let mut damaged = block.value.to_vec();
                 damaged[place] ^= 0x10;

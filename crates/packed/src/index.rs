@@ -72,6 +72,26 @@ impl Index {
         self.last = last.to_vec();
     }
 
+    /// The first key; empty if there is none.
+    pub(crate) fn first(&self) -> &[u8] {
+        if self.blocks.is_empty() { &[] } else { self.fence(0) }
+    }
+
+    /// The last key; empty if there is none.
+    pub(crate) fn last(&self) -> &[u8] {
+        &self.last
+    }
+
+    /// The keys that a block can have: from the first up to the second, which is not among them.
+    pub(crate) fn keys_of(&self, block: usize) -> (Vec<u8>, Vec<u8>) {
+        let end = if block + 1 < self.blocks.len() {
+            self.fence(block + 1).to_vec()
+        } else {
+            [&self.last[..], &[0]].concat()
+        };
+        (self.fence(block).to_vec(), end)
+    }
+
     pub(crate) fn block_count(&self) -> usize {
         self.blocks.len()
     }
@@ -108,7 +128,8 @@ impl Index {
         (self.blocks[block].ordinal, self.blocks[block].removed)
     }
 
-    fn fence(&self, block: usize) -> &[u8] {
+    /// Not above any key of a block, and above every key before it.
+    pub(crate) fn fence(&self, block: usize) -> &[u8] {
         let start = block.checked_sub(1).map_or(0, |before| self.blocks[before].fence_end);
         &self.fences[start as usize..self.blocks[block].fence_end as usize]
     }

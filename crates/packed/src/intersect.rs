@@ -25,7 +25,9 @@ impl SetView {
         seeks_max: u64,
         mut visit: impl FnMut(u64) -> ControlFlow<()>,
     ) -> Result<(u64, Option<u64>), Error> {
-        self.check_loss()?;
+        for prefix in prefixes {
+            self.check_lost(prefix, &[prefix, &[0xFF; NUMBER_BYTES + 1][..]].concat())?;
+        }
         let lists: Result<Vec<_>, Error> =
             prefixes.iter().map(|prefix| PostingCursor::seek(self, prefix, from)).collect();
         let mut lists = lists?;
@@ -65,7 +67,7 @@ impl<'a> PostingCursor<'a> {
         let end = [prefix, &[0xFF; NUMBER_BYTES + 1]].concat();
         let segments = view.within(&start, &end);
         let cursors: Result<Vec<_>, Error> =
-            segments.map(|segment| ForwardCursor::seek(segment, &start, Reading::Cached)).collect();
+            segments.map(|segments| ForwardCursor::seek(segments, &start, Reading::Cached)).collect();
         Ok(PostingCursor { merge: MergeCursor::new(cursors?), target: start })
     }
 

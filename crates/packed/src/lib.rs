@@ -24,19 +24,22 @@ mod cache;
 pub mod clock;
 mod control;
 mod cursor;
-mod damage;
 mod dropped;
 mod families;
 mod group_block;
 mod head;
 mod index;
 mod intersect;
+mod lost;
 mod manifest;
 mod merge;
 mod merger;
 mod order;
 mod policy;
+mod quarantine;
 mod recovery;
+mod rewrite;
+mod run;
 mod segment;
 mod stored;
 mod varint;
@@ -44,8 +47,8 @@ mod view;
 
 pub use blobs::{Blob, BlobWriter, Blobs, MemoryBlobs, ReplaceError};
 pub use control::Control;
-pub use damage::DamageSignal;
 pub use group_block::{GroupBlock, KeyAction, KeyChange, Origin, PackedChanges};
+pub use lost::{BadBlock, DamageSignal, LostRange};
 pub use merger::{Merger, Publisher};
 pub use recovery::{Journal, Recovered, Source, merged_group, recover};
 pub use view::{SetStats, SetView, Visit};
@@ -68,7 +71,10 @@ pub enum Error {
         /// What was found.
         what: String,
     },
-    /// Keys are missing, and somebody may still rely on them.
+    /// A block is not what was written; the keys that it held are told.
+    #[error("{}", .0.range.what)]
+    BadBlock(Box<BadBlock>),
+    /// Keys of the range are lost, and somebody may still rely on them.
     #[error("{what}")]
     Lost {
         /// What was found.
@@ -94,11 +100,19 @@ pub struct SetOptions {
     pub run_fan: usize,
     /// Bytes of a block: what is read at once. At most 24 KiB.
     pub block_bytes: usize,
+    /// Bytes of a segment, about: larger runs are cut, and merged a few segments at a time.
+    pub segment_bytes: u64,
 }
 
 impl Default for SetOptions {
     fn default() -> SetOptions {
-        SetOptions { memory_bytes: 8 << 20, memory_fan: 8, run_fan: 4, block_bytes: 8 << 10 }
+        SetOptions {
+            memory_bytes: 8 << 20,
+            memory_fan: 8,
+            run_fan: 4,
+            block_bytes: 8 << 10,
+            segment_bytes: 64 << 20,
+        }
     }
 }
 

@@ -1,21 +1,11 @@
 //! Several segments as one: of entries with the same key, that of the newest segment counts.
 //!
-//! In: cursors over segments, the newest first. Out: each key once, in order ([`MergeCursor`]); or one segment made of several
-//! ([`SegmentMerge`]), bit by bit, so that whoever merges can look after other things in between.
-//! Invariants
-//! - Removals stay in a merged segment, since older segments may hold the key, unless there is no older segment.
-//! - The family sums of a merged segment are those of its inputs added; at the bottom of the set they are counted anew,
-//!   so that a miscount by a caller does not stay for ever.
+//! In: cursors over runs and segments, the newest first. Out: each key once, in order.
 
 use crate::Error;
-use crate::builder::{SegmentBuilder, Sink, Summary};
 use crate::cursor::{EntryCursor, ForwardCursor};
-use crate::dropped::DroppedPrefixes;
-use crate::families::Families;
 use crate::head::{KeyHead, head_of};
-use crate::segment::{Reading, Segment};
 use std::cmp::Ordering;
-use std::sync::Arc;
 
 /// Many cursors as one.
 pub(crate) struct MergeCursor<W> {
@@ -107,61 +97,5 @@ impl MergeCursor<ForwardCursor<'_>> {
             self.settle(0);
         }
         Ok(())
-    }
-}
-
-/// One segment being made of several.
-pub(crate) struct SegmentMerge<'a, S> {
-    segments: &'a [Arc<Segment>],
-    merge: MergeCursor<ForwardCursor<'a>>,
-    builder: SegmentBuilder<S>,
-    is_bottom: bool,
-    dropped: DroppedPrefixes,
-}
-
-impl<'a, S: Sink> SegmentMerge<'a, S> {
-    /// Of these segments, the newest first; `is_bottom` says that no segment is older than all of them.
-    pub(crate) fn new(
-        segments: &'a [Arc<Segment>],
-        builder: SegmentBuilder<S>,
-        is_bottom: bool,
-    ) -> Result<SegmentMerge<'a, S>, Error> {
-        let cursors: Result<Vec<_>, _> =
-            segments.iter().map(|segment| ForwardCursor::seek(segment, &[], Reading::Once)).collect();
-        Ok(SegmentMerge {
-            segments,
-            merge: MergeCursor::new(cursors?),
-            builder: builder.filtered(),
-            is_bottom,
-            dropped: DroppedPrefixes::default(),
-        })
-    }
-
-    /// The same without keys that are dropped.
-    pub(crate) fn without(self, dropped: DroppedPrefixes) -> SegmentMerge<'a, S> {
-        SegmentMerge { dropped, ..self }
-    }
-
-    /// Takes in so many keys; false when all are in.
-    pub(crate) fn work(&mut self, key_count: usize) -> Result<bool, Error> {
-        for _ in 0..key_count {
-            let Some(entry) = self.merge.current() else { return Ok(false) };
-            let is_useless = (self.is_bottom && entry.is_removed()) || self.dropped.covers(entry.key());
-            if !is_useless {
-                self.builder.push(entry.key(), entry.is_removed(), entry.value())?;
-            }
-            self.merge.advance()?;
-        }
-        Ok(true)
-    }
-
-    /// The merged segment's blocks, and what is known of them.
-    pub(crate) fn finish(self) -> Result<(S, Summary), Error> {
-        let (sink, mut summary) = self.builder.finish()?;
-        if !self.is_bottom {
-            summary.families = Families::total(self.segments.iter().map(|segment| &segment.families));
-            summary.families.leave_out(self.dropped.rewound());
-        }
-        Ok((sink, summary))
     }
 }

@@ -10,26 +10,23 @@
 //! - Memory is bounded by a block for each segment merged, and the index of what is written.
 //! - A failed write is tried again from its beginning, in a new blob. Only a manifest whose state is unknown stops the
 //!   engine from writing.
-//! - Damage stops nothing: all blobs are set aside, and what is asked of the set is refused until the layer above has told
-//!   that it relies on none of the lost keys any more.
+//! - Damage stops nothing (`quarantine`).
 
-use crate::builder::SegmentBuilder;
-use crate::control::Control;
-use crate::control::{Request, Wake};
+use crate::control::{Control, Request, Wake};
 use crate::dropped::DroppedPrefixes;
+use crate::families::Families;
+use crate::lost::{BadBlock, DamageSignal};
 use crate::manifest::Manifest;
-use crate::merge::SegmentMerge;
-use crate::policy::{self, Scope, Work};
-use crate::recovery::{Journal, reason};
+use crate::policy::{self, Scope, Step, Work};
+use crate::recovery::Journal;
+use crate::rewrite::{Inputs, Written, merge_in_memory};
+use crate::run::Run;
 use crate::segment::Segment;
-use crate::stored::{Backing, FIRST_BLOCK, SegmentBlob, SegmentWriter, blob_name};
+use crate::stored::{Backing, SegmentBlob};
 use crate::view::SetView;
-use crate::{Error, ReplaceError};
+use crate::{Error, ReplaceError, SetOptions};
 use bytes::Bytes;
 use std::sync::Arc;
-
-/// Keys merged between two looks for more urgent work: about half a millisecond.
-const KEYS_AT_ONCE: usize = 8192;
 
 /// What the merger needs of its engine: the one place where readers get their view.
 pub trait Publisher: Send + Sync {
@@ -48,8 +45,8 @@ pub trait Publisher: Send + Sync {
     /// Prefixes of dropped keys, in order, none within another. Nobody adds such keys again before no segment has one.
     fn dropped(&self) -> Vec<Bytes>;
 
-    /// Damage that a reader met, once.
-    fn take_damage(&self) -> Option<String>;
+    /// Where readers tell of damage; nothing once the engine is closed.
+    fn damage(&self) -> Option<Arc<DamageSignal>>;
 
     /// Whether there is room for a run of so many bytes.
     fn has_room(&self, byte_count: u64) -> bool;
@@ -60,9 +57,9 @@ pub trait Publisher: Send + Sync {
 
 /// Merges the segments of a set, on a thread of its own.
 pub struct Merger {
-    engine: Arc<dyn Publisher>,
-    manifest: Manifest,
-    backing: Arc<Backing>,
+    pub(crate) engine: Arc<dyn Publisher>,
+    pub(crate) manifest: Manifest,
+    pub(crate) backing: Arc<Backing>,
     /// What groups had added when segments in memory were last merged for want of other work.
     idle_bytes: u64,
     /// Bytes of runs that may be merged for want of other work.
@@ -74,8 +71,8 @@ pub struct Merger {
 /// Bytes of runs that may be merged for want of other work after opening: small runs are left of closing.
 const RUN_CREDIT: u64 = 64 << 20;
 
-/// A run of no more bytes is written anew for any dropped key in it.
-const SMALL_RUN_BYTES: u64 = 16 << 20;
+/// A segment of no more bytes is written anew for any dropped key in it.
+const SMALL_SEGMENT_BYTES: u64 = 16 << 20;
 
 /// One in so many entries must be dropped before a larger one is.
 const USELESS_SHARE: u64 = 5;
@@ -84,19 +81,22 @@ const USELESS_SHARE: u64 = 5;
 const IDLE_TIMES: u64 = 4;
 
 /// Why work ended early.
-enum Halt {
+pub(crate) enum Halt {
     Stopped,
     /// May be tried again.
     Failed(Error),
     /// Must not be.
     Fatal(Error),
-    /// A blob is not what was written.
+    /// A block is not what was written.
+    BadBlock(Box<BadBlock>),
+    /// Nobody knows which keys are missing.
     Damaged(String),
 }
 
 impl From<Error> for Halt {
     fn from(error: Error) -> Halt {
         match error {
+            Error::BadBlock(bad) => Halt::BadBlock(bad),
             Error::Damaged { what } | Error::Lost { what } => Halt::Damaged(what),
             error @ Error::Unavailable { .. } => Halt::Failed(error),
         }
@@ -136,17 +136,22 @@ impl Merger {
         let _guard = PanicGuard(Arc::clone(&self.engine));
         let engine = Arc::clone(&self.engine);
         loop {
-            let is_due = || self.next_work(Scope::All).is_some();
+            let is_due = || self.is_count_due() || self.next_work(Scope::All).is_some();
             let next = match engine.control().sleep(is_due, |grown| self.next_idle_work(grown).is_some()) {
                 Wake::Stop => break,
+                Wake::Work if self.is_count_due() => self.count_families().map(|()| None),
                 Wake::Work => Ok(self.next_work(Scope::All)),
                 Wake::Idle { grown_bytes } => Ok(self.spend_credit(grown_bytes)),
                 Wake::Request(request) => self.answer(request).map(|()| None),
             };
             let done = next.and_then(|next| match next {
-                Some((segments, work)) => self.perform(&segments, work),
+                Some((segments, work)) => self.perform(segments, work),
                 None => Ok(()),
             });
+            let done = match done {
+                Err(Halt::BadBlock(bad)) => self.quarantine(&bad),
+                done => done,
+            };
             let done = match done {
                 Err(Halt::Damaged(what)) => self.set_aside(&what),
                 done => done,
@@ -154,9 +159,9 @@ impl Merger {
             match done {
                 Ok(()) => {}
                 Err(Halt::Stopped) => break,
-                Err(Halt::Damaged(what)) => {
+                Err(Halt::BadBlock(_) | Halt::Damaged(_)) => {
                     // Setting aside reads nothing, so this does not come.
-                    engine.fail(format!("the index cannot be set aside: {what}"));
+                    engine.fail("the damaged index cannot be set aside".to_owned());
                     engine.control().stop();
                     break;
                 }
@@ -178,51 +183,25 @@ impl Merger {
     }
 
     fn answer(&mut self, request: Request) -> Result<(), Halt> {
-        match (request, self.engine.take_damage()) {
-            (_, Some(what)) => self.set_aside(&what)?,
-            (Request::SetAside, None) => {}
-            (Request::AcceptLoss, None) => self.accept_loss()?,
-            (Request::Reclaim, None) => self.reclaim()?,
+        let signal = self.engine.damage();
+        match signal.as_ref().and_then(|signal| signal.found()) {
+            Some(Error::BadBlock(bad)) => self.quarantine(&bad)?,
+            Some(error) => self.set_aside(&error.to_string())?,
+            None => {}
+        }
+        if let Some(signal) = signal {
+            signal.clear();
+        }
+        match request {
+            Request::Quarantine => {}
+            Request::AcceptLoss => self.accept_loss()?,
+            Request::Reclaim => self.reclaim()?,
         }
         self.engine.control().answered();
         Ok(())
     }
 
-    /// Goes on with an empty set; tells that keys are missing until that is accepted.
-    fn set_aside(&mut self, what: &str) -> Result<(), Halt> {
-        let engine = Arc::clone(&self.engine);
-        let mut replaced = Ok(());
-        let mut manifest = Manifest { is_lost: true, runs: Vec::new(), ..self.manifest.clone() };
-        engine.update(&mut |group, view| {
-            manifest.merged = group;
-            replaced = manifest.replace(&*self.backing.blobs);
-            if replaced.is_ok() {
-                *view = SetView { loss: Some(reason(what).into()), ..SetView::default() };
-            }
-        });
-        replaced?;
-        let names: Vec<_> = self.manifest.runs.iter().map(|run| blob_name(run.number)).collect();
-        let kept = self.backing.blobs.set_aside(&names);
-        tracing::error!(
-            damage = what,
-            kept = kept.ok(),
-            "the index is damaged: it is set aside and built anew; queries read all documents meanwhile"
-        );
-        self.manifest = manifest;
-        engine.control().merged(self.manifest.merged);
-        self.drop_blocks();
-        Ok(())
-    }
-
-    fn accept_loss(&mut self) -> Result<(), Halt> {
-        let manifest = Manifest { is_lost: false, ..self.manifest.clone() };
-        manifest.replace(&*self.backing.blobs)?;
-        self.manifest = manifest;
-        self.engine.update(&mut |_, view| view.loss = None);
-        Ok(())
-    }
-
-    /// Writes anew, each by itself, what holds dropped keys: segments in memory, and the runs for which it pays.
+    /// Writes anew, each by itself, what holds dropped keys: segments in memory, and the stored ones for which it pays.
     fn reclaim(&mut self) -> Result<(), Halt> {
         let dropped = self.engine.dropped();
         let count = |segment: &Segment| -> Result<u64, Error> {
@@ -231,19 +210,57 @@ impl Merger {
         let view = self.engine.view();
         let in_memory: u64 = view.memory.iter().map(|segment| count(segment)).sum::<Result<_, _>>()?;
         if in_memory > 0 {
-            self.perform(&view, Work::WriteRun)?;
+            self.perform(view, Work::WriteRun)?;
         }
-        let mut runs = self.engine.view().runs.clone();
-        while let Some(run) = runs.pop() {
-            let useless = count(&run)?;
-            let is_worth_it = run.byte_count() <= SMALL_RUN_BYTES
-                || useless.saturating_mul(USELESS_SHARE) >= run.index.entry_count();
-            if useless > 0 && is_worth_it && self.engine.has_room(run.byte_count()) {
-                let is_bottom = self.engine.view().runs.last().is_some_and(|last| Arc::ptr_eq(last, &run));
-                self.replace_by_run(&[run], is_bottom, Scope::NotRuns)?;
+        let runs = self.engine.view().runs.clone();
+        for segment in runs.iter().rev().flat_map(|run| &run.segments) {
+            let useless = count(segment)?;
+            let is_worth_it = segment.byte_count() <= SMALL_SEGMENT_BYTES
+                || useless.saturating_mul(USELESS_SHARE) >= segment.index.entry_count();
+            if useless > 0 && is_worth_it && self.engine.has_room(segment.byte_count()) {
+                self.rewrite_segment(segment)?;
             }
         }
+        self.forget_dropped(&dropped)
+    }
+
+    /// Writes a segment anew, in its place, without dropped keys.
+    fn rewrite_segment(&mut self, old: &Arc<Segment>) -> Result<(), Halt> {
+        let is_in = |run: &Arc<Run>| run.segments.iter().any(|segment| Arc::ptr_eq(segment, old));
+        let inputs = Inputs {
+            runs: vec![std::slice::from_ref(old)],
+            cut: None,
+            is_bottom: self.engine.view().runs.last().is_some_and(is_in),
+            sums: Some(old.families.clone()),
+        };
+        let mut written = self.write_segments(inputs, Scope::NotRuns)?;
+        let mut runs = self.engine.view().runs.clone();
+        for run in runs.iter_mut().filter(|run| is_in(run)) {
+            *run = Arc::new(run.replace(std::slice::from_ref(old), &written.segments));
+        }
+        runs.retain(|run| !run.segments.is_empty());
+        let sums = Families::total([&self.manifest.sums, &written.sums].into_iter());
+        self.install(Manifest { sums, ..self.manifest.clone() }, &runs, &[], &mut written)?;
+        old.blob().into_iter().for_each(SegmentBlob::replaced);
         Ok(())
+    }
+
+    /// What segments say of families without keys, because all were dropped, is not true any more.
+    fn forget_dropped(&mut self, dropped: &[Bytes]) -> Result<(), Halt> {
+        let view = self.engine.view();
+        let mut covered = DroppedPrefixes::new(dropped.to_vec());
+        let mut said = Families::default();
+        for family in view.families().into_iter().filter(|family| covered.covers(family)) {
+            if view.sum(&family) != 0 && view.stored_entries(&family)? == 0 {
+                said.add(&family, view.sum(&family));
+            }
+        }
+        let sums = self.manifest.sums.less(&said);
+        if sums == self.manifest.sums {
+            return Ok(());
+        }
+        let manifest = Manifest { sums, ..self.manifest.clone() };
+        self.install(manifest, &view.runs, &[], &mut Written::default())
     }
 
     /// Writes what is in memory into a run, so that the next opening finds nothing to do.
@@ -253,9 +270,10 @@ impl Merger {
         if segments.memory.is_empty() {
             return Ok(());
         }
-        self.perform(&segments, Work::WriteRun).map_err(|halt| match halt {
+        self.perform(segments, Work::WriteRun).map_err(|halt| match halt {
             Halt::Stopped => crate::closed(),
             Halt::Failed(error) | Halt::Fatal(error) => error,
+            Halt::BadBlock(bad) => crate::damaged(&bad.range.what),
             Halt::Damaged(what) => crate::damaged(&what),
         })
     }
@@ -287,12 +305,18 @@ impl Merger {
     /// Whether the disk has room for what the work writes. What is in memory has to be written in any case.
     fn has_room(&self, segments: &SetView, work: &Work) -> bool {
         let Work::MergeRuns(range) = work else { return true };
-        let needed = segments.runs[range.clone()].iter().map(|segment| segment.byte_count()).sum();
-        self.engine.has_room(needed)
+        self.has_room_for(&segments.runs[range.clone()])
+    }
+
+    /// Whether the disk has room for a step of merging these runs, and for the segments that it leaves in part.
+    fn has_room_for(&self, runs: &[Arc<Run>]) -> bool {
+        let whole = runs.iter().map(|run| run.byte_count()).sum();
+        let step = self.options().segment_bytes.saturating_mul(2 * runs.len() as u64);
+        self.engine.has_room(step.min(whole))
     }
 
     /// Does what is more urgent than the work at hand.
-    fn attend(&mut self, scope: Scope) -> Result<(), Halt> {
+    pub(crate) fn attend(&mut self, scope: Scope) -> Result<(), Halt> {
         if self.is_closing {
             return Ok(());
         }
@@ -300,114 +324,157 @@ impl Merger {
             return Err(Halt::Stopped);
         }
         while let Some((segments, work)) = self.next_work(scope) {
-            self.perform(&segments, work)?;
+            self.perform(segments, work)?;
         }
         Ok(())
     }
 
-    fn perform(&mut self, segments: &SetView, work: Work) -> Result<(), Halt> {
+    fn perform(&mut self, segments: Arc<SetView>, work: Work) -> Result<(), Halt> {
         match work {
             Work::MergeMemory(range) => self.merge_memory(&segments.memory[range]),
-            Work::WriteRun => {
-                let scope = Scope::OnlyMemoryBefore { written: segments.memory.len() };
-                self.replace_by_run(&segments.memory, segments.runs.is_empty(), scope)
-            }
+            Work::WriteRun => self.write_run(&segments),
             Work::MergeRuns(range) => {
-                let is_bottom = range.end == segments.runs.len();
-                self.replace_by_run(&segments.runs[range], is_bottom, Scope::NotRuns)
+                let older = segments.runs.len() - range.end;
+                // What is replaced goes step by step, unless somebody holds it.
+                drop(segments);
+                self.merge_runs(range.len() - 1, older)
             }
         }
     }
 
     fn merge_memory(&mut self, old: &[Arc<Segment>]) -> Result<(), Halt> {
-        let segment = merge_in_memory(old, self.engine.control().options.block_bytes)?;
-        let segment = Arc::new(segment);
+        let segment = Arc::new(merge_in_memory(old, self.options().block_bytes)?);
         self.engine
             .update(&mut |_, view| SetView::replace(&mut view.memory, old, Some(Arc::clone(&segment))));
         self.engine.control().merged(self.manifest.merged);
         Ok(())
     }
 
-    /// Merges segments into a run that takes their place.
-    fn replace_by_run(&mut self, old: &[Arc<Segment>], is_bottom: bool, scope: Scope) -> Result<(), Halt> {
-        let run = self.write_run(old, is_bottom, scope)?.map(Arc::new);
-        let mut manifest = self.manifest.clone();
-        if let Some((_, last)) = old.first().and_then(|newest| newest.groups()) {
-            manifest.merged = last;
+    /// Writes what is in memory into a run.
+    fn write_run(&mut self, view: &SetView) -> Result<(), Halt> {
+        let old = &view.memory;
+        let Some((_, last)) = old.first().and_then(|newest| newest.groups()) else { return Ok(()) };
+        let inputs = Inputs {
+            runs: old.iter().map(std::slice::from_ref).collect(),
+            cut: None,
+            is_bottom: view.runs.is_empty(),
+            sums: Some(Families::total(old.iter().map(|segment| &segment.families))),
+        };
+        let mut written = self.write_segments(inputs, Scope::OnlyMemoryBefore { written: old.len() })?;
+        let run = Arc::new(Run::of(written.segments.clone()));
+        let mut runs = self.engine.view().runs.clone();
+        if !run.segments.is_empty() {
+            runs.insert(0, Arc::clone(&run));
         }
-        let record = run.as_ref().and_then(|run| run.blob()).map(SegmentBlob::record);
-        let old_blobs = || old.iter().filter_map(|segment| segment.blob());
-        let replaced: Vec<_> = old_blobs().map(|blob| blob.record().number).collect();
-        let is_replaced = |number: &u64| replaced.contains(number);
-        let place = manifest.runs.iter().position(|run| is_replaced(&run.number)).unwrap_or(0);
-        manifest.runs.retain(|run| !is_replaced(&run.number));
-        manifest.runs.splice(place..place, record);
-        if let Err(error) = manifest.replace(&*self.backing.blobs) {
-            if matches!(error, ReplaceError::Unchanged(_)) {
-                run.iter().filter_map(|run| run.blob()).for_each(SegmentBlob::replaced);
-            }
-            return Err(error.into());
-        }
-        self.manifest = manifest;
-        self.engine.update(&mut |_, view| {
-            if replaced.is_empty() {
-                SetView::replace(&mut view.memory, old, None);
-                view.runs.splice(0..0, run.clone());
-            } else {
-                SetView::replace(&mut view.runs, old, run.clone());
-            }
-        });
-        old_blobs().for_each(SegmentBlob::replaced);
-        self.engine.control().merged(self.manifest.merged);
-        if replaced.is_empty() {
-            self.run_credit += record.map_or(0, |run| run.byte_count) * IDLE_TIMES;
-            self.drop_blocks();
-        }
+        let sums = Families::total([&self.manifest.sums, &written.sums].into_iter());
+        let manifest = Manifest { merged: last, sums, ..self.manifest.clone() };
+        self.install(manifest, &runs, old, &mut written)?;
+        self.run_credit += run.byte_count() * IDLE_TIMES;
+        self.drop_blocks();
         Ok(())
     }
 
+    /// Merges `newer` runs and the one before the `older` last ones, into the place of that one, a range of keys at a time. A
+    /// crash, or want of room, leaves some of it done, and everything there once.
+    fn merge_runs(&mut self, mut newer: usize, older: usize) -> Result<(), Halt> {
+        loop {
+            let view = self.engine.view();
+            let target = view.runs.len() - 1 - older;
+            let runs = &view.runs[target - newer..=target];
+            if !self.has_room_for(runs) {
+                return Ok(());
+            }
+            let step = policy::next_step(runs, self.options().segment_bytes);
+            let emptied = self.merge_step(&step, older)?;
+            newer = match step.cut {
+                Some(_) if emptied < newer => newer - emptied,
+                _ => return Ok(()),
+            };
+        }
+    }
+
+    /// Merges the keys of some runs below a cut; gives how many of them but for the oldest are empty now.
+    fn merge_step(&mut self, step: &Step, older: usize) -> Result<usize, Halt> {
+        let Step { inputs: old, untouched, .. } = step;
+        let cut = step.cut.as_deref();
+        let (consumed, rest): (Vec<_>, Vec<_>) = old.iter().map(|run| run.split_off(cut)).unzip();
+        let consumed = consumed.concat();
+        let is_everything =
+            cut.is_none() && untouched.segments.is_empty() && old.len() == self.engine.view().runs.len();
+        let taken = self.manifest.sums.clone();
+        let families = consumed.iter().map(|segment| &segment.families);
+        let sums = (!is_everything).then(|| Families::total(families.chain([&taken])));
+        let runs = old.iter().map(|run| &run.segments[..]).collect();
+        let mut written =
+            self.write_segments(Inputs { runs, cut, is_bottom: older == 0, sums }, Scope::NotRuns)?;
+        let mut runs = self.engine.view().runs.clone();
+        let end = runs.len() - older;
+        let newer = old.len() - 1;
+        let target = [&untouched.segments[..], &written.segments, &rest[newer].segments].concat();
+        let left: Vec<_> = rest[..newer].iter().filter(|run| !run.segments.is_empty()).cloned().collect();
+        let emptied = newer - left.len();
+        // While there is more to merge, the place of the oldest is kept, even if nothing is in it.
+        let is_kept = !left.is_empty() || !target.is_empty();
+        let new = left.into_iter().chain(is_kept.then(|| Run::of(target))).map(Arc::new);
+        runs.splice(end - old.len()..end, new);
+        let sums = Families::total([&self.manifest.sums.less(&taken), &written.sums].into_iter());
+        self.install(Manifest { sums, ..self.manifest.clone() }, &runs, &[], &mut written)?;
+        consumed.iter().filter_map(|segment| segment.blob()).for_each(SegmentBlob::replaced);
+        Ok(emptied)
+    }
+
+    /// Makes these the runs, and takes old segments out of memory.
+    pub(crate) fn install(
+        &mut self,
+        mut manifest: Manifest,
+        runs: &[Arc<Run>],
+        old_memory: &[Arc<Segment>],
+        written: &mut Written,
+    ) -> Result<(), Halt> {
+        let records = runs.iter().map(|run| run.records());
+        manifest.runs = records.filter(|records| !records.is_empty()).collect();
+        manifest.next = self.manifest.next;
+        if let Err(error) = manifest.replace(&*self.backing.blobs) {
+            if matches!(error, ReplaceError::Unknown(_)) {
+                written.keep();
+            }
+            return Err(error.into());
+        }
+        written.keep();
+        self.manifest = manifest;
+        let (lost, sums) = (&self.manifest.lost, &self.manifest.sums);
+        let needs_count = self.manifest.needs_count;
+        self.engine.update(&mut |_, view| {
+            SetView::replace(&mut view.memory, old_memory, None);
+            view.runs = runs.to_vec();
+            view.needs_count = needs_count;
+            if view.lost[..] != lost[..] {
+                view.lost = lost.clone().into();
+            }
+            if *view.sums != *sums {
+                view.sums = Arc::new(sums.clone());
+            }
+        });
+        self.engine.control().merged(self.manifest.merged);
+        Ok(())
+    }
+
+    pub(crate) fn options(&self) -> &SetOptions {
+        &self.engine.control().options
+    }
+
+    /// The number of the next run; none is given twice.
+    pub(crate) fn next_number(&mut self) -> u64 {
+        self.manifest.next += 1;
+        self.manifest.next - 1
+    }
+
     /// Lets the journal forget the groups that are in runs now.
-    fn drop_blocks(&self) {
+    pub(crate) fn drop_blocks(&self) {
         let Ok(journal) = self.engine.journal() else { return };
         // What stays takes room and does no harm; the next run frees it.
         if let Err(error) = journal.release(self.manifest.merged) {
             tracing::warn!(%error, "could not drop merged blocks of the set");
         }
     }
-
-    /// Nothing when no key is left.
-    fn write_run(
-        &mut self,
-        old: &[Arc<Segment>],
-        is_bottom: bool,
-        scope: Scope,
-    ) -> Result<Option<Segment>, Halt> {
-        let number = self.manifest.next;
-        self.manifest.next += 1;
-        let writer = SegmentWriter::create(&self.backing, number)?;
-        let builder = SegmentBuilder::new(writer, FIRST_BLOCK, self.engine.control().options.block_bytes);
-        let dropped = DroppedPrefixes::new(self.engine.dropped());
-        let mut merge = SegmentMerge::new(old, builder, is_bottom)?.without(dropped);
-        while merge.work(KEYS_AT_ONCE)? {
-            self.attend(scope)?;
-        }
-        let (writer, summary) = merge.finish()?;
-        if summary.index.block_count() == 0 {
-            return Ok(None);
-        }
-        Ok(Some(writer.finish(summary)?))
-    }
-}
-
-/// One segment in memory of several, the newest first.
-pub(crate) fn merge_in_memory(old: &[Arc<Segment>], block_bytes: usize) -> Result<Segment, Error> {
-    let groups = |segment: &Arc<Segment>| segment.groups().unwrap_or_default();
-    let (newest, oldest) = (old.first().map(groups), old.last().map(groups));
-    let image = Vec::with_capacity(old.iter().map(|segment| segment.byte_count()).sum::<u64>() as usize);
-    let mut merge = SegmentMerge::new(old, SegmentBuilder::new(image, 0, block_bytes), false)?;
-    merge.work(usize::MAX)?;
-    let (mut image, summary) = merge.finish()?;
-    image.shrink_to_fit();
-    let groups = (oldest.unwrap_or_default().0, newest.unwrap_or_default().1);
-    Ok(Segment::in_memory(image.into(), summary, groups))
 }

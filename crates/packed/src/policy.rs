@@ -8,6 +8,7 @@
 //! Invariant: what is chosen are neighbours in the list, so that newer stays newer.
 
 use crate::SetOptions;
+use crate::run::Run;
 use crate::segment::Segment;
 use crate::view::SetView;
 use std::ops::Range;
@@ -22,6 +23,33 @@ pub(crate) enum Work {
     WriteRun,
     /// Merges these runs into one.
     MergeRuns(Range<usize>),
+}
+
+/// A step of merging runs, the newest first, into the place of the oldest.
+pub(crate) struct Step {
+    /// What is merged of each run.
+    pub(crate) inputs: Vec<Run>,
+    /// Keys below this are merged now; nothing for all of the inputs.
+    pub(crate) cut: Option<Vec<u8>>,
+    /// What the oldest run has below all keys of the others, and keeps as it is.
+    pub(crate) untouched: Run,
+}
+
+/// The next step of merging runs. All at once if that is little; otherwise so far that no run gives much more than the bytes of a
+/// segment, from the lowest key on that a newer run has: what is below has been merged before.
+pub(crate) fn next_step(runs: &[Arc<Run>], segment_bytes: u64) -> Step {
+    let mut inputs: Vec<Run> = runs.iter().map(|run| Run::clone(run)).collect();
+    if runs.iter().map(|run| run.byte_count()).sum::<u64>() <= segment_bytes.saturating_mul(2) {
+        return Step { inputs, cut: None, untouched: Run::default() };
+    }
+    let mut untouched = Run::default();
+    if let Some((oldest, newer)) = inputs.split_last_mut() {
+        let starts = newer.iter().filter_map(|run| run.segments.first()).map(|segment| segment.start());
+        (untouched, *oldest) = oldest.split_at(starts.min().unwrap_or_default());
+    }
+    let cut = inputs.iter().filter_map(|run| run.key_after(segment_bytes.max(1))).min();
+    let cut = cut.map(<[u8]>::to_vec);
+    Step { inputs, cut, untouched }
 }
 
 /// What is not being worked on already, so that more urgent work can be done in the midst of a long one.
@@ -57,7 +85,7 @@ pub(crate) fn choose(segments: &SetView, options: &SetOptions, scope: Scope) -> 
     if scope != Scope::All {
         return None;
     }
-    let sizes = sizes(&segments.runs);
+    let sizes = run_sizes(&segments.runs);
     let tiered = neighbours(&sizes, options.memory_bytes / 2, options.run_fan);
     tiered.or_else(|| too_many_removals(&segments.runs)).map(Work::MergeRuns)
 }
@@ -67,7 +95,7 @@ pub(crate) fn choose(segments: &SetView, options: &SetOptions, scope: Scope) -> 
 /// slow trickle of changes does not rewrite everything again and again.
 pub(crate) fn choose_idle(segments: &SetView, memory_credit: u64, run_credit: u64) -> Option<Work> {
     let memory = affordable(&sizes(&segments.memory), memory_credit).map(Work::MergeMemory);
-    memory.or_else(|| affordable(&sizes(&segments.runs), run_credit).map(Work::MergeRuns))
+    memory.or_else(|| affordable(&run_sizes(&segments.runs), run_credit).map(Work::MergeRuns))
 }
 
 fn affordable(sizes: &[u64], credit: u64) -> Option<Range<usize>> {
@@ -82,6 +110,10 @@ fn affordable(sizes: &[u64], credit: u64) -> Option<Range<usize>> {
 
 fn sizes(segments: &[Arc<Segment>]) -> Vec<u64> {
     segments.iter().map(|segment| segment.byte_count()).collect()
+}
+
+fn run_sizes(runs: &[Arc<Run>]) -> Vec<u64> {
+    runs.iter().map(|run| run.byte_count()).collect()
 }
 
 /// The first neighbours that are as many as the fan, and none of them of a higher class than the first.
@@ -102,12 +134,12 @@ fn neighbours(sizes: &[u64], smallest: u64, fan: usize) -> Option<Range<usize>> 
     None
 }
 
-/// All runs, when those above the oldest remove a good segment of what it holds: the room is worth having back, and
+/// All runs, when those above the oldest remove a good part of what it holds: the room is worth having back, and
 /// readers should not have to pass over what is gone.
-fn too_many_removals(runs: &[Arc<Segment>]) -> Option<Range<usize>> {
+fn too_many_removals(runs: &[Arc<Run>]) -> Option<Range<usize>> {
     let (oldest, newer) = runs.split_last()?;
-    let removed: u64 = newer.iter().map(|segment| segment.index.removed_count()).sum();
-    (removed > 0 && removed * REMOVED_SHARE >= oldest.index.entry_count()).then_some(0..runs.len())
+    let removed: u64 = newer.iter().map(|run| run.removed_count()).sum();
+    (removed > 0 && removed * REMOVED_SHARE >= oldest.entry_count()).then_some(0..runs.len())
 }
 
 #[cfg(test)]

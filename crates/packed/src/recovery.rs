@@ -2,15 +2,18 @@
 //!
 //! In: the blobs, and the groups' blocks that the journal has. Out: the segments, and a merger to go on with.
 //! Invariants
-//! - Every run that the manifest names is there and is the blob that was written, and so is every group's value; or the set counts
-//!   as lost, is set aside and begun anew.
+//! - Every run that the manifest names is there and is the blob that was written, or its keys are lost. Every group's value is whole; or
+//!   the set counts as lost, is set aside and begun anew.
 //! - Blobs of runs that the manifest does not name are left of an unfinished merge, and are removed.
 //! - A set without a manifest is a new one only while nothing was ever committed.
 
 use crate::cache::BlockCache;
 use crate::group_block::GroupBlock;
+use crate::lost::{LostRange, joined};
 use crate::manifest::Manifest;
-use crate::merger::{Merger, Publisher, merge_in_memory};
+use crate::merger::{Merger, Publisher};
+use crate::rewrite::merge_in_memory;
+use crate::run::Run;
 use crate::segment::Segment;
 use crate::stored::{Backing, SegmentBlob, blob_name};
 use crate::view::SetView;
@@ -30,11 +33,6 @@ pub trait Journal: Send + Sync {
 
     /// Blocks of groups up to this one are not needed any more. What is kept all the same is passed over.
     fn release(&self, up_to: u64) -> Result<(), Error>;
-}
-
-/// What is told to those who ask for keys.
-pub(crate) fn reason(what: &str) -> String {
-    format!("{what}; it is being built anew, and queries read all documents until that is done")
 }
 
 /// An opened set, not yet running.
@@ -113,11 +111,64 @@ fn open(
     }
     manifest.owner = Some(source.owner);
     remove_unnamed(blobs, &manifest)?;
-    let runs: Result<Vec<_>, _> =
-        manifest.runs.iter().map(|run| SegmentBlob::open(backing, *run).map(Arc::new)).collect();
+    let (runs, bad) = open_runs(backing, &manifest)?;
     let memory = merge_down(read_groups(source, manifest.merged)?, options)?;
-    let loss = manifest.is_lost.then(|| reason("index files were damaged").into());
-    Ok((manifest, SetView { loss, memory, runs: runs? }))
+    if !bad.is_empty() {
+        manifest.runs = runs.iter().map(Run::records).collect();
+        give_up(blobs, &mut manifest, bad)?;
+    }
+    let (lost, sums) = (manifest.lost.clone().into(), Arc::new(manifest.sums.clone()));
+    let needs_count = manifest.needs_count;
+    Ok((
+        manifest,
+        SetView { lost, needs_count, sums, memory, runs: runs.into_iter().map(Arc::new).collect() },
+    ))
+}
+
+/// A blob that is not what was written, and the keys it held.
+type BadBlob = (String, LostRange);
+
+/// The runs that the manifest names, without the segments whose blobs are not what was written; and those, with what was found. An
+/// error if nobody knows which keys such a one had.
+fn open_runs(backing: &Arc<Backing>, manifest: &Manifest) -> Result<(Vec<Run>, Vec<BadBlob>), Error> {
+    let (mut runs, mut bad) = (Vec::new(), Vec::new());
+    for records in &manifest.runs {
+        let mut segments = Vec::new();
+        for record in records {
+            match (SegmentBlob::open(backing, record.clone()), &record.keys) {
+                (Ok(segment), _) => segments.push(Arc::new(segment)),
+                (Err(Error::Damaged { what }), Some((start, end))) => {
+                    let (start, end) = (Bytes::copy_from_slice(start), Bytes::copy_from_slice(end));
+                    bad.push((blob_name(record.number), LostRange { start, end, what }));
+                }
+                (Err(error), _) => return Err(error),
+            }
+        }
+        if !segments.is_empty() {
+            runs.push(Run::of(segments));
+        }
+    }
+    Ok((runs, bad))
+}
+
+/// Goes on without damaged segments: their keys are lost.
+fn give_up(blobs: &dyn Blobs, manifest: &mut Manifest, bad: Vec<BadBlob>) -> Result<(), Error> {
+    let (names, ranges): (Vec<_>, Vec<_>) = bad.into_iter().unzip();
+    let what: Vec<_> = ranges.iter().map(|range| range.what.clone()).collect();
+    manifest.lost = joined(manifest.lost.iter().cloned().chain(ranges).collect());
+    manifest.needs_count = true;
+    manifest.replace(blobs)?;
+    // What is not there cannot be kept.
+    let there = blobs.list()?;
+    let names: Vec<_> = names.into_iter().filter(|name| there.contains(name)).collect();
+    let kept = if names.is_empty() { None } else { blobs.set_aside(&names).ok() };
+    tracing::error!(
+        damage = what.join(", "),
+        kept,
+        "a part of the index is damaged: it is set aside, and the index of its containers is built anew; queries over them read \
+         all documents meanwhile"
+    );
+    Ok(())
 }
 
 /// The changes of groups after this one, the newest first.
@@ -157,17 +208,20 @@ fn begin_anew(backing: Arc<Backing>, source: &Source<'_>, what: &str) -> Result<
         kept,
         "the index is damaged: it is set aside and built anew; queries read all documents meanwhile"
     );
-    let manifest =
-        Manifest { is_lost: true, merged: source.last_group, ..Manifest::empty(Some(source.owner)) };
+    let manifest = Manifest {
+        lost: vec![LostRange::whole(what)],
+        merged: source.last_group,
+        ..Manifest::empty(Some(source.owner))
+    };
     manifest.replace(blobs)?;
     // What the journal has of earlier groups may be what is damaged.
     source.journal.release(source.last_group)?;
-    let view = SetView { loss: Some(reason(what).into()), ..SetView::default() };
+    let view = SetView { lost: manifest.lost.clone().into(), ..SetView::default() };
     Ok(Recovered { manifest, backing, view: Arc::new(view) })
 }
 
 fn remove_unnamed(blobs: &dyn Blobs, manifest: &Manifest) -> Result<(), Error> {
-    let is_named = |name: &str| manifest.runs.iter().any(|run| blob_name(run.number) == name);
+    let is_named = |name: &str| manifest.runs.iter().flatten().any(|run| blob_name(run.number) == name);
     for name in blobs.list()? {
         if name.ends_with(RUN_SUFFIX) && !is_named(&name) {
             blobs.remove(&name)?;

@@ -13,11 +13,22 @@ use crate::builder::Summary;
 use crate::dropped::end_of;
 use crate::families::Families;
 use crate::index::Index;
-use crate::stored::SegmentBlob;
+use crate::lost::{BadBlock, LostRange};
+use crate::stored::{SegmentBlob, SegmentRecord};
 use bytes::Bytes;
-use std::ops::Range;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
 
+/// A segment, or the upper part of one whose lower part has been merged already.
+#[derive(Clone)]
 pub(crate) struct Segment {
+    content: Arc<SegmentContent>,
+    /// Keys below this are not in it any more; empty if all are.
+    from: Vec<u8>,
+}
+
+/// What a segment holds.
+pub(crate) struct SegmentContent {
     pub(crate) index: Index,
     pub(crate) families: Families,
     pub(crate) filter: BloomFilter,
@@ -35,6 +46,14 @@ enum SegmentBytes {
         groups: (u64, u64),
     },
     Stored(SegmentBlob),
+}
+
+impl Deref for Segment {
+    type Target = SegmentContent;
+
+    fn deref(&self) -> &SegmentContent {
+        &self.content
+    }
 }
 
 /// Whether blocks that were read from a blob are worth keeping in memory.
@@ -63,7 +82,33 @@ impl Segment {
             0 => 0.0,
             removed => ((added - families.sum() as f64) / removed as f64).clamp(0.0, 1.0),
         };
-        Segment { index, families, filter, hiding_share, blocks }
+        let content = SegmentContent { index, families, filter, hiding_share, blocks };
+        Segment { content: Arc::new(content), from: Vec::new() }
+    }
+
+    /// The same without the keys below this one.
+    pub(crate) fn trimmed(&self, from: &[u8]) -> Segment {
+        Segment { content: Arc::clone(&self.content), from: from.to_vec() }
+    }
+
+    /// Below which keys are not in it any more; empty if all are.
+    pub(crate) fn from(&self) -> &[u8] {
+        &self.from
+    }
+
+    /// No key is below this; empty if there is none.
+    pub(crate) fn start(&self) -> &[u8] {
+        self.index.first().max(&self.from)
+    }
+
+    /// Whether no key can be in the range.
+    pub(crate) fn misses(&self, start: &[u8], end: &[u8]) -> bool {
+        self.index.misses(start, end) || *self.from >= *end
+    }
+
+    /// What the manifest says of it, if it is stored.
+    pub(crate) fn record(&self) -> Option<SegmentRecord> {
+        Some(SegmentRecord { from: self.from.clone(), ..self.blob()?.record().clone() })
     }
 
     /// First and last commit group, of a segment in memory.
@@ -100,15 +145,28 @@ impl Segment {
                 Ok((image.clone(), place.start as usize..place.end as usize))
             }
             SegmentBytes::Stored(blob) => {
-                let bytes = blob.block(block, place, reading)?;
+                let bytes = blob.block(block, place, reading).map_err(|error| self.told(error, block))?;
                 let length = bytes.len();
                 Ok((bytes, 0..length))
             }
         }
     }
 
+    /// Damage of a block, with the keys it concerns.
+    fn told(&self, error: Error, block: usize) -> Error {
+        match (error, self.blob()) {
+            (Error::Damaged { what }, Some(blob)) => {
+                let (start, end) = self.index.keys_of(block);
+                let range = LostRange { start: start.into(), end: end.into(), what };
+                Error::BadBlock(Box::new(BadBlock { number: blob.record().number, range }))
+            }
+            (error, _) => error,
+        }
+    }
+
     /// How many entries are below the target, and about how many of those are removals.
     pub(crate) fn rank(&self, target: &[u8]) -> Result<(u64, u64), Error> {
+        let target = target.max(&self.from);
         let Some(block) = self.index.find_below(target) else { return Ok((0, 0)) };
         let (bytes, place) = self.block(block, Reading::Cached)?;
         let mut cursor = BlockCursor::new();

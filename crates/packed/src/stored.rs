@@ -26,18 +26,46 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const MAGIC: [u8; 8] = *b"ASTRSET2";
+const MAGIC_WITHOUT_VALUES: [u8; 8] = *b"ASTRSET1";
 const END_MAGIC: [u8; 8] = *b"1TESRTSA";
 const CHECKSUM_BYTES: usize = 4;
 const TRAILER_BYTES: usize = 8 + 8 + CHECKSUM_BYTES + END_MAGIC.len();
 /// Where the first block begins.
 pub(crate) const FIRST_BLOCK: u64 = MAGIC.len() as u64;
 
-/// What the manifest says of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What the manifest says of a segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SegmentRecord {
     pub(crate) number: u64,
     pub(crate) byte_count: u64,
     pub(crate) checksum: u32,
+    /// Its keys are from the first up to the second, which is not among them: what is lost if the blob is. Manifests of the
+    /// format before do not tell.
+    pub(crate) keys: Option<(Vec<u8>, Vec<u8>)>,
+    /// Keys below this have been merged into other segments; empty if none have.
+    pub(crate) from: Vec<u8>,
+}
+
+/// Bytes of a key that a record has at most.
+const RECORD_KEY_BYTES_MAX: usize = 64;
+
+/// The keys of an index, in few bytes.
+fn keys_of(index: &Index) -> (Vec<u8>, Vec<u8>) {
+    let first = &index.first()[..index.first().len().min(RECORD_KEY_BYTES_MAX)];
+    // What is cut off a last key must not end the range before it.
+    let mut end = index.last().to_vec();
+    if end.len() < RECORD_KEY_BYTES_MAX {
+        end.push(0);
+    } else {
+        end.truncate(RECORD_KEY_BYTES_MAX);
+        while end.last() == Some(&0xFF) {
+            end.pop();
+        }
+        if let Some(last) = end.last_mut() {
+            *last += 1;
+        }
+    }
+    (first.to_vec(), end)
 }
 
 /// What all runs of a set share.
@@ -78,7 +106,7 @@ impl SegmentBlob {
         if length != record.byte_count {
             return Err(what("has another length than was written"));
         }
-        let run = SegmentBlob { blob, record, backing: Arc::clone(backing), is_replaced: false.into() };
+        let mut run = SegmentBlob { blob, record, backing: Arc::clone(backing), is_replaced: false.into() };
         let not_ours = || what("is not the file that was written");
         let trailer_at = length.checked_sub(TRAILER_BYTES as u64).ok_or_else(not_ours)?;
         let trailer = run.read(trailer_at..length)?;
@@ -86,6 +114,11 @@ impl SegmentBlob {
         let (footer_bytes, rest) = rest.split_first_chunk::<8>().ok_or_else(not_ours)?;
         let footer_at = trailer_at.checked_sub(u64::from_le_bytes(*footer_bytes)).ok_or_else(not_ours)?;
         let footer = run.read(footer_at..trailer_at)?;
+        let magic = run.read(0..FIRST_BLOCK)?;
+        if magic != MAGIC && magic != MAGIC_WITHOUT_VALUES {
+            return Err(not_ours());
+        }
+        let record = &run.record;
         let checksum = trailer_checksum(&footer, u64::from_le_bytes(*number));
         let expected = [&record.checksum.to_le_bytes()[..], &END_MAGIC].concat();
         if checksum != record.checksum || *rest != expected || u64::from_le_bytes(*number) != record.number {
@@ -98,11 +131,13 @@ impl SegmentBlob {
         if at != footer.len() || index.end() != footer_at {
             return Err(not_ours());
         }
-        Ok(Segment::stored(run, Summary { index, families, filter }))
+        run.record.keys = Some(keys_of(&index));
+        let from = run.record.from.clone();
+        Ok(Segment::stored(run, Summary { index, families, filter }).trimmed(&from))
     }
 
-    pub(crate) fn record(&self) -> SegmentRecord {
-        self.record
+    pub(crate) fn record(&self) -> &SegmentRecord {
+        &self.record
     }
 
     pub(crate) fn byte_count(&self) -> u64 {
@@ -191,7 +226,8 @@ impl SegmentWriter {
         self.write(&checksum.to_le_bytes())?;
         self.write(&END_MAGIC)?;
         let byte_count = summary.index.end() + (footer.len() + TRAILER_BYTES) as u64;
-        let record = SegmentRecord { number: self.number, byte_count, checksum };
+        let keys = Some(keys_of(&summary.index));
+        let record = SegmentRecord { number: self.number, byte_count, checksum, keys, from: Vec::new() };
         let writer = self.writer.take().ok_or_else(|| damaged("a run is finished twice"))?;
         let blob = writer.finish().inspect_err(|_| {
             let _ = self.backing.blobs.remove(&blob_name(self.number));

@@ -6,7 +6,10 @@
 
 use crate::bloom::common_prefix;
 use crate::cursor::{BackwardCursor, EntryCursor, ForwardCursor};
+use crate::families::Families;
+use crate::lost::LostRange;
 use crate::merge::MergeCursor;
+use crate::run::Run;
 use crate::segment::{Reading, Segment};
 use crate::{Error, FAMILY_BYTES};
 use std::ops::ControlFlow;
@@ -18,12 +21,16 @@ const COUNTED_MAX: u64 = 48;
 /// All segments of a set.
 #[derive(Clone, Default)]
 pub struct SetView {
-    /// Why keys are missing, if they are and somebody may still rely on them: nothing is told of the set then.
-    pub loss: Option<Arc<str>>,
+    /// Keys that are missing and on which somebody may still rely: nothing is told of them.
+    pub(crate) lost: Arc<[LostRange]>,
+    /// Whether sums of families are not to be relied on, since some were lost with what held them.
+    pub(crate) needs_count: bool,
+    /// What no segment says of the growth of families, because what was merged left no key.
+    pub(crate) sums: Arc<Families>,
     /// Changes that are in no run yet, the newest first.
     pub(crate) memory: Vec<Arc<Segment>>,
     /// Runs, the newest first; all older than what is in memory.
-    pub(crate) runs: Vec<Arc<Segment>>,
+    pub(crate) runs: Vec<Arc<Run>>,
 }
 
 /// What a set is made of at present.
@@ -54,24 +61,39 @@ impl SetView {
     }
 
     fn iter(&self) -> impl Iterator<Item = &Segment> {
-        self.memory.iter().chain(&self.runs).map(Arc::as_ref)
+        let stored = self.runs.iter().flat_map(|run| &run.segments);
+        self.memory.iter().chain(stored).map(Arc::as_ref)
     }
 
-    /// The segments that may have keys of the range.
+    /// Of each age, the segments that may have keys of the range, the newest first.
     pub(crate) fn within<'a, 'r>(
         &'a self,
         start: &'r [u8],
         end: &'r [u8],
-    ) -> impl Iterator<Item = &'a Segment> + use<'a, 'r> {
+    ) -> impl Iterator<Item = &'a [Arc<Segment>]> + use<'a, 'r> {
         let prefix = common_prefix(start, end);
-        let may_have = move |segment: &&Segment| segment.filter.may_have(prefix);
-        self.iter().filter(may_have).filter(move |segment| !segment.index.misses(start, end))
+        let memory = self.memory.iter().filter(move |segment| !segment.misses(start, end));
+        let runs = self.runs.iter().map(move |run| run.within(start, end));
+        let may_have =
+            move |segments: &&[Arc<Segment>]| segments.iter().any(|segment| segment.filter.may_have(prefix));
+        memory.map(std::slice::from_ref).chain(runs).filter(may_have)
+    }
+
+    /// Keys that are missing and on which somebody may still rely.
+    pub fn lost(&self) -> &[LostRange] {
+        &self.lost
     }
 
     /// With the changes of one more group.
     pub(crate) fn with(&self, segment: Arc<Segment>) -> SetView {
         let memory = [segment].into_iter().chain(self.memory.iter().cloned()).collect();
-        SetView { loss: self.loss.clone(), memory, runs: self.runs.clone() }
+        SetView {
+            lost: Arc::clone(&self.lost),
+            needs_count: self.needs_count,
+            sums: Arc::clone(&self.sums),
+            memory,
+            runs: self.runs.clone(),
+        }
     }
 
     /// With the segments from `first` on, `count` of them, replaced by one or none.
@@ -89,53 +111,76 @@ impl SetView {
 
     /// Bytes of the runs.
     pub fn disk_bytes(&self) -> u64 {
-        self.runs.iter().map(|segment| segment.byte_count()).sum()
+        self.runs.iter().map(|run| run.byte_count()).sum()
     }
 
     /// Gives the keys from `start` up to `end` in order, with their values, until `visit` breaks.
     pub fn scan_forward(&self, start: &[u8], end: &[u8], visit: impl Visit) -> Result<(), Error> {
-        self.check_loss()?;
         if start >= end {
             return Ok(());
         }
+        self.check_lost(start, end)?;
         let cursors =
-            self.within(start, end).map(|segment| ForwardCursor::seek(segment, start, Reading::Cached));
+            self.within(start, end).map(|segments| ForwardCursor::seek(segments, start, Reading::Cached));
         gather(MergeCursor::new(cursors.collect::<Result<_, _>>()?), |key| key < end, visit)
     }
 
     /// The same from the end.
     pub fn scan_backward(&self, start: &[u8], end: &[u8], visit: impl Visit) -> Result<(), Error> {
-        self.check_loss()?;
         if start >= end {
             return Ok(());
         }
-        let cursors = self.within(start, end).map(|segment| BackwardCursor::seek(segment, end));
+        self.check_lost(start, end)?;
+        let cursors = self.within(start, end).map(|segments| BackwardCursor::seek(segments, end));
         gather(MergeCursor::new(cursors.collect::<Result<_, _>>()?), |key| key >= start, visit)
     }
 
     /// How many keys a family has.
     pub fn count(&self, family: &[u8; FAMILY_BYTES]) -> Result<u64, Error> {
-        self.check_loss()?;
-        let sum: i64 = self.iter().map(|segment| segment.families.get(family)).sum();
-        Ok(u64::try_from(sum).unwrap_or(0))
+        self.check_lost(family, &[&family[..], &[0xFF; 16]].concat())?;
+        if self.needs_count {
+            return Err(Error::Lost { what: "index entries have to be counted after damage".to_owned() });
+        }
+        Ok(u64::try_from(self.sum(family)).unwrap_or(0))
     }
 
-    /// Refuses an answer while keys are missing.
-    pub fn check_loss(&self) -> Result<(), Error> {
-        match &self.loss {
-            Some(what) => Err(Error::Lost { what: what.to_string() }),
+    /// By how much a family has grown, as far as it was told.
+    pub(crate) fn sum(&self, family: &[u8; FAMILY_BYTES]) -> i64 {
+        let told: i64 = self.iter().map(|segment| segment.families.get(family)).sum();
+        told + self.sums.get(family)
+    }
+
+    /// All families that were told of, in order.
+    pub(crate) fn families(&self) -> Vec<[u8; FAMILY_BYTES]> {
+        let all = self.iter().map(|segment| &segment.families).chain([&*self.sums]);
+        let mut families: Vec<_> =
+            all.flat_map(|families| families.iter().map(|(family, _)| *family)).collect();
+        families.sort_unstable();
+        families.dedup();
+        families
+    }
+
+    #[inline]
+    pub(crate) fn check_lost(&self, start: &[u8], end: &[u8]) -> Result<(), Error> {
+        match self.lost.iter().find(|lost| lost.overlaps(start, end)) {
+            Some(lost) => Err(Error::Lost {
+                what: format!(
+                    "{}; it is being built anew, and queries read documents until that is done",
+                    lost.what
+                ),
+            }),
             None => Ok(()),
         }
     }
 
     /// About how many keys are in the range; exact where it is few.
     pub fn estimate(&self, start: &[u8], end: &[u8]) -> Result<u64, Error> {
-        self.check_loss()?;
         if start >= end {
             return Ok(0);
         }
+        self.check_lost(start, end)?;
         let (mut entries, mut keys) = (0, 0.0);
-        for segment in self.within(start, end) {
+        for segment in self.within(start, end).flatten() {
             let (first, last) = (segment.rank(start)?, segment.rank(end)?);
             let (found, removed) = (last.0.saturating_sub(first.0), last.1.saturating_sub(first.1));
             entries += found;
@@ -160,8 +205,9 @@ impl SetView {
     /// Reads every block of every run, and checks that keys rise and are as many as was written down.
     pub fn check(&self) -> Result<(u64, u64), Error> {
         let (mut entry_count, mut byte_count) = (0, 0);
-        for segment in &self.runs {
-            let mut cursor = ForwardCursor::seek(segment, &[], Reading::Once)?;
+        for segment in self.runs.iter().flat_map(|run| &run.segments) {
+            let whole = [Arc::new(segment.trimmed(&[]))];
+            let mut cursor = ForwardCursor::seek(&whole, &[], Reading::Once)?;
             let (mut last, mut found) = (Vec::new(), 0);
             while cursor.is_valid() {
                 if *cursor.key() <= last[..] {

@@ -28,7 +28,8 @@ fn main() -> ExitCode {
         Command::Serve(settings) => serve::run(&settings).map(|()| ExitCode::SUCCESS),
         Command::Verify { data } => offline::verify(&data),
         Command::ScriptWorker => scripts::work().map(|()| ExitCode::SUCCESS),
-        Command::Repair { data, accept_loss } => offline::repair(&data, accept_loss),
+        Command::Repair { data, index: true, .. } => offline::repair_index(&data),
+        Command::Repair { data, accept_loss, .. } => offline::repair(&data, accept_loss),
     };
     result.unwrap_or_else(|error| {
         eprintln!("astrarium: {}", sentence(&error));

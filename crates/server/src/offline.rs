@@ -86,6 +86,31 @@ fn repair_shadow(shadow: &Shadow) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Builds all indexes of a folder anew.
+pub(crate) fn repair_index(data: &Path) -> anyhow::Result<ExitCode> {
+    must_exist(data)?;
+    let shadow = Shadow::for_repair(data)?;
+    let rebuilt =
+        with_maintenance(shadow.path(), async |maintenance, _| Ok(maintenance.rebuild_indexes().await?))
+            .and_then(|()| check(shadow.path(), false));
+    let found = rebuilt.map_err(|error| in_place(&error, shadow.path(), data))?;
+    anyhow::ensure!(
+        found.problem_count == 0,
+        "{} problems remain that are not of the index, and {} was left as it is; see what can be saved with `astrarium repair \
+         --data {} --accept-loss`",
+        found.problem_count,
+        data.display(),
+        data.display()
+    );
+    shadow.put_in_place()?;
+    println!(
+        "the indexes in {} are built anew; what it was before is in {}",
+        data.display(),
+        data.join("before-repair").display()
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Opens the account in a folder, does what its maintenance can do, and closes it.
 fn with_maintenance<T>(
     folder: &Path,
@@ -111,27 +136,19 @@ fn check(folder: &Path, is_told: bool) -> anyhow::Result<Findings> {
             found.problem_count += 1;
         }
         let other_count = found.problem_count;
-        if let Some(loss) = engine.set_loss() {
-            println!("  the index is damaged: {loss}");
+        let losses = engine.set_losses();
+        for loss in &losses {
+            println!("  the index is damaged: {}", loss.what);
             found.problem_count += 1;
+        }
+        if !losses.is_empty() {
             // To see whether everything else is right.
             maintenance.settle().await?;
         }
         if found.problem_count == 0 {
-            match engine.check_files() {
-                Ok(files) if is_told => {
-                    println!(
-                        "storage: {} entries, {} bytes, checksums good",
-                        files.entry_count, files.byte_count
-                    );
-                }
-                Ok(_) => {}
-                Err(error) => {
-                    println!("  {error}");
-                    found.problem_count += 1;
-                }
-            }
+            found.problem_count += check_files(engine, is_told);
         }
+        engine.wait_until_merged()?;
         let container_count = check_containers(maintenance, is_told).await;
         found.is_index_only =
             other_count == 0 && matches!(container_count, Ok(0)) && engine.damages().is_empty();
@@ -145,6 +162,25 @@ fn check(folder: &Path, is_told: bool) -> anyhow::Result<Findings> {
         Ok(())
     })?;
     Ok(found)
+}
+
+/// Reads all files of the engine; gives how many problems there are.
+fn check_files(engine: &FjallEngine, is_told: bool) -> usize {
+    match engine.check_files() {
+        Ok(files) => {
+            if is_told {
+                println!(
+                    "storage: {} entries, {} bytes, checksums good",
+                    files.entry_count, files.byte_count
+                );
+            }
+            0
+        }
+        Err(error) => {
+            println!("  {error}");
+            1
+        }
+    }
 }
 
 async fn check_containers(maintenance: &MaintenanceHandle, is_told: bool) -> anyhow::Result<usize> {

@@ -71,6 +71,10 @@ pub(crate) enum Command {
         /// Go on without what is missing.
         #[arg(long)]
         accept_loss: bool,
+        /// Build all indexes anew from the documents instead. The server does that by itself, beside requests, where it meets
+        /// damage.
+        #[arg(long, conflicts_with = "accept_loss")]
+        index: bool,
     },
     /// Run scripts for a server, which starts this itself.
     #[command(hide = true)]

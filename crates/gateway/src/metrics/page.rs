@@ -56,8 +56,12 @@ fn storage(health: &Health) -> Registry {
     storage.register("disk_bytes", "Bytes on disk", ConstGauge::new(stats.disk_bytes.cast_signed()));
     let writable = i64::from(health.write_refusal.is_none());
     storage.register("writable", "1 while writes are taken", ConstGauge::new(writable));
-    let index_lost = i64::from(health.index_loss.is_some());
-    storage.register("index_lost", "1 while a damaged index is set aside", ConstGauge::new(index_lost));
+    let index_lost = i64::try_from(health.index_losses.len()).unwrap_or(i64::MAX);
+    storage.register(
+        "index_lost",
+        "Damaged parts of the index that are not being built anew yet",
+        ConstGauge::new(index_lost),
+    );
     let damages = i64::try_from(health.damage.len()).unwrap_or(i64::MAX);
     storage.register("damages", "Damaged places in stored files", ConstGauge::new(damages));
     storage

@@ -62,9 +62,9 @@ fn step() -> impl Strategy<Value = Step> {
 /// Bytes of the cache, and how the set is packed.
 fn packing() -> impl Strategy<Value = (u64, SetOptions)> {
     let cache_bytes = prop_oneof![Just(0), Just(3000), Just(1 << 20)];
-    (cache_bytes, 1..3000u64, 2..5usize, 2..4usize, 1..400usize).prop_map(
-        |(cache_bytes, memory_bytes, memory_fan, run_fan, block_bytes)| {
-            (cache_bytes, SetOptions { memory_bytes, memory_fan, run_fan, block_bytes })
+    (cache_bytes, 1..3000u64, 2..5usize, 2..4usize, 1..400usize, 200..6000u64).prop_map(
+        |(cache_bytes, memory_bytes, memory_fan, run_fan, block_bytes, segment_bytes)| {
+            (cache_bytes, SetOptions { memory_bytes, memory_fan, run_fan, block_bytes, segment_bytes })
         },
     )
 }
@@ -246,7 +246,7 @@ fn check_folder(folder: &Path) {
     let text = std::fs::read_to_string(folder.join("set/RUNS")).unwrap();
     let mut named: Vec<_> = text
         .lines()
-        .filter_map(|line| line.strip_prefix("run "))
+        .filter_map(|line| line.strip_prefix("run ").or(line.strip_prefix("and ")))
         .map(|run| format!("{}.run", run.split(' ').next().unwrap()))
         .chain(["RUNS".to_owned()])
         .collect();

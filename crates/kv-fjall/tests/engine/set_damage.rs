@@ -40,19 +40,22 @@ fn largest(folder: &Path) -> PathBuf {
     runs(folder).pop().unwrap()
 }
 
-/// Opens a damaged folder: everything but the set is there, the set says that it is lost, and goes on when that is accepted.
-fn lost(folder: &Path, what: &str) {
+const FAMILIES: [u8; 3] = [b'a', b'b', b'c'];
+
+/// Opens a folder whose set is lost as a whole: everything else is there, the set says that it is lost, and goes on when that is
+/// accepted.
+fn all_lost(folder: &Path, what: &str) {
     let engine = FjallEngine::open(folder, small_set()).unwrap_or_else(|error| panic!("{what}: {error}"));
-    assert!(engine.set_loss().is_some(), "{what}");
+    assert_eq!(engine.set_losses().len(), 1, "{what}");
     assert_eq!(count(&engine), GROUPS, "{what}");
     assert!(matches!(scan(&engine, b'a'), Err(Error::SetLost { .. })), "{what}");
     write(&engine, GROUPS + 1, 10).unwrap();
     assert!(matches!(scan(&engine, b'a'), Err(Error::SetLost { .. })), "{what}: still not accepted");
     drop(engine);
     let engine = FjallEngine::open(folder, small_set()).unwrap();
-    assert!(engine.set_loss().is_some(), "{what}: it is not forgotten by a restart");
-    engine.accept_set_loss().unwrap();
-    assert_eq!(engine.set_loss(), None, "{what}");
+    assert_eq!(engine.set_losses().len(), 1, "{what}: it is not forgotten by a restart");
+    engine.accept_set_losses(&engine.set_losses()).unwrap();
+    assert_eq!(engine.set_losses(), [], "{what}");
     // What was added after the loss is there, twice because of the two directions; what was before is not.
     assert_eq!(scan(&engine, b'a').unwrap().len(), 2, "{what}");
     for number in GROUPS + 2..GROUPS + 100 {
@@ -60,77 +63,164 @@ fn lost(folder: &Path, what: &str) {
     }
     engine.close().unwrap();
     let engine = FjallEngine::open(folder, small_set()).unwrap();
-    assert_eq!((engine.set_loss(), scan(&engine, b'a').unwrap().len()), (None, 2 * 99), "{what}");
+    assert_eq!((engine.set_losses().len(), scan(&engine, b'a').unwrap().len()), (0, 2 * 99), "{what}");
     engine.check_files().unwrap();
 }
 
+/// Opens a folder with a damaged run: its keys are lost and no others, until that is accepted. Tells which families answer.
+fn some_lost(folder: &Path, right: &[Vec<Vec<u8>>], what: &str) -> [bool; 3] {
+    let engine = FjallEngine::open(folder, small_set()).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let losses = engine.set_losses();
+    assert!(!losses.is_empty(), "{what}");
+    assert_eq!(count(&engine), GROUPS, "{what}");
+    let answering = families_answering(&engine, right);
+    for (family, is_answering) in FAMILIES.into_iter().zip(answering) {
+        let is_concerned = losses.iter().any(|loss| loss.concerns(&[family; FAMILY_BYTES]));
+        assert_eq!(is_answering, !is_concerned, "{what}: {losses:?}");
+    }
+    assert!(answering.contains(&false), "{what}");
+    write(&engine, GROUPS + 1, 10).unwrap();
+    drop(engine);
+    let engine = FjallEngine::open(folder, small_set()).unwrap();
+    assert_eq!(engine.set_losses(), losses, "{what}: it is not forgotten by a restart");
+    engine.accept_set_losses(&losses).unwrap();
+    assert_eq!(engine.set_losses(), [], "{what}");
+    for family in FAMILIES {
+        assert!(scan(&engine, family).unwrap().len() >= 2, "{what}: the new one is there");
+    }
+    engine.check_files().unwrap();
+    for number in GROUPS + 2..GROUPS + 100 {
+        write(&engine, number, 10).unwrap();
+    }
+    engine.close().unwrap();
+    let engine = FjallEngine::open(folder, small_set()).unwrap();
+    assert_eq!(engine.set_losses(), [], "{what}");
+    engine.check_files().unwrap();
+    answering
+}
+
+/// Which families answer; what they answer is right.
+fn families_answering(engine: &FjallEngine, right: &[Vec<Vec<u8>>]) -> [bool; 3] {
+    let mut answering = [false; 3];
+    for ((family, right), answers) in FAMILIES.into_iter().zip(right).zip(&mut answering) {
+        match scan(engine, family) {
+            Ok(found) => {
+                assert_eq!(found, *right);
+                *answers = true;
+            }
+            Err(error) => assert!(matches!(error, Error::SetLost { .. }), "{error}"),
+        }
+    }
+    answering
+}
+
+fn right_answers(folder: &Path) -> Vec<Vec<Vec<u8>>> {
+    let engine = FjallEngine::open(folder, small_set()).unwrap();
+    FAMILIES.map(|family| scan(&engine, family).unwrap()).to_vec()
+}
+
 /// Harms a copy of a folder.
-fn harm(victim: &Path, what: &str, harm: impl FnOnce(&Path)) {
+fn harmed(victim: &Path, harm: impl FnOnce(&Path)) -> TempDir {
     let copy = tempfile::tempdir().unwrap();
     copy_folder(victim, copy.path());
     harm(copy.path());
-    lost(copy.path(), what);
+    copy
 }
 
 #[test]
-fn another_file_than_was_written_is_noticed() {
+fn another_file_than_was_written_costs_its_keys() {
     let folder = victim();
     let path = folder.path();
+    let right = right_answers(path);
     let name = largest(path).strip_prefix(path).unwrap().to_path_buf();
     let whole = std::fs::read(path.join(&name)).unwrap();
-    let put = |content: Vec<u8>| {
-        let name = &name;
-        move |copy: &Path| std::fs::write(copy.join(name), content).unwrap()
+    let check = |what: &str, content: Option<&[u8]>| {
+        let copy = harmed(path, |copy| match content {
+            Some(content) => std::fs::write(copy.join(&name), content).unwrap(),
+            None => std::fs::remove_file(copy.join(&name)).unwrap(),
+        });
+        some_lost(copy.path(), &right, what);
     };
-    harm(path, "a missing run", |copy| std::fs::remove_file(copy.join(&name)).unwrap());
-    harm(path, "a shorter run", put(whole[..whole.len() - 1].to_vec()));
-    harm(path, "a longer run", put([&whole[..], &[0]].concat()));
-    for from_end in [1, 21, 60] {
+    check("a missing run", None);
+    check("a shorter run", Some(&whole[..whole.len() - 1]));
+    check("a longer run", Some(&[&whole[..], &[0]].concat()));
+    for place in [0, whole.len() - 1, whole.len() - 21, whole.len() - 60] {
         let mut harmed = whole.clone();
-        let place = harmed.len() - from_end;
         harmed[place] ^= 1;
-        harm(path, "a harmed trailer or footer", put(harmed));
+        check("a harmed beginning, trailer or footer", Some(&harmed));
     }
     // A whole run of another folder under the same name.
     let other = victim_of(GROUPS - 1);
-    harm(path, "a foreign run", put(std::fs::read(runs(other.path()).first().unwrap()).unwrap()));
-    harm(path, "a foreign set", |copy| {
+    check("a foreign run", Some(&std::fs::read(runs(other.path()).first().unwrap()).unwrap()));
+    assert_eq!(count(&open(path)), GROUPS, "the folder itself was not touched");
+}
+
+/// Each file of the set in turn: the families that it does not concern answer throughout.
+#[test]
+fn what_is_not_damaged_keeps_answering() {
+    let folder = victim();
+    let path = folder.path();
+    let right = right_answers(path);
+    let mut answered = 0;
+    for run in runs(path) {
+        let name = run.strip_prefix(path).unwrap();
+        let copy = harmed(path, |copy| std::fs::remove_file(copy.join(name)).unwrap());
+        let answering = some_lost(copy.path(), &right, &name.display().to_string());
+        answered += answering.into_iter().filter(|answers| *answers).count();
+    }
+    assert!(answered > 0, "runs are cut, so that none of them has everything");
+}
+
+#[test]
+fn without_a_list_of_runs_everything_is_lost() {
+    let folder = victim();
+    let path = folder.path();
+    let other = victim_of(GROUPS - 1);
+    let check = |what: &str, harm: &dyn Fn(&Path)| all_lost(harmed(path, harm).path(), what);
+    check("a foreign set", &|copy| {
         std::fs::remove_dir_all(copy.join("set")).unwrap();
         copy_folder(&other.path().join("set"), &copy.join("set"));
     });
     let text = std::fs::read(path.join("set/RUNS")).unwrap();
-    harm(path, "a torn list", |copy| std::fs::write(copy.join("set/RUNS"), &text[..text.len() - 2]).unwrap());
-    harm(path, "a missing list", |copy| std::fs::remove_file(copy.join("set/RUNS")).unwrap());
-    harm(path, "a missing folder", |copy| std::fs::remove_dir_all(copy.join("set")).unwrap());
-    assert_eq!(count(&open(path)), GROUPS, "the folder itself was not touched");
+    check("a torn list", &|copy| std::fs::write(copy.join("set/RUNS"), &text[..text.len() - 2]).unwrap());
+    check("a missing list", &|copy| std::fs::remove_file(copy.join("set/RUNS")).unwrap());
+    check("a missing folder", &|copy| std::fs::remove_dir_all(copy.join("set")).unwrap());
 }
 
-/// Each bit of the blocks of a run, one at a time: whatever is answered is right, and a check finds the damage.
+/// Bits of the blocks of a run, one at a time: whatever is answered is right, a check finds the damage, and once its loss is
+/// accepted there is none.
 #[test]
 fn a_damaged_block_is_never_a_wrong_answer() {
     let folder = victim();
     let run = largest(folder.path());
     let whole = std::fs::read(&run).unwrap();
-    let open = || FjallEngine::open(folder.path(), small_set());
-    let right = [b'a', b'b', b'c'].map(|family| scan(&open().unwrap(), family).unwrap());
+    let right = right_answers(folder.path());
     for place in (8..whole.len()).step_by(whole.len() / 40) {
-        let mut harmed = whole.clone();
-        harmed[place] ^= 1 << (place % 8);
-        let copy = tempfile::tempdir().unwrap();
-        copy_folder(folder.path(), copy.path());
-        std::fs::write(copy.path().join(run.strip_prefix(folder.path()).unwrap()), &harmed).unwrap();
+        let mut altered = whole.clone();
+        altered[place] ^= 1 << (place % 8);
+        let name = run.strip_prefix(folder.path()).unwrap();
+        let copy = harmed(folder.path(), |copy| std::fs::write(copy.join(name), &altered).unwrap());
         // With these options nothing is left to merge, so that the run stays what it is.
         let engine = FjallEngine::open(copy.path(), small_set()).unwrap();
-        if engine.set_loss().is_some() {
-            continue;
+        if engine.set_losses().is_empty() {
+            let checked = engine.check_files();
+            assert!(matches!(checked, Err(Error::Corruption { .. })), "{place}: {checked:?}");
         }
-        let checked = engine.check_files();
-        assert!(matches!(checked, Err(Error::Corruption { .. })), "{place}: {checked:?}");
-        for (family, right) in [b'a', b'b', b'c'].into_iter().zip(&right) {
-            match scan(&engine, family) {
-                Ok(found) => assert_eq!(found, *right),
-                Err(error) => assert!(matches!(error, Error::SetLost { .. }), "{error}"),
+        let answering = families_answering(&engine, &right);
+        let losses = engine.set_losses();
+        assert_eq!(losses.is_empty(), answering == [true; 3], "{place}");
+        for (family, is_answering) in FAMILIES.into_iter().zip(answering) {
+            let is_concerned = losses.iter().any(|loss| loss.concerns(&[family; FAMILY_BYTES]));
+            assert!(is_concerned || is_answering, "{place}: {losses:?}");
+        }
+        while !engine.set_losses().is_empty() {
+            engine.accept_set_losses(&engine.set_losses()).unwrap();
+            for family in FAMILIES {
+                let _ = scan(&engine, family);
             }
+        }
+        if answering != [true; 3] {
+            engine.check_files().unwrap_or_else(|error| panic!("{place}: {error}"));
         }
     }
 }
@@ -155,29 +245,31 @@ fn damage_met_by_a_merge_or_a_reader_stops_nothing() {
         harmed[20] ^= 1;
         std::fs::write(&run, &harmed).unwrap();
         let engine = FjallEngine::open(folder.path(), small_set()).unwrap();
-        assert_eq!(engine.set_loss(), None, "nobody has met the damage yet");
+        assert_eq!(engine.set_losses(), [], "nobody has met the damage yet");
         if is_met_by_reader {
-            let met = [b'a', b'b', b'c'].into_iter().any(|family| scan(&engine, family).is_err());
+            let met = FAMILIES.into_iter().any(|family| scan(&engine, family).is_err());
             assert!(met, "one of the families is in the damaged block");
         }
         let mut number = GROUPS + 1;
-        // The loss is known at once; the merger sets the files aside when it comes to it.
+        // The loss is known at once; the merger sets the file aside when it comes to it.
         let kept = folder.path().join("set.damaged");
-        while engine.set_loss().is_none() || !kept.is_dir() {
+        while engine.set_losses().is_empty() || !kept.is_dir() {
             write(&engine, number, 10).unwrap();
             number += 1;
             assert!(number < 100 * GROUPS, "runs are merged, and damaged ones kept, sooner or later");
         }
         assert_eq!(engine.write_refusal(), None);
-        engine.accept_set_loss().unwrap();
-        let lost_count = scan(&engine, b'a').unwrap().len();
+        engine.accept_set_losses(&engine.set_losses()).unwrap();
+        assert_eq!(engine.set_losses(), []);
+        let left = FAMILIES.map(|family| scan(&engine, family).unwrap().len());
+        assert!(left.iter().sum::<usize>() > 2 * GROUPS as usize, "one block is lost, and not the rest");
         write(&engine, number, 10).unwrap();
-        assert_eq!(scan(&engine, b'a').unwrap().len(), lost_count + 2);
+        assert_eq!(scan(&engine, b'a').unwrap().len(), left[0] + 2);
         engine.close().unwrap();
         let engine = open(folder.path());
-        assert_eq!(scan(&engine, b'a').unwrap().len(), lost_count + 2);
+        assert_eq!(scan(&engine, b'a').unwrap().len(), left[0] + 2);
         engine.check_files().unwrap();
-        assert!(engine.set_loss().is_none());
+        assert_eq!(engine.set_losses(), []);
     }
 }
 

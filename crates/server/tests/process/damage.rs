@@ -191,6 +191,25 @@ fn every_damage_is_told_and_mended_or_left_alone() {
     }
 }
 
+#[test]
+fn a_damaged_index_is_repaired_offline() {
+    let folder = victim();
+    let path = folder.path().to_str().unwrap();
+    let is_run = |name: &PathBuf| name.extension().is_some_and(|extension| extension == "run");
+    let runs: Vec<_> = content(folder.path()).into_keys().filter(is_run).collect();
+    assert!(!runs.is_empty());
+    for name in runs {
+        apply(Harm::Altered, &folder.path().join(name));
+    }
+    assert!(!run(&["verify", "--data", path]).success);
+    let repaired = run(&["repair", "--index", "--data", path]);
+    assert!(repaired.success && repaired.stdout.contains("built anew"), "{repaired:?}");
+    let verified = run(&["verify", "--data", path]);
+    assert!(verified.success, "{verified:?}");
+    let program = Program::on(folder.path(), &[]);
+    assert_eq!(create_again(&mut program.client(), "a repaired index"), 0);
+}
+
 /// A copy that nobody may write to, not even the super user.
 #[test]
 fn a_copy_that_may_only_be_read_is_verified() {
