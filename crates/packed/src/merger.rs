@@ -7,7 +7,7 @@
 //! Invariants
 //! - The order of a change: the new blob is synced, the manifest replaced and synced, the readers' view changed, what
 //!   the journal holds of the groups dropped. A crash between any two leaves everything there once.
-//! - Memory is bounded by a block for each segment merged, and the index of what is written.
+//! - Memory is bounded by a block for each run merged, and index and filter of the segment that is written (`SetOptions::segment_bytes`).
 //! - A failed write is tried again from its beginning, in a new blob. Only a manifest whose state is unknown stops the
 //!   engine from writing.
 //! - Damage stops nothing (`quarantine`).
@@ -230,6 +230,7 @@ impl Merger {
         let inputs = Inputs {
             runs: vec![std::slice::from_ref(old)],
             cut: None,
+            is_filtered: old.filter.byte_count() > 0,
             is_bottom: self.engine.view().runs.last().is_some_and(is_in),
             sums: Some(old.families.clone()),
         };
@@ -357,6 +358,7 @@ impl Merger {
         let inputs = Inputs {
             runs: old.iter().map(std::slice::from_ref).collect(),
             cut: None,
+            is_filtered: true,
             is_bottom: view.runs.is_empty(),
             sums: Some(Families::total(old.iter().map(|segment| &segment.families))),
         };
@@ -405,8 +407,8 @@ impl Merger {
         let families = consumed.iter().map(|segment| &segment.families);
         let sums = (!is_everything).then(|| Families::total(families.chain([&taken])));
         let runs = old.iter().map(|run| &run.segments[..]).collect();
-        let mut written =
-            self.write_segments(Inputs { runs, cut, is_bottom: older == 0, sums }, Scope::NotRuns)?;
+        let inputs = Inputs { runs, cut, is_bottom: older == 0, is_filtered: step.is_whole, sums };
+        let mut written = self.write_segments(inputs, Scope::NotRuns)?;
         let mut runs = self.engine.view().runs.clone();
         let end = runs.len() - older;
         let newer = old.len() - 1;

@@ -29,6 +29,8 @@ pub(crate) enum Work {
 pub(crate) struct Step {
     /// What is merged of each run.
     pub(crate) inputs: Vec<Run>,
+    /// Whether the runs are small enough to be merged at once.
+    pub(crate) is_whole: bool,
     /// Keys below this are merged now; nothing for all of the inputs.
     pub(crate) cut: Option<Vec<u8>>,
     /// What the oldest run has below all keys of the others, and keeps as it is.
@@ -40,7 +42,7 @@ pub(crate) struct Step {
 pub(crate) fn next_step(runs: &[Arc<Run>], segment_bytes: u64) -> Step {
     let mut inputs: Vec<Run> = runs.iter().map(|run| Run::clone(run)).collect();
     if runs.iter().map(|run| run.byte_count()).sum::<u64>() <= segment_bytes.saturating_mul(2) {
-        return Step { inputs, cut: None, untouched: Run::default() };
+        return Step { inputs, is_whole: true, cut: None, untouched: Run::default() };
     }
     let mut untouched = Run::default();
     if let Some((oldest, newer)) = inputs.split_last_mut() {
@@ -49,7 +51,7 @@ pub(crate) fn next_step(runs: &[Arc<Run>], segment_bytes: u64) -> Step {
     }
     let cut = inputs.iter().filter_map(|run| run.key_after(segment_bytes.max(1))).min();
     let cut = cut.map(<[u8]>::to_vec);
-    Step { inputs, cut, untouched }
+    Step { inputs, is_whole: false, cut, untouched }
 }
 
 /// What is not being worked on already, so that more urgent work can be done in the midst of a long one.

@@ -8,12 +8,13 @@
 //! - Sums of families may be lost with a segment, whosever they are: families are not counted until they have been made right.
 //! - Nothing stops: not merging, not commits, not what is asked of other ranges.
 
-use crate::families::Families;
+use crate::FAMILY_BYTES;
+use crate::families::{Families, FamilyKey};
 use crate::lost::{BadBlock, LostRange, joined};
 use crate::manifest::Manifest;
 use crate::merger::{Halt, Merger};
 use crate::policy::Scope;
-use crate::rewrite::Written;
+use crate::rewrite::{KEYS_AT_ONCE, Written};
 use crate::segment::Segment;
 use crate::stored::blob_name;
 use crate::view::SetView;
@@ -31,7 +32,11 @@ impl Merger {
             return Ok(());
         };
         let has_room = self.engine.has_room(damaged.byte_count());
-        let readable = if has_room { self.write_readable(&damaged).ok() } else { None };
+        drop(view);
+        let readable = match has_room.then(|| self.write_readable(&damaged)) {
+            Some(Err(Halt::Stopped)) => return Err(Halt::Stopped),
+            readable => readable.and_then(Result::ok),
+        };
         let (mut written, lost) = readable.unwrap_or_else(|| {
             let (start, end) = (damaged.start().to_vec(), [damaged.index.last(), &[0]].concat());
             let range = LostRange { start: start.into(), end: end.into(), what: bad.range.what.clone() };
@@ -43,7 +48,8 @@ impl Merger {
         }
         let old = [Arc::clone(&damaged)];
         let new = written.segments.clone();
-        let mut runs = view.runs.clone();
+        // Runs may have come while it was written; nothing else changes them.
+        let mut runs = self.engine.view().runs.clone();
         for run in &mut runs {
             if run.segments.iter().any(|segment| Arc::ptr_eq(segment, &damaged)) {
                 *run = Arc::new(run.replace(&old, &new));
@@ -115,25 +121,38 @@ impl Merger {
         self.manifest.needs_count && self.manifest.lost.is_empty()
     }
 
-    /// Counts all families and makes their sums right, one by one, with more urgent work in between. What is merged or committed
-    /// meanwhile changes nothing about what is missing from a sum.
+    /// Counts all families and makes their sums right, with more urgent work in between. What is merged or committed meanwhile
+    /// changes nothing about what is missing from a sum.
     pub(crate) fn count_families(&mut self) -> Result<(), Halt> {
+        let view = self.engine.view();
         let mut missing = Families::default();
-        for family in self.engine.view().families() {
-            let view = self.engine.view();
-            let mut count = 0;
-            let end = [&family[..], &[0xFF; 16]].concat();
-            view.scan_forward(&family, &end, |_, _| {
-                count += 1;
-                ControlFlow::Continue(())
-            })?;
-            missing.add(&family, count - view.sum(&family));
-            drop(view);
-            self.attend(Scope::NotRuns)?;
+        for family in view.families() {
+            missing.add(&family, self.counted(&view, &family)? - view.sum(&family));
         }
+        drop(view);
         let sums = Families::total([&self.manifest.sums, &missing].into_iter());
         let manifest = Manifest { sums, needs_count: false, ..self.manifest.clone() };
         let runs = self.engine.view().runs.clone();
         self.install(manifest, &runs, &[], &mut Written::default())
+    }
+
+    /// How many keys of a family there are.
+    fn counted(&mut self, view: &SetView, family: &FamilyKey) -> Result<i64, Halt> {
+        let end = [&family[..], &[0xFF; FAMILY_BYTES]].concat();
+        let (mut next, mut count) = (Some(family.to_vec()), 0);
+        while let Some(start) = next.take() {
+            let mut at_once = 0;
+            view.scan_forward(&start, &end, |key, _| {
+                if at_once == KEYS_AT_ONCE {
+                    next = Some(key.to_vec());
+                    return ControlFlow::Break(());
+                }
+                at_once += 1;
+                ControlFlow::Continue(())
+            })?;
+            count += at_once.cast_signed() as i64;
+            self.attend(Scope::NotRuns)?;
+        }
+        Ok(count)
     }
 }

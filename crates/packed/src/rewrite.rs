@@ -23,7 +23,10 @@ use crate::{Error, FAMILY_BYTES};
 use std::sync::Arc;
 
 /// Keys merged between two looks for more urgent work: about half a millisecond.
-const KEYS_AT_ONCE: usize = 8192;
+pub(crate) const KEYS_AT_ONCE: usize = 8192;
+
+/// Blocks copied between two such looks.
+const BLOCKS_AT_ONCE: usize = 8;
 
 /// What is merged.
 pub(crate) struct Inputs<'a> {
@@ -33,6 +36,9 @@ pub(crate) struct Inputs<'a> {
     pub(crate) cut: Option<&'a [u8]>,
     /// Whether no segment with such keys is older.
     pub(crate) is_bottom: bool,
+    /// Whether what is written has Bloom filters. Those of a run that is cut would take memory that grows with the set, and spare
+    /// little: most of what is looked for is in the largest run.
+    pub(crate) is_filtered: bool,
     /// How families have grown by what is merged and gone afterwards; nothing where what is left is to be counted.
     pub(crate) sums: Option<Families>,
 }
@@ -64,6 +70,7 @@ impl Drop for Written {
 /// Segments on their way: one is open at a time.
 struct Writing {
     builder: Option<SegmentBuilder<SegmentWriter>>,
+    is_filtered: bool,
     written: Written,
     /// Sums that no segment has yet; nothing where they are counted.
     sums: Option<Families>,
@@ -93,7 +100,8 @@ impl Merger {
         if let Some(sums) = &mut sums {
             sums.leave_out(dropped.clone());
         }
-        let mut writing = Writing { builder: None, written: Written::default(), sums };
+        let mut writing =
+            Writing { builder: None, is_filtered: inputs.is_filtered, written: Written::default(), sums };
         loop {
             for _ in 0..KEYS_AT_ONCE {
                 let Some(entry) = merge.current().filter(|entry| is_within(entry.key())) else {
@@ -130,16 +138,17 @@ impl Merger {
             let number = self.next_number();
             let writer = SegmentWriter::create(&self.backing, number)?;
             let builder = SegmentBuilder::new(writer, FIRST_BLOCK, self.options().block_bytes);
-            writing.builder = Some(builder.filtered());
+            writing.builder = Some(if writing.is_filtered { builder.filtered() } else { builder });
         }
         writing.builder.as_mut().ok_or_else(|| crate::damaged("a segment is written before it is begun"))
     }
 
     /// Writes a segment anew without the blocks that cannot be read, and tells which keys those held.
-    pub(crate) fn write_readable(&mut self, segment: &Segment) -> Result<(Written, Vec<LostRange>), Error> {
+    pub(crate) fn write_readable(&mut self, segment: &Segment) -> Result<(Written, Vec<LostRange>), Halt> {
         let mut lost = Vec::new();
         let mut writing = Writing {
             builder: None,
+            is_filtered: segment.filter.byte_count() > 0,
             written: Written::default(),
             sums: Some(Families::total([&segment.families].into_iter())),
         };
@@ -151,7 +160,7 @@ impl Merger {
                     lost.push(bad.range);
                     continue;
                 }
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             };
             block.load(bytes, place)?;
             while block.advance()? {
@@ -160,6 +169,9 @@ impl Merger {
                 }
                 let builder = self.builder(&mut writing, block.key())?;
                 builder.push(block.key(), block.is_removed(), block.value())?;
+            }
+            if number % BLOCKS_AT_ONCE == 0 {
+                self.attend(Scope::NotRuns)?;
             }
         }
         writing.end_segment(None)?;

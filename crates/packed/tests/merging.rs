@@ -21,17 +21,52 @@ const FAMILIES: u8 = 3;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Blobs in memory, and what a crash after each of their operations would have left.
+/// Blobs in memory, and what a crash after some of their operations would have left: a merge has thousands, each with the names of
+/// all blobs, so that keeping all would take gigabytes.
 #[derive(Default, Clone)]
 struct Recorder {
     blobs: MemoryBlobs,
-    states: Arc<Mutex<Vec<MemoryBlobs>>>,
+    noted: Arc<Mutex<Noted>>,
 }
+
+#[derive(Default)]
+struct Noted {
+    /// Of every so many operations one.
+    states: Vec<MemoryBlobs>,
+    /// The base-two logarithm of how many.
+    spacing: u32,
+    operations: u64,
+    byte_count_max: usize,
+}
+
+const STATES_MAX: usize = 32;
+
+/// Far above what a round of merging has.
+const OPERATIONS_MAX: u64 = 100_000;
 
 impl Recorder {
     fn note(&self) {
-        let copy = self.blobs.copied();
-        self.states.lock().push(copy);
+        let mut noted = self.noted.lock();
+        noted.byte_count_max = noted.byte_count_max.max(self.blobs.byte_count());
+        noted.operations += 1;
+        assert!(noted.operations < OPERATIONS_MAX, "merging comes to an end");
+        if noted.operations.trailing_zeros() < noted.spacing {
+            return;
+        }
+        noted.states.push(self.blobs.copied());
+        if noted.states.len() == STATES_MAX {
+            // Of every two the one that stays with twice the spacing.
+            let mut place = 0;
+            noted.states.retain(|_| {
+                place += 1;
+                place % 2 == 0
+            });
+            noted.spacing += 1;
+        }
+    }
+
+    fn take(&self) -> Noted {
+        std::mem::take(&mut self.noted.lock())
     }
 }
 
@@ -211,11 +246,10 @@ impl Set {
         self.world.control.wait_until_settled(|| self.world.view()).unwrap();
     }
 
-    /// Every state that a crash could have left since the last time is the same set.
+    /// States that a crash could have left since the last time are the same set.
     fn check_crashes(&self, model: &Model) {
-        let states = std::mem::take(&mut *self.recorder.states.lock());
         let last = *self.world.group.lock();
-        for state in states.iter().step_by(states.len() / 24 + 1) {
+        for state in self.recorder.take().states {
             let (world, _) = open(Arc::new(state.copied()), &self.options, &self.world.journal, last);
             check(&world.view(), model);
         }
@@ -322,7 +356,7 @@ fn a_large_merge_needs_little_room() {
     let mut worst = 0;
     for round in 0..120_u64 {
         set.settle();
-        set.recorder.states.lock().clear();
+        set.recorder.take();
         let before = set.recorder.blobs.byte_count();
         let number = |index: u64| (round * 100 + index).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let changes: Vec<_> = (0..100)
@@ -330,9 +364,7 @@ fn a_large_merge_needs_little_room() {
             .collect();
         set.commit(&changes, &mut model);
         set.settle();
-        let states = std::mem::take(&mut *set.recorder.states.lock());
-        let most = states.iter().map(MemoryBlobs::byte_count).max().unwrap_or(0);
-        worst = worst.max(most.saturating_sub(before));
+        worst = worst.max(set.recorder.take().byte_count_max.saturating_sub(before));
     }
     let whole = set.recorder.blobs.byte_count();
     assert!(whole > 40 * 2000, "{whole} bytes are many segments");

@@ -15,8 +15,8 @@ use crate::time::Time;
 use astrarium_env::Timeline as _;
 use astrarium_kv::memory::MemoryEngine;
 use astrarium_kv::{
-    CommitVersion, Direction, Engine, EntryBatch, Error, FAMILY_BYTES, KeyBatch, KeyPrefix, KeyRange, Reply,
-    ScanBatch, ScanLimit, ShardId, ShardState, Space, Stats, View, WriteBatch,
+    CommitVersion, Damage, Direction, Engine, EntryBatch, Error, FAMILY_BYTES, KeyBatch, KeyPrefix, KeyRange,
+    Reply, ScanBatch, ScanLimit, SetLoss, ShardId, ShardState, Space, Stats, View, WriteBatch,
 };
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -251,6 +251,22 @@ impl Engine for FaultyStorage {
 
     fn write_refusal(&self) -> Option<String> {
         self.shared.refuses_writes.load(Relaxed).then(|| refusal().to_string())
+    }
+
+    fn set_losses(&self) -> Vec<SetLoss> {
+        self.shared.engine.set_losses()
+    }
+
+    fn accept_set_losses(&self, losses: &[SetLoss]) -> Result<(), Error> {
+        self.shared.engine.accept_set_losses(losses)
+    }
+
+    fn damages(&self) -> Vec<Damage> {
+        self.shared.engine.damages()
+    }
+
+    fn check_next_file(&self) -> bool {
+        self.shared.engine.check_next_file()
     }
 
     fn heal(&self) -> Result<bool, Error> {
