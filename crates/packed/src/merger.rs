@@ -17,10 +17,10 @@ use crate::dropped::DroppedPrefixes;
 use crate::families::Families;
 use crate::lost::{BadBlock, DamageSignal};
 use crate::manifest::Manifest;
-use crate::policy::{self, Scope, Step, Work};
+use crate::policy::{self, MergeStep, Scope, Work};
 use crate::recovery::Journal;
-use crate::rewrite::{Inputs, Written, merge_in_memory};
-use crate::run::Run;
+use crate::rewrite::{Inputs, WrittenSegments, merge_in_memory};
+use crate::run::SortedRun;
 use crate::segment::Segment;
 use crate::stored::{Backing, SegmentBlob};
 use crate::view::SetView;
@@ -226,7 +226,7 @@ impl Merger {
 
     /// Writes a segment anew, in its place, without dropped keys.
     fn rewrite_segment(&mut self, old: &Arc<Segment>) -> Result<(), Halt> {
-        let is_in = |run: &Arc<Run>| run.segments.iter().any(|segment| Arc::ptr_eq(segment, old));
+        let is_in = |run: &Arc<SortedRun>| run.segments.iter().any(|segment| Arc::ptr_eq(segment, old));
         let inputs = Inputs {
             runs: vec![std::slice::from_ref(old)],
             cut: None,
@@ -261,7 +261,7 @@ impl Merger {
             return Ok(());
         }
         let manifest = Manifest { sums, ..self.manifest.clone() };
-        self.install(manifest, &view.runs, &[], &mut Written::default())
+        self.install(manifest, &view.runs, &[], &mut WrittenSegments::default())
     }
 
     /// Writes what is in memory into a run, so that the next opening finds nothing to do.
@@ -310,7 +310,7 @@ impl Merger {
     }
 
     /// Whether the disk has room for a step of merging these runs, and for the segments that it leaves in part.
-    fn has_room_for(&self, runs: &[Arc<Run>]) -> bool {
+    fn has_room_for(&self, runs: &[Arc<SortedRun>]) -> bool {
         let whole = runs.iter().map(|run| run.byte_count()).sum();
         let step = self.options().segment_bytes.saturating_mul(2 * runs.len() as u64);
         self.engine.has_room(step.min(whole))
@@ -363,7 +363,7 @@ impl Merger {
             sums: Some(Families::total(old.iter().map(|segment| &segment.families))),
         };
         let mut written = self.write_segments(inputs, Scope::OnlyMemoryBefore { written: old.len() })?;
-        let run = Arc::new(Run::of(written.segments.clone()));
+        let run = Arc::new(SortedRun::of(written.segments.clone()));
         let mut runs = self.engine.view().runs.clone();
         if !run.segments.is_empty() {
             runs.insert(0, Arc::clone(&run));
@@ -396,8 +396,8 @@ impl Merger {
     }
 
     /// Merges the keys of some runs below a cut; gives how many of them but for the oldest are empty now.
-    fn merge_step(&mut self, step: &Step, older: usize) -> Result<usize, Halt> {
-        let Step { inputs: old, untouched, .. } = step;
+    fn merge_step(&mut self, step: &MergeStep, older: usize) -> Result<usize, Halt> {
+        let MergeStep { inputs: old, untouched, .. } = step;
         let cut = step.cut.as_deref();
         let (consumed, rest): (Vec<_>, Vec<_>) = old.iter().map(|run| run.split_off(cut)).unzip();
         let consumed = consumed.concat();
@@ -417,7 +417,7 @@ impl Merger {
         let emptied = newer - left.len();
         // While there is more to merge, the place of the oldest is kept, even if nothing is in it.
         let is_kept = !left.is_empty() || !target.is_empty();
-        let new = left.into_iter().chain(is_kept.then(|| Run::of(target))).map(Arc::new);
+        let new = left.into_iter().chain(is_kept.then(|| SortedRun::of(target))).map(Arc::new);
         runs.splice(end - old.len()..end, new);
         let sums = Families::total([&self.manifest.sums.less(&taken), &written.sums].into_iter());
         self.install(Manifest { sums, ..self.manifest.clone() }, &runs, &[], &mut written)?;
@@ -429,9 +429,9 @@ impl Merger {
     pub(crate) fn install(
         &mut self,
         mut manifest: Manifest,
-        runs: &[Arc<Run>],
+        runs: &[Arc<SortedRun>],
         old_memory: &[Arc<Segment>],
-        written: &mut Written,
+        written: &mut WrittenSegments,
     ) -> Result<(), Halt> {
         let records = runs.iter().map(|run| run.records());
         manifest.runs = records.filter(|records| !records.is_empty()).collect();

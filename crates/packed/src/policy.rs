@@ -8,7 +8,7 @@
 //! Invariant: what is chosen are neighbours in the list, so that newer stays newer.
 
 use crate::SetOptions;
-use crate::run::Run;
+use crate::run::SortedRun;
 use crate::segment::Segment;
 use crate::view::SetView;
 use std::ops::Range;
@@ -26,32 +26,32 @@ pub(crate) enum Work {
 }
 
 /// A step of merging runs, the newest first, into the place of the oldest.
-pub(crate) struct Step {
+pub(crate) struct MergeStep {
     /// What is merged of each run.
-    pub(crate) inputs: Vec<Run>,
+    pub(crate) inputs: Vec<SortedRun>,
     /// Whether the runs are small enough to be merged at once.
     pub(crate) is_whole: bool,
     /// Keys below this are merged now; nothing for all of the inputs.
     pub(crate) cut: Option<Vec<u8>>,
     /// What the oldest run has below all keys of the others, and keeps as it is.
-    pub(crate) untouched: Run,
+    pub(crate) untouched: SortedRun,
 }
 
 /// The next step of merging runs. All at once if that is little; otherwise so far that no run gives much more than the bytes of a
 /// segment, from the lowest key on that a newer run has: what is below has been merged before.
-pub(crate) fn next_step(runs: &[Arc<Run>], segment_bytes: u64) -> Step {
-    let mut inputs: Vec<Run> = runs.iter().map(|run| Run::clone(run)).collect();
+pub(crate) fn next_step(runs: &[Arc<SortedRun>], segment_bytes: u64) -> MergeStep {
+    let mut inputs: Vec<SortedRun> = runs.iter().map(|run| SortedRun::clone(run)).collect();
     if runs.iter().map(|run| run.byte_count()).sum::<u64>() <= segment_bytes.saturating_mul(2) {
-        return Step { inputs, is_whole: true, cut: None, untouched: Run::default() };
+        return MergeStep { inputs, is_whole: true, cut: None, untouched: SortedRun::default() };
     }
-    let mut untouched = Run::default();
+    let mut untouched = SortedRun::default();
     if let Some((oldest, newer)) = inputs.split_last_mut() {
         let starts = newer.iter().filter_map(|run| run.segments.first()).map(|segment| segment.start());
         (untouched, *oldest) = oldest.split_at(starts.min().unwrap_or_default());
     }
     let cut = inputs.iter().filter_map(|run| run.key_after(segment_bytes.max(1))).min();
     let cut = cut.map(<[u8]>::to_vec);
-    Step { inputs, is_whole: false, cut, untouched }
+    MergeStep { inputs, is_whole: false, cut, untouched }
 }
 
 /// What is not being worked on already, so that more urgent work can be done in the midst of a long one.
@@ -114,7 +114,7 @@ fn sizes(segments: &[Arc<Segment>]) -> Vec<u64> {
     segments.iter().map(|segment| segment.byte_count()).collect()
 }
 
-fn run_sizes(runs: &[Arc<Run>]) -> Vec<u64> {
+fn run_sizes(runs: &[Arc<SortedRun>]) -> Vec<u64> {
     runs.iter().map(|run| run.byte_count()).collect()
 }
 
@@ -138,7 +138,7 @@ fn neighbours(sizes: &[u64], smallest: u64, fan: usize) -> Option<Range<usize>> 
 
 /// All runs, when those above the oldest remove a good part of what it holds: the room is worth having back, and
 /// readers should not have to pass over what is gone.
-fn too_many_removals(runs: &[Arc<Run>]) -> Option<Range<usize>> {
+fn too_many_removals(runs: &[Arc<SortedRun>]) -> Option<Range<usize>> {
     let (oldest, newer) = runs.split_last()?;
     let removed: u64 = newer.iter().map(|run| run.removed_count()).sum();
     (removed > 0 && removed * REMOVED_SHARE >= oldest.entry_count()).then_some(0..runs.len())

@@ -14,7 +14,7 @@ use crate::lost::{BadBlock, LostRange, joined};
 use crate::manifest::Manifest;
 use crate::merger::{Halt, Merger};
 use crate::policy::Scope;
-use crate::rewrite::{KEYS_AT_ONCE, Written};
+use crate::rewrite::{KEYS_AT_ONCE, WrittenSegments};
 use crate::segment::Segment;
 use crate::stored::blob_name;
 use crate::view::SetView;
@@ -40,7 +40,7 @@ impl Merger {
         let (mut written, lost) = readable.unwrap_or_else(|| {
             let (start, end) = (damaged.start().to_vec(), [damaged.index.last(), &[0]].concat());
             let range = LostRange { start: start.into(), end: end.into(), what: bad.range.what.clone() };
-            (Written::default(), vec![range])
+            (WrittenSegments::default(), vec![range])
         });
         if lost.is_empty() {
             // It can be read after all: what failed has passed.
@@ -133,7 +133,7 @@ impl Merger {
         let sums = Families::total([&self.manifest.sums, &missing].into_iter());
         let manifest = Manifest { sums, needs_count: false, ..self.manifest.clone() };
         let runs = self.engine.view().runs.clone();
-        self.install(manifest, &runs, &[], &mut Written::default())
+        self.install(manifest, &runs, &[], &mut WrittenSegments::default())
     }
 
     /// How many keys of a family there are.

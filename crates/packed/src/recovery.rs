@@ -13,7 +13,7 @@ use crate::lost::{LostRange, joined};
 use crate::manifest::Manifest;
 use crate::merger::{Merger, Publisher};
 use crate::rewrite::merge_in_memory;
-use crate::run::Run;
+use crate::run::SortedRun;
 use crate::segment::Segment;
 use crate::stored::{Backing, SegmentBlob, blob_name};
 use crate::view::SetView;
@@ -114,7 +114,7 @@ fn open(
     let (runs, bad) = open_runs(backing, &manifest)?;
     let memory = merge_down(read_groups(source, manifest.merged)?, options)?;
     if !bad.is_empty() {
-        manifest.runs = runs.iter().map(Run::records).collect();
+        manifest.runs = runs.iter().map(SortedRun::records).collect();
         give_up(blobs, &mut manifest, bad)?;
     }
     let (lost, sums) = (manifest.lost.clone().into(), Arc::new(manifest.sums.clone()));
@@ -130,7 +130,7 @@ type BadBlob = (String, LostRange);
 
 /// The runs that the manifest names, without the segments whose blobs are not what was written; and those, with what was found. An
 /// error if nobody knows which keys such a one had.
-fn open_runs(backing: &Arc<Backing>, manifest: &Manifest) -> Result<(Vec<Run>, Vec<BadBlob>), Error> {
+fn open_runs(backing: &Arc<Backing>, manifest: &Manifest) -> Result<(Vec<SortedRun>, Vec<BadBlob>), Error> {
     let (mut runs, mut bad) = (Vec::new(), Vec::new());
     for records in &manifest.runs {
         let mut segments = Vec::new();
@@ -145,7 +145,7 @@ fn open_runs(backing: &Arc<Backing>, manifest: &Manifest) -> Result<(Vec<Run>, V
             }
         }
         if !segments.is_empty() {
-            runs.push(Run::of(segments));
+            runs.push(SortedRun::of(segments));
         }
     }
     Ok((runs, bad))

@@ -45,21 +45,21 @@ pub(crate) struct Inputs<'a> {
 
 /// Segments that were written; their blobs go unless they are kept.
 #[derive(Default)]
-pub(crate) struct Written {
+pub(crate) struct WrittenSegments {
     pub(crate) segments: Vec<Arc<Segment>>,
     /// Sums that no segment has, because there is none.
     pub(crate) sums: Families,
     is_kept: bool,
 }
 
-impl Written {
+impl WrittenSegments {
     /// They are named, or may be.
     pub(crate) fn keep(&mut self) {
         self.is_kept = true;
     }
 }
 
-impl Drop for Written {
+impl Drop for WrittenSegments {
     fn drop(&mut self) {
         if !self.is_kept {
             self.segments.iter().filter_map(|segment| segment.blob()).for_each(SegmentBlob::replaced);
@@ -71,7 +71,7 @@ impl Drop for Written {
 struct Writing {
     builder: Option<SegmentBuilder<SegmentWriter>>,
     is_filtered: bool,
-    written: Written,
+    written: WrittenSegments,
     /// Sums that no segment has yet; nothing where they are counted.
     sums: Option<Families>,
 }
@@ -91,7 +91,11 @@ impl Writing {
 
 impl Merger {
     /// Merges into segments of about the size that the options say.
-    pub(crate) fn write_segments(&mut self, inputs: Inputs<'_>, scope: Scope) -> Result<Written, Halt> {
+    pub(crate) fn write_segments(
+        &mut self,
+        inputs: Inputs<'_>,
+        scope: Scope,
+    ) -> Result<WrittenSegments, Halt> {
         let cursors = inputs.runs.iter().map(|run| ForwardCursor::seek(run, &[], Reading::Once));
         let mut merge = MergeCursor::new(cursors.collect::<Result<Vec<_>, _>>()?);
         let is_within = |key: &[u8]| inputs.cut.is_none_or(|cut| key < cut);
@@ -100,8 +104,12 @@ impl Merger {
         if let Some(sums) = &mut sums {
             sums.leave_out(dropped.clone());
         }
-        let mut writing =
-            Writing { builder: None, is_filtered: inputs.is_filtered, written: Written::default(), sums };
+        let mut writing = Writing {
+            builder: None,
+            is_filtered: inputs.is_filtered,
+            written: WrittenSegments::default(),
+            sums,
+        };
         loop {
             for _ in 0..KEYS_AT_ONCE {
                 let Some(entry) = merge.current().filter(|entry| is_within(entry.key())) else {
@@ -144,12 +152,15 @@ impl Merger {
     }
 
     /// Writes a segment anew without the blocks that cannot be read, and tells which keys those held.
-    pub(crate) fn write_readable(&mut self, segment: &Segment) -> Result<(Written, Vec<LostRange>), Halt> {
+    pub(crate) fn write_readable(
+        &mut self,
+        segment: &Segment,
+    ) -> Result<(WrittenSegments, Vec<LostRange>), Halt> {
         let mut lost = Vec::new();
         let mut writing = Writing {
             builder: None,
             is_filtered: segment.filter.byte_count() > 0,
-            written: Written::default(),
+            written: WrittenSegments::default(),
             sums: Some(Families::total([&segment.families].into_iter())),
         };
         let mut block = BlockCursor::new();

@@ -10,15 +10,15 @@ use crate::stored::SegmentRecord;
 use std::sync::Arc;
 
 #[derive(Clone, Default)]
-pub(crate) struct Run {
+pub(crate) struct SortedRun {
     pub(crate) segments: Vec<Arc<Segment>>,
 }
 
-impl Run {
-    pub(crate) fn of(segments: Vec<Arc<Segment>>) -> Run {
+impl SortedRun {
+    pub(crate) fn of(segments: Vec<Arc<Segment>>) -> SortedRun {
         let is_before = |left: &Arc<Segment>, right: &Arc<Segment>| left.index.last() < right.start();
         debug_assert!(segments.is_sorted_by(is_before), "segments of a run do not overlap");
-        Run { segments }
+        SortedRun { segments }
     }
 
     pub(crate) fn byte_count(&self) -> u64 {
@@ -46,20 +46,20 @@ impl Run {
     }
 
     /// The segments that lie below a key, and the others.
-    pub(crate) fn split_at(&self, key: &[u8]) -> (Run, Run) {
+    pub(crate) fn split_at(&self, key: &[u8]) -> (SortedRun, SortedRun) {
         let below = self.segments.partition_point(|segment| segment.index.last() < key);
         let (below, rest) = self.segments.split_at(below);
-        (Run::of(below.to_vec()), Run::of(rest.to_vec()))
+        (SortedRun::of(below.to_vec()), SortedRun::of(rest.to_vec()))
     }
 
     /// The segments of which nothing is left below a key, and the run without them and without the keys below; of nothing, all.
-    pub(crate) fn split_off(&self, cut: Option<&[u8]>) -> (Vec<Arc<Segment>>, Run) {
-        let Some(cut) = cut else { return (self.segments.clone(), Run::default()) };
+    pub(crate) fn split_off(&self, cut: Option<&[u8]>) -> (Vec<Arc<Segment>>, SortedRun) {
+        let Some(cut) = cut else { return (self.segments.clone(), SortedRun::default()) };
         let consumed = self.segments.partition_point(|segment| segment.index.last() < cut);
         let rest = self.segments[consumed..].iter().map(|segment| {
             if segment.start() < cut { Arc::new(segment.trimmed(cut)) } else { Arc::clone(segment) }
         });
-        (self.segments[..consumed].to_vec(), Run::of(rest.collect()))
+        (self.segments[..consumed].to_vec(), SortedRun::of(rest.collect()))
     }
 
     /// The first key beyond about so many bytes; nothing if there are no more.
@@ -79,11 +79,11 @@ impl Run {
     }
 
     /// Without some segments, and with others in their place.
-    pub(crate) fn replace(&self, old: &[Arc<Segment>], new: &[Arc<Segment>]) -> Run {
+    pub(crate) fn replace(&self, old: &[Arc<Segment>], new: &[Arc<Segment>]) -> SortedRun {
         let is_old = |segment: &Arc<Segment>| old.iter().any(|old| Arc::ptr_eq(old, segment));
         let kept = self.segments.iter().filter(|segment| !is_old(segment));
         let mut segments: Vec<_> = kept.chain(new).cloned().collect();
         segments.sort_by(|left, right| left.start().cmp(right.start()));
-        Run::of(segments)
+        SortedRun::of(segments)
     }
 }

@@ -9,7 +9,7 @@ use crate::cursor::{BackwardCursor, EntryCursor, ForwardCursor};
 use crate::families::Families;
 use crate::lost::LostRange;
 use crate::merge::MergeCursor;
-use crate::run::Run;
+use crate::run::SortedRun;
 use crate::segment::{Reading, Segment};
 use crate::{Error, FAMILY_BYTES};
 use std::ops::ControlFlow;
@@ -30,7 +30,7 @@ pub struct SetView {
     /// Changes that are in no run yet, the newest first.
     pub(crate) memory: Vec<Arc<Segment>>,
     /// Runs, the newest first; all older than what is in memory.
-    pub(crate) runs: Vec<Arc<Run>>,
+    pub(crate) runs: Vec<Arc<SortedRun>>,
 }
 
 /// What a set is made of at present.
