@@ -1,5 +1,6 @@
 //! Rules of this repository that no compiler checks: who may use whom, function length, leftovers, living documents.
 
+mod key_bytes;
 mod type_names;
 
 use crate::sources;
@@ -15,6 +16,7 @@ pub(crate) fn run() -> anyhow::Result<bool> {
     let mut problems = Vec::new();
     check_dependencies(&mut problems)?;
     check_sources(&mut problems)?;
+    key_bytes::check(&mut problems)?;
     type_names::check(&mut problems)?;
     check_operations(&mut problems)?;
     check_documents(&mut problems)?;

@@ -2,7 +2,7 @@
 //!
 //! [`definition`] checks and describes what clients send: JSON in, checked struct out, JSON out, no storage.
 //! [`records`] reads and stages the stored form. [`container`] is a container ready for use: its definition together
-//! with its key ranges and the shards that hold them.
+//! with its key ranges and the shards that hold them. [`restore`] makes the catalog agree with itself after a loss.
 //! Invariants
 //! - All catalog changes are commits of one shard ([`CATALOG_SHARD`]), so they are serial and versioned.
 //! - A change that makes prepared document writes wrong (new policy, removed container) fences the container's shards
@@ -14,8 +14,10 @@ pub mod container;
 pub mod definition;
 pub mod numbers;
 pub mod records;
+pub mod restore;
 
 use astrarium_keys::Malformed;
+use astrarium_keys::lease::lease_key;
 use astrarium_kv as kv;
 use std::sync::Arc;
 
@@ -28,6 +30,12 @@ pub const CATALOG_EPOCH: u64 = 0;
 /// The catalog as it is now.
 pub async fn view(engine: &dyn kv::Engine) -> Result<Arc<dyn kv::View>, kv::Error> {
     engine.view(CATALOG_SHARD, CATALOG_EPOCH).await
+}
+
+/// The lease of a kind of work that one process at a time does, for a process that asks for it.
+pub fn lease_request(work: &str, holder: u64, duration_micros: u64) -> kv::LeaseRequest {
+    let key = lease_key(work);
+    kv::LeaseRequest { shard: CATALOG_SHARD, epoch: CATALOG_EPOCH, key, holder, duration_micros }
 }
 
 /// Why the catalog could not be read.

@@ -11,7 +11,7 @@ use crate::{CATALOG_EPOCH, CATALOG_SHARD, Error};
 use astrarium_keys::index_state::{self, GenerationsRecord};
 use astrarium_keys::record::{self, KeyRangeRow, Record, RecordKind};
 use astrarium_keys::{Malformed, Rid, document, feed, index_entry, number, unique};
-use astrarium_kv::{Direction, Expectation, KeyRange, ScanLimit, Space, Stamp, View, WriteBatch};
+use astrarium_kv::{Direction, Expectation, KeyPrefix, KeyRange, ScanLimit, Space, Stamp, View, WriteBatch};
 use bytes::Bytes;
 
 /// Bytes of definitions read in one step of a listing.
@@ -240,10 +240,7 @@ pub fn stage_generations(
         for generation in [Some(old.active), building].into_iter().flatten().filter(|own| !is_kept(*own)) {
             let mark = index_state::sweep_key(row.shard, generation);
             batch.put(Space::Meta, mark, Bytes::new(), Stamp::NONE);
-            batch.drop_prefix(
-                None,
-                Bytes::copy_from_slice(&index_entry::generation_prefix(row.shard, generation)),
-            );
+            batch.drop_prefix(None, generation_entries(row.shard, generation).bytes);
         }
     }
 }
@@ -257,6 +254,23 @@ pub async fn generations_to_sweep_of(view: &dyn View, shard: u64) -> Result<Vec<
 /// Shards and generations of their index whose entries wait to be removed.
 pub async fn generations_to_sweep(view: &dyn View) -> Result<Vec<(u64, u8)>, Error> {
     sweep_marks(view, &[astrarium_keys::tags::meta::SWEEP_GENERATION]).await
+}
+
+/// What the entries of a generation in a shard have in common.
+pub fn generation_entries(shard: u64, generation: u8) -> KeyPrefix {
+    let bytes = Bytes::copy_from_slice(&index_entry::generation_prefix(shard, generation));
+    KeyPrefix { space: None, bytes }
+}
+
+/// Stages that the number of a generation may be used again: its entries are gone.
+pub fn stage_generation_swept(batch: &mut WriteBatch, shard: u64, generation: u8) {
+    batch.delete(Space::Meta, index_state::sweep_key(shard, generation));
+}
+
+/// Stages the end of a shard that was marked to be removed.
+pub fn stage_drop_marked_shard(batch: &mut WriteBatch, shard: u64) {
+    stage_drop_shard(batch, shard);
+    batch.delete(Space::Meta, record::sweep_key(shard));
 }
 
 async fn sweep_marks(view: &dyn View, prefix: &[u8]) -> Result<Vec<(u64, u8)>, Error> {

@@ -8,9 +8,8 @@ use crate::feeds::partition_scope;
 use crate::{AccountCore, Conditions, DocumentsHandle, Error, Link, read_charge, write_charge};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_keys::body::{Body, IndexDirective};
-use astrarium_keys::rid::ChildType;
-use astrarium_keys::{Rid, document, number};
-use astrarium_kv::{ShardState, Space, View};
+use astrarium_keys::rid::{ChildType, Rid};
+use astrarium_kv::{ShardState, View};
 use astrarium_partition::{PartitionKey, PartitionKeyDefinition};
 use astrarium_store::sweep::{PartitionStep, sweep_partition};
 use astrarium_store::{BYTE_TALLY, DOCUMENT_TALLY, Expiry, FeedScope, Incoming, Location, Transaction};
@@ -421,16 +420,8 @@ async fn by_rid<'a>(
     if rid != Rid::child(container.rid(), ChildType::Document, rid.number()) {
         return Ok(None);
     }
-    let shard = range.shard.0;
-    let Some(suffix) = view.get(Space::Log, &number::number_key(shard, rid.number())).await? else {
-        return Ok(None);
-    };
-    let location =
-        Location { range, effective: range.keys.min.clone(), key: document::from_suffix(shard, &suffix) };
-    let definition = &container.definition.partition_key;
-    let prefix = key.map(|key| document::partition_prefix(shard, &definition.effective(key), key));
     // A document of another partition is not there, as far as this request is concerned.
-    Ok(prefix.is_none_or(|prefix| location.key.starts_with(&prefix)).then_some(location))
+    Ok(Location::by_number(view, container, range, rid.number(), key).await?)
 }
 
 /// What a range holds whose shard has these counters.

@@ -8,9 +8,8 @@
 //! Not here: freeing space. Its steps can be done twice, and it must go on when the disk is so full that only removals are taken.
 
 use crate::{AccountCore, Error};
-use astrarium_catalog::{CATALOG_EPOCH, CATALOG_SHARD};
-use astrarium_keys::lease::lease_key;
-use astrarium_kv::{Lease, LeaseRequest};
+use astrarium_catalog::{CATALOG_EPOCH, CATALOG_SHARD, lease_request};
+use astrarium_kv::Lease;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 
@@ -43,13 +42,7 @@ impl AccountCore {
         if fresh.is_some() {
             return Ok(fresh);
         }
-        let request = LeaseRequest {
-            shard: CATALOG_SHARD,
-            epoch: CATALOG_EPOCH,
-            key: lease_key(work.name()),
-            holder: self.shared.process,
-            duration_micros: DURATION_MICROS,
-        };
+        let request = lease_request(work.name(), self.shared.process, DURATION_MICROS);
         let lease = request.acquire(self.engine(), now).await?;
         let mut held = self.shared.leases.held.lock();
         match &lease {

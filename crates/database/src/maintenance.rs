@@ -3,12 +3,10 @@
 use crate::{AccountCore, BackgroundStatistics, Error, index_cache};
 use astrarium_catalog::container::Container;
 use astrarium_catalog::records;
-use astrarium_keys::index_entry::generation_prefix;
-use astrarium_keys::record::{RecordKind, sweep_key};
-use astrarium_keys::{Rid, index_state};
+use astrarium_keys::Rid;
+use astrarium_keys::record::RecordKind;
 use astrarium_kv::{self as kv, Direction, KeyPrefix, KeyRange, ScanLimit, ShardId, Space, Stats};
 use astrarium_store::verify::{Report, verify_range};
-use bytes::Bytes;
 
 /// How storage is.
 #[derive(Debug, Clone)]
@@ -39,7 +37,7 @@ impl AccountCore {
         let marks = records::generations_to_sweep(&*self.catalog().await?).await?;
         self.shared.background.replaced_indexes(marks.len());
         for (shard, generation) in marks {
-            let prefix = Bytes::copy_from_slice(&generation_prefix(shard, generation));
+            let prefix = records::generation_entries(shard, generation).bytes;
             if unreclaimed.iter().any(|dropped| dropped.covers(None, &prefix)) {
                 continue;
             }
@@ -60,7 +58,7 @@ impl AccountCore {
             };
             let mut batch = records::batch();
             if is_free {
-                batch.delete(Space::Meta, index_state::sweep_key(shard, generation));
+                records::stage_generation_swept(&mut batch, shard, generation);
                 self.shared.background.sweep_done(shard, "a replaced index");
             } else {
                 // An older version of the program made the mark. Nobody writes entries of this generation any more: the
@@ -80,8 +78,7 @@ impl AccountCore {
             return Ok(false);
         };
         let mut batch = records::batch();
-        records::stage_drop_shard(&mut batch, shard);
-        batch.delete(Space::Meta, sweep_key(shard));
+        records::stage_drop_marked_shard(&mut batch, shard);
         self.engine().commit(batch).await?;
         self.shared.background.sweep_moved();
         Ok(true)

@@ -99,6 +99,11 @@ impl Finder {
         KeyRange { start: bound(&range.start), end: bound(&range.end) }
     }
 
+    /// The keys whose terms begin with given ones.
+    pub fn keys_with_terms(&self, family: Family, terms: &[u8]) -> KeyRange {
+        KeyRange::prefix(&[&family.prefix(self.shard)[..], terms].concat())
+    }
+
     /// The documents of single terms. The first of each term are read at once: mostly that is all of them, and then nothing
     /// has to be estimated.
     pub async fn seek(&self, served: &Served) -> Result<Candidates, Error> {

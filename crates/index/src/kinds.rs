@@ -8,7 +8,7 @@ use crate::document::Document;
 use crate::entries::Entries;
 use crate::policy::{self, Policy};
 use astrarium_catalog::definition::container::ContainerDefinition;
-use astrarium_keys::index_entry::{Family, is_shortened_term, push_term, term_length};
+use astrarium_keys::index_entry::{Family, is_shortened_term, push_term, tag, term_length};
 use astrarium_value::Value;
 use std::fmt;
 
@@ -86,6 +86,11 @@ impl TermRange {
     pub fn everything() -> TermRange {
         // Tags of terms stay below, inverted or not.
         TermRange { start: Vec::new(), end: vec![0xFF], is_point: false }
+    }
+
+    /// The terms of all values that are there.
+    pub fn values() -> TermRange {
+        TermRange { start: vec![tag::NULL], end: vec![tag::END], is_point: false }
     }
 
     /// From the first of several ranges to the end of the last.

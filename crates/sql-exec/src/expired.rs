@@ -8,9 +8,9 @@
 
 use crate::error::ExecuteError;
 use astrarium_catalog::definition::container::DefaultTtl;
+use astrarium_index::entry::{read_entry, read_term};
 use astrarium_index::finder::{Error as IndexError, charge_entries};
 use astrarium_index::{Access, Condition, Finder, Need, Path, PathStep, Predicate, Served, Type};
-use astrarium_keys::index_entry::{read_entry, read_term};
 use astrarium_kv::{Direction, ScanLimit, just_after};
 use astrarium_store::{Expiry, FeedReader};
 use astrarium_value::Value;

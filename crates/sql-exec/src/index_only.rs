@@ -10,9 +10,9 @@ use crate::error::ExecuteError;
 use crate::expired::Expired;
 use crate::operators::group::{FinishedGroup, RowPlace};
 use crate::rows::Counts;
+use astrarium_index::entry::{Family, is_shortened_term, is_type_only, read_entry, read_term};
 use astrarium_index::finder::{Error as IndexError, charge_entries};
 use astrarium_index::{Access, Finder, Need, OrderPath, Path, PathStep, TermRange};
-use astrarium_keys::index_entry::{Family, is_shortened_term, read_entry, read_term, tag};
 use astrarium_kv::{Direction, KeyRange, ScanLimit, just_after};
 use astrarium_sql_functions::aggregates::AggregateFunction;
 use astrarium_sql_plan::Expr;
@@ -189,9 +189,8 @@ impl<'a> Asking<'a> {
         let order = OrderPath { path: path.clone(), descending: false };
         let ordered =
             self.plan.indexes.active.order(&[order], &Need::Anything).filter(|ordered| ordered.all_types)?;
-        let everything = TermRange { start: vec![tag::NULL], end: vec![tag::END], is_point: false };
         match &self.plan.access {
-            Access::Everything => Some((ordered.family, vec![everything])),
+            Access::Everything => Some((ordered.family, vec![TermRange::values()])),
             Access::Entries(served) if served.exact && served.family == ordered.family => {
                 Some((ordered.family, served.ranges.clone()))
             }
@@ -212,7 +211,7 @@ impl<'a> Asking<'a> {
                     self.end_term(&finder, &keys, Direction::Forward).await?
                 };
                 let (Some(greatest), Some(wanted)) = (greatest, wanted) else { continue };
-                if greatest.first().is_some_and(|first| *first >= tag::ARRAY) || is_shortened_term(&wanted) {
+                if is_type_only(&greatest) || is_shortened_term(&wanted) {
                     return Ok(None);
                 }
                 let value = read_term(&wanted).map_err(IndexError::from)?;

@@ -48,6 +48,25 @@ impl<'a> Location<'a> {
         let key = document::document_key(range.shard.0, &effective, partition, id);
         Location { range, effective, key }
     }
+
+    /// Finds a document of a range by its number; nothing for one of another logical partition than the given.
+    pub async fn by_number(
+        view: &dyn View,
+        container: &Container,
+        range: &'a Range,
+        number: u64,
+        partition: Option<&PartitionKey>,
+    ) -> Result<Option<Location<'a>>, astrarium_kv::Error> {
+        let shard = range.shard.0;
+        let Some(suffix) = view.get(Space::Log, &number::number_key(shard, number)).await? else {
+            return Ok(None);
+        };
+        let location =
+            Location { range, effective: range.keys.min.clone(), key: document::from_suffix(shard, &suffix) };
+        let definition = &container.definition.partition_key;
+        let prefix = partition.map(|key| document::partition_prefix(shard, &definition.effective(key), key));
+        Ok(prefix.is_none_or(|prefix| location.key.starts_with(&prefix)).then_some(location))
+    }
 }
 
 /// Staged changes of one range.

@@ -15,8 +15,6 @@ use astrarium_catalog::container::Container;
 use astrarium_env::Instant;
 use astrarium_keys::body::{Body, IndexDirective};
 use astrarium_keys::rid::Rid;
-use astrarium_keys::{document, number};
-use astrarium_kv::Space;
 use astrarium_partition::PartitionKey;
 use astrarium_script::{
     self as script, DocumentLink, Feed, Host, HostError, IndexAction, Paging, Read, Spatial, UnseenWrite,
@@ -170,12 +168,12 @@ impl ScriptHost {
         if let Some(key) = self.made.get(&number) {
             return Ok(Some(key.clone()));
         }
-        let place = Location::of(&self.container, &self.key, "");
-        let shard = place.range.shard.0;
-        let entry = self.transaction.stored().get(Space::Log, &number::number_key(shard, number)).await?;
-        let key: Option<Bytes> = entry.map(|suffix| document::from_suffix(shard, &suffix));
+        let (container, key) = (&*self.container, &self.key);
+        let range = container.range_of(&container.definition.partition_key.effective(key));
         // A document of another partition is not there, as far as this script is concerned.
-        Ok(key.filter(|key| key.starts_with(&place.key)))
+        let found =
+            Location::by_number(self.transaction.stored(), container, range, number, Some(key)).await?;
+        Ok(found.map(|location| location.key))
     }
 
     async fn write(

@@ -19,10 +19,10 @@ use crate::pipeline::Flow;
 use crate::resume::keys_fit;
 use crate::rows::Counts;
 use astrarium_catalog::container::Range;
+use astrarium_index::entry::read_entry;
 use astrarium_index::finder::{Error as IndexError, charge_entries};
 use astrarium_index::{Finder, Ordered};
 use astrarium_keys::body::Body;
-use astrarium_keys::index_entry::read_entry;
 use astrarium_kv::{Direction, KeyRange, ScanLimit, just_after};
 use astrarium_sql_plan::evaluate::EvaluateError;
 use astrarium_sql_plan::physical::{IndexPlan, Lacking};
@@ -216,8 +216,7 @@ impl<'a> OrderedScan<'a> {
         for key in batch.keys.iter() {
             let (terms, number) = read_entry(key).map_err(IndexError::from)?;
             if let Some(length) = ordered.shortened_length(terms) {
-                let prefix = ordered.family.prefix(self.finder.shard);
-                self.group = Some(KeyRange::prefix(&[&prefix[..], &terms[..length]].concat()));
+                self.group = Some(self.finder.keys_with_terms(ordered.family, &terms[..length]));
                 break;
             }
             numbers.push(number);
