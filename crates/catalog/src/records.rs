@@ -10,7 +10,7 @@
 use crate::{CATALOG_EPOCH, CATALOG_SHARD, Error};
 use astrarium_keys::index_state::{self, GenerationsRecord};
 use astrarium_keys::record::{self, KeyRangeRow, Record, RecordKind};
-use astrarium_keys::{Malformed, Rid, document, feed, index_entry, number, unique};
+use astrarium_keys::{Malformed, Rid, document, feed, history, index_entry, number, unique};
 use astrarium_kv::{Direction, Expectation, KeyPrefix, KeyRange, ScanLimit, Space, Stamp, View, WriteBatch};
 use bytes::Bytes;
 
@@ -189,7 +189,13 @@ pub fn stage_drop_shard(batch: &mut WriteBatch, shard: u64) {
     batch.drop_shard(astrarium_kv::ShardId(shard));
     let owned = |prefix: &[u8]| Bytes::copy_from_slice(prefix);
     batch.drop_prefix(Some(Space::Body), owned(&document::shard_prefix(shard)));
-    for prefix in [number::number_prefix(shard), feed::feed_prefix(shard), unique::unique_prefix(shard)] {
+    let logs = [
+        number::number_prefix(shard),
+        feed::feed_prefix(shard),
+        unique::unique_prefix(shard),
+        history::history_prefix(shard),
+    ];
+    for prefix in logs {
         batch.drop_prefix(Some(Space::Log), owned(&prefix));
     }
     batch.drop_prefix(Some(Space::Meta), owned(&index_state::watermark_key(shard)));

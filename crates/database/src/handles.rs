@@ -180,6 +180,12 @@ impl MaintenanceHandle {
         self.core.sweep().await
     }
 
+    /// Removes some changes that are older than their container keeps them, or that it does not keep any more; false when there are
+    /// none.
+    pub async fn trim_histories(&self) -> Result<bool, Error> {
+        self.core.trim_histories().await
+    }
+
     /// Builds what indexes lack, and frees what nobody needs, to the end.
     pub async fn settle(&self) -> Result<(), Error> {
         self.core.settle().await

@@ -12,6 +12,7 @@ mod attempts;
 mod background;
 mod background_tasks;
 mod batch;
+mod change_feed;
 mod charge;
 mod children;
 mod computed;
@@ -47,6 +48,7 @@ pub use astrarium_catalog::definition;
 pub use astrarium_catalog::records::Resource;
 pub use astrarium_env::{Env, Memory, Reservation};
 pub use astrarium_keys::body::{Body, IndexDirective};
+pub use astrarium_keys::history::ChangeOperation;
 pub use astrarium_keys::record::RecordKind;
 pub use astrarium_keys::rid::{ChildType, Rid};
 pub use astrarium_partition as partition;
@@ -59,12 +61,16 @@ pub use astrarium_sql_plan::physical::IndexUse;
 pub use astrarium_sql_syntax::shape as statement_shape;
 pub use astrarium_store::verify::Report;
 pub use astrarium_store::{
-    FeedPosition, FeedScope, PageLimit, etag_text, push_document, push_document_without_links, push_etag,
+    ChangePosition, FeedPosition, FeedScope, PageLimit, etag_text, push_document,
+    push_document_without_links, push_etag,
 };
 pub use astrarium_value as value;
 pub use background::BackgroundStatistics;
 pub use background_tasks::{BackgroundTask, RequestCount};
 pub use batch::{BatchAction, BatchOperation, BatchOutcome, BulkOutcome, Done, Effect};
+pub use change_feed::{
+    ChangeFeedMode, ChangeFeedPage, ChangeFeedPosition, ChangeFeedStart, DocumentChange, ReadChanges,
+};
 pub use charge::{read_charge, write_charge};
 pub use children::ChildKind;
 pub use conditions::{Conditions, EtagCondition};

@@ -1,6 +1,7 @@
 //! From an operation to the file that serves it.
 
 mod batch;
+mod change_feed;
 mod children;
 mod containers;
 mod databases;

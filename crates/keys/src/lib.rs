@@ -9,6 +9,7 @@
 pub mod body;
 pub mod document;
 pub mod feed;
+pub mod history;
 pub mod index_entry;
 pub mod index_state;
 pub mod lease;

@@ -34,4 +34,6 @@ pub mod log {
     pub const FEED: u8 = 0x02;
     /// The document that holds a unique key: see [`crate::unique`].
     pub const UNIQUE: u8 = 0x03;
+    /// Every change of every document, where a container keeps them: see [`crate::history`].
+    pub const HISTORY: u8 = 0x04;
 }

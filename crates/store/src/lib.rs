@@ -11,6 +11,7 @@
 //! Not here: names and permissions (`database`), the layout of keys (`keys`), what a document may be (`incoming`
 //! knows the service's rules, SQL and scripts come above).
 
+mod changes;
 mod feed;
 pub mod incoming;
 mod numbers;
@@ -23,6 +24,7 @@ pub mod sweep;
 pub mod transaction;
 pub mod verify;
 
+pub use changes::{ChangePage, ChangePosition, trim_history};
 pub use feed::PageLimit;
 pub use incoming::{Incoming, Refusal};
 pub use present::{

@@ -12,7 +12,7 @@ use crate::{Error, Incoming};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_index::Indexes;
 use astrarium_keys::body::Body;
-use astrarium_keys::{document, feed, number, unique};
+use astrarium_keys::{document, feed, history, number, unique};
 use astrarium_kv::{
     Direction, Engine, KeyRange, ScanLimit, ShardState, Space, Stamp, TALLY_COUNT, View, WriteBatch,
 };
@@ -41,7 +41,14 @@ pub async fn restore_range(
     range: &Range,
 ) -> Result<Restored, Error> {
     let shard = range.shard.0;
-    for prefix in [number::number_prefix(shard), feed::feed_prefix(shard), unique::unique_prefix(shard)] {
+    let logs = [
+        number::number_prefix(shard),
+        feed::feed_prefix(shard),
+        unique::unique_prefix(shard),
+        // A history with holes is none.
+        history::history_prefix(shard),
+    ];
+    for prefix in logs {
         clear(engine, range, &prefix).await?;
     }
     let mut restored = Restored { state: engine.shard(range.shard).await?, ..Restored::default() };

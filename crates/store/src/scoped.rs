@@ -9,7 +9,7 @@ use crate::{Error, Expiry};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_keys::body::Body;
 use astrarium_keys::{Malformed, document, number};
-use astrarium_kv::{Engine, ShardId, Space, View};
+use astrarium_kv::{Engine, KeyRange, ShardId, Space, View};
 use astrarium_partition::{EffectiveKey, EffectiveRange, PartitionKey};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -169,14 +169,7 @@ impl FeedReader {
         let (view, shard) = (self.view(range.shard)?, range.shard.0);
         let entries: Vec<Bytes> = numbers.iter().map(|number| number::number_key(shard, *number)).collect();
         let suffixes = view.get_many(Space::Log, &entries).await.map_err(Error::from)?;
-        let bounds = match scope {
-            FeedScope::All | FeedScope::Range(_) => None,
-            FeedScope::Partition(key) => {
-                let effective = self.container.definition.partition_key.effective(key);
-                Some(Scope::Partition(key, effective).key_range(range))
-            }
-            FeedScope::Slice(slice) => Some(Scope::Slice(slice.clone()).key_range(range)),
-        };
+        let bounds = self.key_bounds(range, scope);
         let mut keys = Vec::with_capacity(numbers.len());
         for suffix in suffixes {
             // The index and the directory are of one view: an entry without a document is damage.
@@ -196,6 +189,18 @@ impl FeedReader {
             }
         }
         Ok(documents)
+    }
+
+    /// The keys of a range's documents that belong to a scope; `None` if all do.
+    pub(crate) fn key_bounds(&self, range: &Range, scope: &FeedScope) -> Option<KeyRange> {
+        match scope {
+            FeedScope::All | FeedScope::Range(_) => None,
+            FeedScope::Partition(key) => {
+                let effective = self.container.definition.partition_key.effective(key);
+                Some(Scope::Partition(key, effective).key_range(range))
+            }
+            FeedScope::Slice(slice) => Some(Scope::Slice(slice.clone()).key_range(range)),
+        }
     }
 
     pub(crate) fn range(&self, id: u32) -> Result<&Range, FeedError> {

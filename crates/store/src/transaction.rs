@@ -15,6 +15,7 @@ use astrarium_catalog::numbers::NumberSource;
 use astrarium_env::Env;
 use astrarium_index::{Indexes, Stored};
 use astrarium_keys::body::{Body, Header, IndexDirective};
+use astrarium_keys::history::{ChangeOperation, HistoryEntry};
 use astrarium_keys::{Malformed, document, number, unique};
 use astrarium_kv::{Expectation, Overlay, ShardId, Space, Stamp, View, WriteBatch};
 use astrarium_partition::{EffectiveKey, PartitionKey};
@@ -79,6 +80,8 @@ pub struct Transaction {
     indexes: Arc<Indexes>,
     construction: Option<Construction>,
     expiry: Expiry,
+    /// Whether the container keeps a history of changes.
+    keeps_history: bool,
     stored: Arc<dyn View>,
     entries: Vec<StagedDocument>,
     /// Where the entry of a key is.
@@ -148,6 +151,7 @@ impl Transaction {
             indexes,
             construction,
             expiry,
+            keeps_history: container.definition.keeps_history(),
             stored,
             entries: Vec::new(),
             places: HashMap::default(),
@@ -298,6 +302,9 @@ impl Transaction {
         } else {
             BTreeSet::new()
         };
+        if self.keeps_history {
+            stage_history(&mut batch, changed(), self.expiry);
+        }
         for entry in self.entries {
             if entry.changed {
                 stage(&mut batch, entry, &kept, &moved);
@@ -518,6 +525,36 @@ fn stage(batch: &mut WriteBatch, entry: StagedDocument, kept: &BTreeSet<u64>, mo
             astrarium_changefeed::append(batch, header.sequence, suffix);
         }
         None => batch.delete(Space::Body, entry.key),
+    }
+}
+
+/// Appends what happened to documents, for readers of all versions. A document that had expired and is written again went
+/// first and came then.
+fn stage_history<'e>(
+    batch: &mut WriteBatch,
+    entries: impl Iterator<Item = &'e StagedDocument>,
+    expiry: Expiry,
+) {
+    let mut sequence = 0;
+    let mut record = |operation, entry: &StagedDocument, previous: Option<&Body>, current: Option<&Body>| {
+        let suffix = entry.key.slice(document::SHARD_PREFIX_LENGTH..);
+        let (previous, current) = (previous.cloned(), current.cloned());
+        let change = HistoryEntry { operation, timestamp: expiry.now, suffix, previous, current };
+        astrarium_changefeed::record(batch, sequence, &change);
+        sequence += 1;
+    };
+    for entry in entries {
+        let (stored, current) = (entry.stored.as_ref(), entry.current.as_ref());
+        let alive = stored.filter(|body| expiry.is_alive(&body.header));
+        if stored.is_some() && alive.is_none() {
+            record(ChangeOperation::Expire, entry, stored, None);
+        }
+        match (alive, current) {
+            (None, Some(_)) => record(ChangeOperation::Create, entry, None, current),
+            (Some(_), Some(_)) => record(ChangeOperation::Replace, entry, alive, current),
+            (Some(_), None) => record(ChangeOperation::Delete, entry, alive, None),
+            (None, None) => {}
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! In: the header's value. Out: a [`Condition`] that an etag matches or not. Etags compare as opaque text once the marks
 //! around them are off: clients send them with quotes as they got them, without, or with the weak prefix `W/`.
 //! Invariant: nothing is copied or collected; a list is walked when it is compared.
-//! Not here: which status a failed condition gives (`gateway`), positions of a change feed (`changefeed`).
+//! Not here: which status a failed condition gives (`gateway`), positions of a change feed (`change_feed`).
 
 /// What a conditional header asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

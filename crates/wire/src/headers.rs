@@ -131,6 +131,8 @@ header_names! {
     A_IM = "a-im";
     /// Version of the change feed's shape, `2021-09-15`.
     CHANGE_FEED_WIRE_FORMAT_VERSION = "x-ms-cosmos-changefeed-wire-format-version";
+    /// Milliseconds that a change feed may wait for something new.
+    MAX_POLLING_INTERVAL = "x-ms-cosmos-max-polling-interval";
     /// Page size; see [`crate::header_values::parse_max_item_count`].
     MAX_ITEM_COUNT = "x-ms-max-item-count";
     /// Both ways: where the next page starts; see [`crate::continuation`].

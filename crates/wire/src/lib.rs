@@ -21,6 +21,7 @@ pub mod address;
 pub mod authorization;
 pub mod batch;
 pub mod binary_json;
+pub mod change_feed;
 pub mod condition;
 pub mod consistency;
 pub mod continuation;

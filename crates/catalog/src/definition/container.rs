@@ -227,6 +227,11 @@ impl ContainerDefinition {
     }
 
     /// Checks the rules that hold between policies.
+    /// Whether every change of every document is kept, for readers of all versions.
+    pub fn keeps_history(&self) -> bool {
+        self.change_feed_retention_minutes.is_some_and(|minutes| minutes > 0)
+    }
+
     fn check_agreement(&self) -> Result<(), Invalid> {
         if self.ttl_property_path.is_some() && self.default_ttl.is_none() {
             return Err(Invalid::new("A ttlPropertyPath needs a defaultTtl. Set one, or remove the path."));

@@ -1,7 +1,7 @@
 //! `…/docs` and `…/docs/{id}`: items and their read feed; `…/operations/partitionkeydelete`.
 
 use super::containers::owner_missing;
-use super::{batch, explain, patch, query, scripts};
+use super::{batch, change_feed, explain, patch, query, scripts};
 use crate::answer::{Answer, fixed_header, fixed_name};
 use crate::database::partition::PartitionKey;
 use crate::database::{
@@ -131,10 +131,6 @@ pub(super) fn index_directive(header: Option<&str>) -> IndexDirective {
         header.is_some_and(|header| header.trim().eq_ignore_ascii_case(name))
     };
     all.into_iter().find(is_said).map_or(IndexDirective::Default, |(_, directive)| directive)
-}
-
-fn not_yet(what: &str) -> ErrorAnswer {
-    ErrorAnswer::bad_request(format!("{what}: this version of the server does not support it yet."))
 }
 
 /// Patches and batches run no triggers on the service either. Triggers are named by the client, so leaving them out
@@ -270,27 +266,37 @@ pub(super) fn shown(request: &Request<'_>, container: &Container, body: &Body) -
 /// Kilobytes: an item of 2 MiB; the container without a limit of its own.
 const ITEM_QUOTA: &str = "documentSize=2048;documentsSize=-1;documentsCount=-1;collectionSize=-1;";
 
-async fn read_feed(
+/// The part of a container that a feed is of, by its key, its effective keys or its range.
+pub(super) fn feed_scope(
     shared: &GatewayState,
     request: &Request<'_>,
     container: &Arc<Container>,
     partition_key: Option<&PartitionKey>,
-) -> Result<Answer, ErrorAnswer> {
-    if request.header(headers::A_IM).is_some() {
-        return Err(not_yet("The change feed"));
-    }
+) -> Result<FeedScope, ErrorAnswer> {
     let range_id = request.range_id()?;
     if let Some(id) = range_id
         && !container.ranges.iter().any(|range| range.id == id)
     {
         return Err(Error::KeyRangeGone.into());
     }
-    let scope = match (partition_key, request.slice()?, range_id) {
+    Ok(match (partition_key, request.slice()?, range_id) {
         (Some(key), ..) => shared.account.documents(container).partition_scope(key)?,
         (None, Some(slice), _) => FeedScope::Slice(slice),
         (None, None, Some(id)) => FeedScope::Range(id),
         (None, None, None) => FeedScope::All,
-    };
+    })
+}
+
+async fn read_feed(
+    shared: &GatewayState,
+    request: &Request<'_>,
+    container: &Arc<Container>,
+    partition_key: Option<&PartitionKey>,
+) -> Result<Answer, ErrorAnswer> {
+    if let Some(asked) = request.header(headers::A_IM) {
+        return change_feed::serve(shared, request, container, partition_key, asked).await;
+    }
+    let scope = feed_scope(shared, request, container, partition_key)?;
     session::check(shared, request, container, &scope).await?;
     let feed = Feed { owner: container.rid(), kind: ResourceKind::Document };
     let position = paging::position(shared, request, feed)?;
