@@ -19,7 +19,7 @@ use std::time::Duration;
 /// Between two looks for something to free.
 const SWEEP_PAUSE: Duration = Duration::from_secs(5);
 /// Between two looks for changes that need not be kept any more.
-const TRIM_PAUSE: Duration = Duration::from_secs(60);
+const TRIM_PAUSE: Duration = Duration::from_mins(1);
 /// Between two looks for an index to build.
 const BUILD_PAUSE: Duration = Duration::from_millis(250);
 /// After a failure, which is mostly storage that takes no writes.
