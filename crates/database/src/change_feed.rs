@@ -80,7 +80,7 @@ pub struct ReadChanges {
 
 /// A change as a reader sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DocumentChange {
+pub struct FeedChange {
     /// The commit.
     pub lsn: u64,
     /// When, in seconds since 1970.
@@ -99,7 +99,7 @@ pub struct ChangeFeedPage {
     /// The container, as the page was read.
     pub container: Arc<Container>,
     /// The changes.
-    pub changes: Vec<DocumentChange>,
+    pub changes: Vec<FeedChange>,
     /// Where to go on.
     pub position: ChangeFeedPosition,
     /// The range that served the last of them.
@@ -278,7 +278,7 @@ struct PageUnderWay<'a> {
     request: &'a ReadChanges,
     since: Option<u64>,
     begin: Instant,
-    changes: Vec<DocumentChange>,
+    changes: Vec<FeedChange>,
     bytes: usize,
 }
 
@@ -296,7 +296,7 @@ impl PageUnderWay<'_> {
         &mut self,
         position: &mut ChangePosition,
         found: ChangePage<T>,
-        show: impl Fn(T) -> DocumentChange,
+        show: impl Fn(T) -> FeedChange,
     ) -> bool {
         *position = found.position;
         for change in found.changes.into_iter().map(show) {
@@ -308,9 +308,9 @@ impl PageUnderWay<'_> {
     }
 }
 
-fn latest(body: Body) -> DocumentChange {
+fn latest(body: Body) -> FeedChange {
     let header = body.header;
-    DocumentChange {
+    FeedChange {
         lsn: header.lsn,
         timestamp: header.timestamp,
         operation: ChangeOperation::Replace,
@@ -319,9 +319,9 @@ fn latest(body: Body) -> DocumentChange {
     }
 }
 
-fn version((lsn, entry): (u64, HistoryEntry)) -> DocumentChange {
+fn version((lsn, entry): (u64, HistoryEntry)) -> FeedChange {
     let HistoryEntry { operation, timestamp, previous, current, .. } = entry;
-    DocumentChange { lsn, timestamp, operation, current, previous }
+    FeedChange { lsn, timestamp, operation, current, previous }
 }
 
 fn not_kept() -> Error {

@@ -69,7 +69,7 @@ pub use background::BackgroundStatistics;
 pub use background_tasks::{BackgroundTask, RequestCount};
 pub use batch::{BatchAction, BatchOperation, BatchOutcome, BulkOutcome, Done, Effect};
 pub use change_feed::{
-    ChangeFeedMode, ChangeFeedPage, ChangeFeedPosition, ChangeFeedStart, DocumentChange, ReadChanges,
+    ChangeFeedMode, ChangeFeedPage, ChangeFeedPosition, ChangeFeedStart, FeedChange, ReadChanges,
 };
 pub use charge::{read_charge, write_charge};
 pub use children::ChildKind;

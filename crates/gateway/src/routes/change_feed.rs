@@ -7,7 +7,7 @@ use crate::answer::Answer;
 use crate::database::partition::PartitionKey;
 use crate::database::{
     Body, ChangeFeedMode, ChangeFeedPage, ChangeFeedPosition, ChangeFeedStart, ChangeOperation,
-    ChangePosition, Container, DocumentChange, ReadChanges,
+    ChangePosition, Container, FeedChange, ReadChanges,
 };
 use crate::error::ErrorAnswer;
 use crate::place::ServedBy;
@@ -155,7 +155,7 @@ fn latest(request: &Request<'_>, container: &Container, body: &Body) -> Vec<u8> 
 }
 
 /// A change with what was before and after it.
-fn version(request: &Request<'_>, container: &Container, change: &DocumentChange) -> Vec<u8> {
+fn version(request: &Request<'_>, container: &Container, change: &FeedChange) -> Vec<u8> {
     let mut json = b"{\"current\":".to_vec();
     match &change.current {
         Some(body) => json.extend_from_slice(&shown(request, container, body)),
@@ -171,7 +171,7 @@ fn version(request: &Request<'_>, container: &Container, change: &DocumentChange
     json
 }
 
-fn metadata(container: &Container, change: &DocumentChange) -> Map<String, Value> {
+fn metadata(container: &Container, change: &FeedChange) -> Map<String, Value> {
     let mut metadata = Map::new();
     let mut put = |name: &str, value: Value| metadata.insert(name.to_owned(), value);
     put("lsn", change.lsn.into());
