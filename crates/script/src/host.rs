@@ -62,6 +62,18 @@ pub trait Host: Any + Send {
         }
     }
 
+    /// The document that the script is likely to read first, as [`Host::read`] would give it. The script has not read it
+    /// before [`Host::read_unseen`] says so.
+    fn foresee(&mut self, link: DocumentLink<'_>) -> Option<Vec<u8>> {
+        let _ = link;
+        None
+    }
+
+    /// The script has read a document that was foreseen.
+    fn read_unseen(&mut self, link: DocumentLink<'_>) -> Result<(), HostError> {
+        self.read(link, None).map(drop)
+    }
+
     /// Computes one of the functions of `__.spatial`; the answer is JSON.
     fn spatial(&mut self, function: Spatial<'_>) -> Result<String, HostError> {
         let _ = function;

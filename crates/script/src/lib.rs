@@ -6,6 +6,7 @@
 //! - `sandbox`: one fresh, limited JavaScript world; `api`: what scripts find in it;
 //! - `execution`: one run of a procedure or trigger; `functions`: user-defined functions for one query;
 //! - `pool`: the threads, whose turn it is, and their deadlines; `process`: scripts in processes that can be killed;
+//! - `foresight`: which document a script reads first; `caution`: which scripts wait for their writes;
 //! - `scripts`: all of it behind one handle.
 //!
 //! Invariants
@@ -27,6 +28,7 @@ mod deadline;
 mod error;
 mod exception;
 mod execution;
+mod foresight;
 mod functions;
 mod host;
 mod json;

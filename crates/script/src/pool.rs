@@ -6,6 +6,9 @@
 //! up, which becomes a runaway. Either way the caller has its answer.
 //! A task past its first second is long-running: it steps back behind others, and another thread may take its place as long
 //! as there are few such, so that short scripts do not wait for long ones. Threads without work end after a while.
+//! Waking threads and processes costs more than most scripts. So where scripts run in processes, those that are known to
+//! end soon are run by few threads, each taking several at once and sending them ahead to its process (`followers`). A task
+//! that takes longer than [`SLOW_TIME`] holds up nobody: its followers go back to the queue, and another thread is woken.
 //! Invariants
 //! - Every task is either run or lost, and its owner hears of it once, at the latest when its time and the grace are over.
 //! - There are never more threads than `threads_max + long_threads_max`.
@@ -25,6 +28,7 @@ use crate::{Isolation, Limits};
 use parking_lot::{Condvar, Mutex};
 use queue::{Queue, Standing};
 pub(crate) use runner::Runner;
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
@@ -33,6 +37,10 @@ pub(crate) use ticket::{Lost, Ticket};
 
 /// From when on a task is long-running.
 const LONG_TIME: Duration = Duration::from_secs(1);
+/// From when on nobody waits for a task to end whose turn has come.
+const SLOW_TIME: Duration = Duration::from_millis(20);
+/// How many tasks a thread takes at once.
+const BATCH_MAX: usize = 8;
 
 /// The threads for one purpose. Dropping it ends those that are idle, and the others when their tasks end.
 pub(crate) struct Pool {
@@ -54,8 +62,18 @@ pub(crate) struct PoolSettings {
     pub(crate) idle_time: Duration,
 }
 
-/// What is done, with a flag that says when to stop. The runner is missing if there could be none.
-pub(crate) type Work = Box<dyn FnOnce(Result<&Runner, &str>, &Stop, Deadline) + Send>;
+/// What a task does.
+pub(crate) trait PoolWork: Send {
+    /// Tells the runner of it, which is still busy with others, so that it can begin at once when its turn comes. Returns
+    /// whether that was possible.
+    fn announce(&mut self, runner: &Runner, time: Duration) -> bool {
+        let _ = (runner, time);
+        false
+    }
+
+    /// Does it, with a flag that says when to stop. The runner is missing if there could be none.
+    fn run(self: Box<Self>, runner: Result<&Runner, &str>, stop: &Stop, deadline: Deadline);
+}
 
 /// What a pool is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -93,7 +111,7 @@ struct ScriptPoolState {
 
 struct Task {
     ticket: Arc<Ticket>,
-    work: Work,
+    work: Box<dyn PoolWork>,
     lost_at: Instant,
 }
 
@@ -104,6 +122,11 @@ struct Running {
     phase: Phase,
     long_at: Instant,
     is_long: bool,
+    /// From when on nobody waits for it.
+    slow_at: Instant,
+    is_slow: bool,
+    /// Tasks that the same thread does next.
+    followers: VecDeque<Task>,
     /// What was known of its script when it began.
     standing: Standing,
 }
@@ -111,6 +134,37 @@ struct Running {
 impl Running {
     fn standing(&self) -> Standing {
         if self.is_long { Standing::Suspect } else { self.standing }
+    }
+
+    /// Gives its followers to whoever comes next.
+    fn give_back(&mut self, queue: &mut Queue) {
+        self.followers.drain(..).for_each(|task| queue.push(task));
+    }
+}
+
+impl ScriptPoolState {
+    /// How many tasks run that may be expected to end soon.
+    fn in_time(&self, now: Instant) -> usize {
+        self.running.iter().filter(|running| now < running.slow_at).count()
+    }
+}
+
+impl PoolSettings {
+    /// Whether threads take several tasks at once: where each task would wake a process.
+    fn are_batched(&self) -> bool {
+        matches!(self.isolation, Isolation::Processes(_))
+    }
+
+    /// How many threads work on tasks that end soon, before they are found to take longer.
+    fn batches_max(&self) -> usize {
+        self.threads_max.div_ceil(2)
+    }
+}
+
+/// Tells a runner of tasks, unless it knows of some.
+fn announce(runner: &Runner, tasks: &mut VecDeque<Task>) {
+    if tasks.len() > 1 && !runner.is_ahead() {
+        let _ = tasks.iter_mut().all(|task| task.work.announce(runner, task.ticket.time));
     }
 }
 
@@ -129,7 +183,7 @@ impl Pool {
     }
 
     /// Has a task run, or loses it at once if too many wait already.
-    pub(crate) fn submit(&self, ticket: &Arc<Ticket>, work: Work) {
+    pub(crate) fn submit(&self, ticket: &Arc<Ticket>, work: Box<dyn PoolWork>) {
         let shared = &self.shared;
         let mut state = shared.state.lock();
         if state.queue.len() >= shared.settings.waiting_max {
@@ -137,8 +191,15 @@ impl Pool {
             ticket.lose(Lost::Busy);
             return;
         }
-        let lost_at = Instant::now() + shared.settings.waiting_time;
+        let now = Instant::now();
+        let lost_at = now + shared.settings.waiting_time;
         state.queue.push(Task { ticket: Arc::clone(ticket), work, lost_at });
+        if state.queue.standing(&ticket.script_id, now) == Standing::Proven
+            && let Some(slow_at) = shared.enough_until(&state, now)
+        {
+            shared.watch_from(&mut state, slow_at);
+            return;
+        }
         if state.queue.len() > state.idle {
             shared.add_thread(&mut state);
             shared.watch_from(&mut state, lost_at);
@@ -168,7 +229,8 @@ impl Pool {
         let state = self.shared.state.lock();
         Usage {
             running: state.running.len(),
-            waiting: state.queue.len(),
+            waiting: state.queue.len()
+                + state.running.iter().map(|running| running.followers.len()).sum::<usize>(),
             runaways: state.runaways,
             runaways_ever: state.runaways_ever,
             threads: state.threads,
@@ -210,48 +272,82 @@ impl PoolShared {
 
     /// The life of a thread.
     fn run_tasks(self: Arc<PoolShared>) {
-        let mut renewed = None;
+        let (mut renewed, mut tasks) = (None, VecDeque::new());
         loop {
             let runner = renewed.take().map_or_else(|| Runner::new(&self.settings), Ok);
-            let Some(task) = self.next_task() else { return };
+            if tasks.is_empty() {
+                tasks = self.next_tasks();
+            }
             // What could not be made before may be possible by now.
             let runner = runner.or_else(|_| Runner::new(&self.settings));
+            if let Ok(runner) = &runner {
+                announce(runner, &mut tasks);
+            }
+            let Some(task) = tasks.pop_front() else { return };
             let deadline = self.settings.limits.deadline(task.ticket.time);
             let stop = runner.as_ref().map_or_else(|_| Stop::default(), Runner::stop);
             task.ticket.attach(stop.clone(), runner.as_ref().ok().and_then(Runner::process));
-            let number = self.note_start(&task.ticket, deadline.end);
+            let number = self.note_start(&task.ticket, deadline.end, std::mem::take(&mut tasks));
             let work = task.work;
             // A panic is a bug of ours; the task's owner hears of it because its work is dropped without an answer.
             let result = catch_unwind(AssertUnwindSafe(|| {
-                work(runner.as_ref().map_err(String::as_str), &stop, deadline);
+                work.run(runner.as_ref().map_err(String::as_str), &stop, deadline);
             }));
             task.ticket.detach();
-            if self.note_end(number) {
-                return;
+            match self.note_end(number) {
+                Some(followers) => tasks = followers,
+                None => return,
             }
-            // What a panic left in a sandbox is not worth knowing.
-            renewed = runner.ok().filter(|_| result.is_ok()).and_then(Runner::renew);
+            // What a panic left in a sandbox is not worth knowing, and what others do now is not done here as well.
+            let is_fit = |runner: &Runner| result.is_ok() && !(tasks.is_empty() && runner.is_ahead());
+            renewed = runner.ok().filter(is_fit).and_then(Runner::renew);
         }
     }
 
-    fn next_task(&self) -> Option<Task> {
+    /// Waits for a task, and takes those with it that its thread is to do next; nothing if the thread has to end.
+    fn next_tasks(&self) -> VecDeque<Task> {
         let mut state = self.state.lock();
         state.idle += 1;
-        let task = loop {
-            if state.closed {
-                break None;
-            }
+        let mut tasks = VecDeque::new();
+        while !state.closed {
             let worst = self.worst_allowed(&state);
             if let Some(task) = state.queue.pop(worst) {
-                break Some(task);
+                tasks.push_back(task);
+                break;
             }
             if self.work.wait_for(&mut state, self.settings.idle_time).timed_out() {
-                break None;
+                break;
             }
-        };
+        }
         state.idle -= 1;
-        state.threads -= usize::from(task.is_none());
-        task
+        state.threads -= usize::from(tasks.is_empty());
+        self.add_followers(&mut state, &mut tasks);
+        tasks
+    }
+
+    /// Adds a share of what waits to a task that is known to end soon.
+    fn add_followers(&self, state: &mut ScriptPoolState, tasks: &mut VecDeque<Task>) {
+        let (Some(first), now) = (tasks.front(), Instant::now()) else { return };
+        if !self.settings.are_batched()
+            || state.queue.standing(&first.ticket.script_id, now) != Standing::Proven
+        {
+            return;
+        }
+        let places = self.settings.batches_max().saturating_sub(state.in_time(now)).max(1);
+        let share = state.queue.len() / places;
+        for _ in 0..share.min(BATCH_MAX - 1) {
+            tasks.extend(state.queue.pop(Standing::Proven));
+        }
+        if state.queue.len() > 0 && places > 1 && state.idle > 0 {
+            self.work.notify_one();
+        }
+    }
+
+    /// Until when no further thread is woken for scripts that are known to end soon: enough are at work on such.
+    fn enough_until(&self, state: &ScriptPoolState, now: Instant) -> Option<Instant> {
+        let is_enough = self.settings.are_batched() && state.in_time(now) >= self.settings.batches_max();
+        let slow_at = state.running.iter().map(|running| running.slow_at).filter(|slow_at| *slow_at > now);
+        slow_at.min().filter(|_| is_enough)
     }
 
     /// Which scripts may run now besides those that do: suspects in half of the places, and unknown ones not in the last
@@ -270,7 +366,12 @@ impl PoolShared {
         }
     }
 
-    fn note_start(self: &Arc<PoolShared>, ticket: &Arc<Ticket>, end: Instant) -> u64 {
+    fn note_start(
+        self: &Arc<PoolShared>,
+        ticket: &Arc<Ticket>,
+        end: Instant,
+        followers: VecDeque<Task>,
+    ) -> u64 {
         let mut state = self.state.lock();
         state.number += 1;
         let (number, now) = (state.number, Instant::now());
@@ -284,17 +385,25 @@ impl PoolShared {
             phase: Phase::InTime,
             long_at: now + LONG_TIME,
             is_long: false,
+            slow_at: now + SLOW_TIME,
+            is_slow: false,
+            followers,
             standing,
         });
-        self.watch_from(&mut state, end.min(now + LONG_TIME));
+        if let Some(at) = self.next_look(&state) {
+            self.watch_from(&mut state, at);
+        }
         number
     }
 
-    /// Returns whether the thread has to go: it had been given up, or somebody else has taken its place.
-    fn note_end(self: &Arc<PoolShared>, number: u64) -> bool {
+    /// Returns what the thread does next; nothing if it has to go: it had been given up, or somebody else has taken its
+    /// place.
+    fn note_end(self: &Arc<PoolShared>, number: u64) -> Option<VecDeque<Task>> {
         let mut state = self.state.lock();
         let place = state.running.iter().position(|running| running.number == number);
-        let Some(running) = place.map(|place| state.running.swap_remove(place)) else { return false };
+        let Some(mut running) = place.map(|place| state.running.swap_remove(place)) else {
+            return Some(VecDeque::new());
+        };
         let is_runaway = running.phase == Phase::Runaway;
         if is_runaway || !running.ticket.is_cancelled() {
             state.queue.note(&running.ticket.script_id, running.phase != Phase::InTime);
@@ -303,17 +412,23 @@ impl PoolShared {
         let has_to_go = is_runaway || running.is_long;
         if has_to_go {
             state.threads -= 1;
+            running.give_back(&mut state.queue);
         }
-        // Suspects may have waited for this one to end. Otherwise nobody is woken to find nothing.
-        if state.queue.len() > state.idle {
-            self.add_thread(&mut state);
-        }
-        if state.queue.len() > 0 {
-            self.work.notify_one();
+        // This thread looks for more itself; suspects may have waited for this one to end, which it may not be the first to see.
+        if state.queue.len() > 0 && (has_to_go || running.standing() != Standing::Proven) {
+            self.wake_another(&mut state);
         }
         if state.closed {
             self.watch.notify_all();
         }
-        has_to_go
+        (!has_to_go).then_some(running.followers)
+    }
+
+    /// Has another thread look for what waits.
+    fn wake_another(self: &Arc<PoolShared>, state: &mut ScriptPoolState) {
+        if state.idle == 0 {
+            self.add_thread(state);
+        }
+        self.work.notify_one();
     }
 }

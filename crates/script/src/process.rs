@@ -20,6 +20,6 @@ mod messages;
 mod worker;
 
 pub use child::WorkerCommand;
-pub(crate) use child::{Child, Process};
+pub(crate) use child::{Child, Opening, Process, ProcessRun};
 pub(crate) use encoding::encoded;
 pub use worker::run_worker;

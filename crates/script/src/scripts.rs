@@ -5,12 +5,15 @@ use crate::caution::Caution;
 use crate::compile;
 use crate::deadline::{Deadline, Stop};
 use crate::execution;
+use crate::foresight::Foresight;
 use crate::functions::{self, PageFunctions, Setting};
-use crate::pool::{Lost, Pool, PoolSettings, Runner, Ticket};
+use crate::pool::{Lost, Pool, PoolSettings, PoolWork, Runner, Ticket};
+use crate::process::ProcessRun;
 use crate::sandbox::Purpose;
-use crate::{Answer, Call, Error, Failure, Host, Isolation, Script, ScriptKey, Settings};
+use crate::{Answer, Call, Error, Failure, Host, Isolation, Limits, Script, ScriptKey, Settings};
 use astrarium_env::Env;
 use parking_lot::Mutex;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -25,6 +28,7 @@ struct Inner {
     settings: Settings,
     cache: Arc<Cache>,
     caution: Arc<Caution>,
+    foresight: Arc<Foresight>,
     procedures: Pool,
     functions: Pool,
 }
@@ -69,8 +73,8 @@ impl Scripts {
         let procedures = pool(Purpose::Procedure, settings.procedure_threads_max);
         let functions = pool(Purpose::Function, settings.function_threads_max);
         let cache = Arc::new(Cache::new(settings.cache_bytes_max));
-        let caution = Arc::default();
-        Scripts { inner: Arc::new(Inner { settings, cache, caution, procedures, functions }) }
+        let (caution, foresight) = (Arc::default(), Arc::default());
+        Scripts { inner: Arc::new(Inner { settings, cache, caution, foresight, procedures, functions }) }
     }
 
     /// Runs a stored procedure or trigger. The host comes back with the answer: nothing it staged has happened unless the
@@ -83,17 +87,12 @@ impl Scripts {
     ) -> Result<Answer<H>, Box<Failure<H>>> {
         call.ahead = call.ahead && self.inner.caution.allows(&script.key.id);
         let limits = self.inner.settings.limits.clone();
-        let cache = Arc::clone(&self.inner.cache);
+        let (cache, foresight) = (Arc::clone(&self.inner.cache), Arc::clone(&self.inner.foresight));
         let time = call.time.map_or(limits.time, |time| time.min(limits.time));
         let own = script.clone();
         let failed = move |error| Err(Box::new(Failure { error, log: String::new(), host: None }));
-        let work = move |runner: &Runner, stop: &Stop, deadline: Deadline| match runner {
-            Runner::Thread(sandbox) => {
-                execution::run(sandbox, &cache, &limits, deadline, &script, &call, host)
-            }
-            Runner::Process(child) => child.borrow_mut().run(stop, &deadline, &script, call, host),
-        };
-        let result = self.run(&self.inner.procedures, &own, time, work, failed).await;
+        let job = ExecutionJob { script, call, host, time, limits, cache, foresight };
+        let result = self.run(&self.inner.procedures, &own, time, job, failed).await;
         if let Err(failure) = &result
             && let Error::Void { .. } = failure.error
         {
@@ -162,7 +161,7 @@ impl Scripts {
         pool: &Pool,
         script: &Script,
         time: Duration,
-        work: impl FnOnce(&Runner, &Stop, Deadline) -> T + Send + 'static,
+        job: impl ScriptJob<T>,
         failed: impl Fn(Error) -> T + Clone + Send + 'static,
     ) -> T {
         let name = Arc::clone(&script.name);
@@ -187,24 +186,99 @@ impl Scripts {
             }
         };
         let ticket = Arc::new(Ticket::new(Arc::clone(&script.key.id), time, on_loss));
-        let work = {
+        let unavailable = {
             let (failed, name) = (failed.clone(), Arc::clone(&name));
-            Box::new(move |runner: Result<&Runner, &str>, stop: &Stop, deadline: Deadline| {
-                answer(match runner {
-                    Ok(runner) => work(runner, stop, deadline),
-                    Err(what) => failed(Error::Unavailable { name, what: what.to_owned() }),
-                });
-            })
+            move |what: &str| failed(Error::Unavailable { name, what: what.to_owned() })
         };
         drop(sender);
         let mut waiting = CancelOnDrop { pool, ticket: Some(Arc::clone(&ticket)) };
-        pool.submit(&ticket, work);
+        pool.submit(&ticket, Box::new(AnsweredJob { job, answer, unavailable, result: PhantomData }));
         drop(ticket);
         let result = receiver.await.unwrap_or_else(|_| {
             failed(Error::Bug { name, what: "its thread ended without an answer".to_owned() })
         });
         waiting.ticket = None;
         result
+    }
+}
+
+/// What is done on a thread of a pool.
+trait ScriptJob<T>: Send + 'static {
+    /// See [`PoolWork::announce`].
+    fn announce(&mut self, runner: &Runner, time: Duration) -> bool {
+        let _ = (runner, time);
+        false
+    }
+
+    fn run(self, runner: &Runner, stop: &Stop, deadline: Deadline) -> T;
+}
+
+impl<T, F: FnOnce(&Runner, &Stop, Deadline) -> T + Send + 'static> ScriptJob<T> for F {
+    fn run(self, runner: &Runner, stop: &Stop, deadline: Deadline) -> T {
+        self(runner, stop, deadline)
+    }
+}
+
+/// The run of a procedure or trigger.
+struct ExecutionJob<H> {
+    script: Script,
+    call: Call,
+    host: H,
+    time: Duration,
+    limits: Limits,
+    cache: Arc<Cache>,
+    foresight: Arc<Foresight>,
+}
+
+impl<H: Host> ScriptJob<Result<Answer<H>, Box<Failure<H>>>> for ExecutionJob<H> {
+    fn announce(&mut self, runner: &Runner, time: Duration) -> bool {
+        let ExecutionJob { script, call, host, foresight, .. } = self;
+        match runner {
+            Runner::Thread(_) => false,
+            Runner::Process(child) => {
+                child.borrow_mut().announce(&ProcessRun { script, call, time, foresight }, host)
+            }
+        }
+    }
+
+    fn run(self, runner: &Runner, stop: &Stop, deadline: Deadline) -> Result<Answer<H>, Box<Failure<H>>> {
+        let ExecutionJob { script, call, host, time, limits, cache, foresight } = self;
+        match runner {
+            Runner::Thread(sandbox) => {
+                execution::run(sandbox, &cache, &limits, deadline, &script, &call, host)
+            }
+            Runner::Process(child) => {
+                let run = ProcessRun { script: &script, call: &call, time, foresight: &foresight };
+                child.borrow_mut().run(stop, &deadline, &run, host)
+            }
+        }
+    }
+}
+
+/// A job whose owner waits for its result.
+struct AnsweredJob<T, J, A, U> {
+    job: J,
+    answer: A,
+    unavailable: U,
+    result: PhantomData<fn() -> T>,
+}
+
+impl<T, J, A, U> PoolWork for AnsweredJob<T, J, A, U>
+where
+    J: ScriptJob<T>,
+    A: FnOnce(T) + Send,
+    U: FnOnce(&str) -> T + Send,
+{
+    fn announce(&mut self, runner: &Runner, time: Duration) -> bool {
+        self.job.announce(runner, time)
+    }
+
+    fn run(self: Box<Self>, runner: Result<&Runner, &str>, stop: &Stop, deadline: Deadline) {
+        let AnsweredJob { job, answer, unavailable, .. } = *self;
+        answer(match runner {
+            Ok(runner) => job.run(runner, stop, deadline),
+            Err(what) => unavailable(what),
+        });
     }
 }
 

@@ -322,6 +322,26 @@ impl Host for ScriptHost {
         })
     }
 
+    fn foresee(&mut self, link: DocumentLink<'_>) -> Option<Vec<u8>> {
+        // What fails here fails again if the script does read it.
+        let runtime = self.runtime.clone();
+        runtime.block_on(async {
+            let key = self.place(link).await.ok()?;
+            let body = self.transaction.read(&key).await.ok()??.clone();
+            Some(self.shown(&body))
+        })
+    }
+
+    fn read_unseen(&mut self, link: DocumentLink<'_>) -> Result<(), HostError> {
+        self.wait(async |host| {
+            let key = host.place(link).await?;
+            let bytes = host.transaction.read(&key).await?.ok_or(Error::NotFound)?.text().len();
+            host.charge += read_charge(bytes);
+            host.hold(bytes)?;
+            Ok(())
+        })
+    }
+
     fn read_feed(&mut self, paging: Paging<'_>) -> Result<Feed, HostError> {
         self.wait(async |host| {
             let query = Query::parse("SELECT * FROM c", Vec::new())?;

@@ -50,7 +50,9 @@ pub(crate) fn install<'js>(
 /// `JSON.stringify`.
 fn printed<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> Result<Option<rquickjs::String<'js>>> {
     let Some(text) = print(ctx, value)? else { return Ok(None) };
-    rquickjs::String::from_str(ctx.clone(), &String::from_utf8_lossy(&text)).map(Some)
+    let text = String::from_utf8(text)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+    rquickjs::String::from_str(ctx.clone(), &text).map(Some)
 }
 
 /// A number from zero up to one, with all the bits a double has for it.

@@ -146,11 +146,19 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::deadline::{Deadline, Stop};
+    use crate::pool::{PoolWork, Runner};
+
+    struct Nothing;
+
+    impl PoolWork for Nothing {
+        fn run(self: Box<Self>, _: Result<&Runner, &str>, _: &Stop, _: Deadline) {}
+    }
 
     fn push(queue: &mut Queue, id: &str) -> Arc<Ticket> {
         let ticket = Arc::new(Ticket::new(id.into(), Duration::ZERO, |_| ()));
         let lost_at = Instant::now() + Duration::from_mins(1);
-        queue.push(Task { ticket: Arc::clone(&ticket), work: Box::new(|_, _, _| ()), lost_at });
+        queue.push(Task { ticket: Arc::clone(&ticket), work: Box::new(Nothing), lost_at });
         ticket
     }
 

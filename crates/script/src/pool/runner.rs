@@ -45,6 +45,14 @@ impl Runner {
         }
     }
 
+    /// Whether it was told of tasks that nobody has waited for.
+    pub(super) fn is_ahead(&self) -> bool {
+        match self {
+            Runner::Thread(_) => false,
+            Runner::Process(child) => child.borrow().is_ahead(),
+        }
+    }
+
     /// Makes it ready for the next task; nothing if that is not possible.
     pub(super) fn renew(self) -> Option<Runner> {
         match self {

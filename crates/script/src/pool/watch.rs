@@ -1,6 +1,6 @@
 //! The thread that watches the clock for a pool.
 
-use super::{Lost, Phase, PoolShared, ScriptPoolState, Ticket};
+use super::{Lost, Phase, PoolShared, Running, ScriptPoolState, Ticket};
 use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
@@ -49,8 +49,14 @@ impl PoolShared {
         let grace = self.settings.limits.grace;
         let expired = state.queue.take_expired(now);
         let mut lost: Vec<_> = expired.into_iter().map(|task| (task.ticket, Lost::Busy)).collect();
-        let (mut runaways, mut long) = (0, Vec::new());
-        for running in &mut state.running {
+        let (mut runaways, mut long, mut slow) = (0, Vec::new(), 0);
+        let ScriptPoolState { running: all_running, queue, .. } = state;
+        for running in all_running {
+            if self.settings.are_batched() && !running.is_slow && running.slow_at <= now {
+                running.is_slow = true;
+                running.give_back(queue);
+                slow += 1;
+            }
             if running.phase == Phase::InTime && running.end <= now {
                 running.phase = Phase::Stopped;
                 running.ticket.stop();
@@ -76,18 +82,24 @@ impl PoolShared {
         for _ in 0..freed.min(state.queue.len()) {
             self.add_thread(state);
         }
+        for _ in 0..slow.min(state.queue.len()) {
+            self.wake_another(state);
+        }
         lost
     }
 
-    fn next_look(&self, state: &ScriptPoolState) -> Option<Instant> {
+    pub(super) fn next_look(&self, state: &ScriptPoolState) -> Option<Instant> {
         let grace = self.settings.limits.grace;
+        let is_awaited = |running: &Running| state.queue.len() > 0 || !running.followers.is_empty();
         let running = state.running.iter().flat_map(|running| {
             let end = match running.phase {
                 Phase::InTime => Some(running.end),
                 Phase::Stopped => Some(running.end + grace),
                 Phase::Runaway => None,
             };
-            [end, (!running.is_long).then_some(running.long_at)]
+            let is_watched = self.settings.are_batched() && !running.is_slow && is_awaited(running);
+            let slow_at = is_watched.then_some(running.slow_at);
+            [end, (!running.is_long).then_some(running.long_at), slow_at]
         });
         running.flatten().chain(state.queue.expires_at()).min()
     }

@@ -2,57 +2,77 @@
 
 use super::channel::Channel;
 use super::encoding::List;
-use super::messages::{Found, Link, Page, Question, Reply, Report};
+use super::messages::{Foreseen, Found, Link, Order, Page, Question, Reply, Report};
 use crate::{
     DocumentLink, Feed, Host, HostError, IndexAction, Paging, Query, Read, Spatial, UnseenWrite, Written,
 };
 use astrarium_env::{Clock, Env, Random};
 use parking_lot::Mutex;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// What a script may send in one call; far more than any document may have.
 const DOCUMENT_BYTES_MAX: usize = 16 << 20;
 
-/// The way to the server.
+/// The way to the server. A process without server has nothing left to do.
 #[derive(Clone)]
-pub(super) struct Server(Arc<Mutex<Channel>>);
+pub(super) struct Server(Arc<Mutex<ServerEnd>>);
 
-impl Server {
-    pub(super) fn new(channel: Channel) -> Server {
-        Server(Arc::new(Mutex::new(channel)))
-    }
+struct ServerEnd {
+    channel: Channel,
+    /// Orders that came before the answer to a question.
+    ahead: VecDeque<Order>,
+}
 
-    /// Waits for the next message. A process without server has nothing left to do.
-    pub(super) fn receive<P: super::encoding::MessagePart>(&self) -> P {
-        match self.0.lock().receive() {
+impl ServerEnd {
+    fn receive(&mut self) -> Order {
+        match self.channel.receive() {
             Ok(Some(message)) => message,
             Ok(None) | Err(_) => std::process::exit(0),
         }
     }
+}
+
+impl Server {
+    pub(super) fn new(channel: Channel) -> Server {
+        Server(Arc::new(Mutex::new(ServerEnd { channel, ahead: VecDeque::new() })))
+    }
+
+    /// Waits for the next order.
+    pub(super) fn next_order(&self) -> Order {
+        let mut end = self.0.lock();
+        end.ahead.pop_front().unwrap_or_else(|| end.receive())
+    }
 
     pub(super) fn report(&self, report: &Report) {
-        if self.0.lock().send(report).is_err() {
+        if self.0.lock().channel.send(report).is_err() {
             std::process::exit(0);
         }
     }
 
     /// Has a report sent with the next one.
     fn put_off(&self, report: &Report) {
-        if self.0.lock().put_off(report).is_err() {
+        if self.0.lock().channel.put_off(report).is_err() {
             std::process::exit(0);
         }
     }
 
     /// Sends what was put off.
     fn flush(&self) {
-        if self.0.lock().flush().is_err() {
+        if self.0.lock().channel.flush().is_err() {
             std::process::exit(0);
         }
     }
 
     pub(super) fn ask(&self, question: Question) -> Reply {
         self.report(&Report::Ask(question));
-        self.receive()
+        let mut end = self.0.lock();
+        loop {
+            match end.receive() {
+                Order::Reply(reply) => return reply,
+                order => end.ahead.push_back(order),
+            }
+        }
     }
 
     /// Clock and randomness of a run: the server's time, asked for when a script wants it, and numbers from its seed.
@@ -84,14 +104,17 @@ pub(super) struct AskingHost {
     ahead: bool,
     ahead_count: usize,
     ahead_bytes: usize,
+    /// What the server has sent for the first question.
+    foreseen: Option<Foreseen>,
 }
 
 impl AskingHost {
-    pub(super) fn new(server: Server, accepts: bool, ahead: bool) -> AskingHost {
-        AskingHost { server, accepts, ahead, ahead_count: 0, ahead_bytes: 0 }
+    pub(super) fn new(server: Server, accepts: bool, ahead: bool, foreseen: Option<Foreseen>) -> AskingHost {
+        AskingHost { server, accepts, ahead, ahead_count: 0, ahead_bytes: 0, foreseen }
     }
 
     fn ask(&mut self, question: Question) -> Result<Found, HostError> {
+        self.foreseen = None;
         (self.ahead_count, self.ahead_bytes) = (0, 0);
         let reply = self.server.ask(question);
         self.accepts = reply.accepts;
@@ -100,6 +123,7 @@ impl AskingHost {
 
     /// Goes on as if a write had succeeded. It is sent with the next message that somebody waits for.
     fn presume(&mut self, question: Question, bytes: usize) -> Result<(), HostError> {
+        self.foreseen = None;
         self.ahead_count += 1;
         self.ahead_bytes += bytes;
         if !self.ahead || self.ahead_count > AHEAD_COUNT_MAX || self.ahead_bytes > AHEAD_BYTES_MAX {
@@ -179,6 +203,13 @@ impl Host for AskingHost {
     }
 
     fn read(&mut self, link: DocumentLink<'_>, if_none_match: Option<&str>) -> Result<Read, HostError> {
+        if let (DocumentLink::Id(id), None) = (link, if_none_match)
+            && let Some(foreseen) = self.foreseen.take_if(|foreseen| foreseen.id == id)
+        {
+            let link = self::link(link)?;
+            self.server.put_off(&Report::Presume(Question::Read { link, if_none_match: None }));
+            return Ok(Read::Document(foreseen.document));
+        }
         match self.ask(Question::Read { link: self::link(link)?, if_none_match: owned(if_none_match) })? {
             Found::Document(document) => Ok(Read::Document(document)),
             Found::NotModified => Ok(Read::NotModified),

@@ -65,6 +65,21 @@ impl Channel {
         Ok(())
     }
 
+    /// Has a message sent with the next one if all that waits is no more than so many bytes. Returns whether it is.
+    pub(super) fn put_off_within(
+        &mut self,
+        bytes_max: usize,
+        message: &impl MessagePart,
+    ) -> io::Result<bool> {
+        let before = self.out.len();
+        self.put_off(message)?;
+        let fits = self.out.len() <= bytes_max;
+        if !fits {
+            self.out.truncate(before);
+        }
+        Ok(fits)
+    }
+
     /// Waits for a message; nothing if the other end is gone.
     pub(super) fn receive<P: MessagePart>(&mut self) -> io::Result<Option<P>> {
         let mut wanted = LENGTH_BYTES;

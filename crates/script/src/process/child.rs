@@ -5,12 +5,13 @@
 
 use super::channel::Channel;
 use super::encoding::List;
-use super::messages::{Found, Link, Named, Order, Page, Question, Reply, Report, Setting, Task};
+use super::messages::{Foreseen, Found, Link, Named, Order, Page, Question, Reply, Report, Setting, Task};
 use crate::deadline::{Deadline, Stop};
+use crate::foresight::Foresight;
 use crate::sandbox::Purpose;
 use crate::{
     Answer, Call, DocumentLink, Error, Failure, Host, HostError, Limits, Paging, Query, Read, Script,
-    Spatial, UnseenWrite, Written,
+    Spatial, UnseenWrite, Work, Written,
 };
 use astrarium_env::Env;
 use astrarium_value::Value;
@@ -33,6 +34,9 @@ const NICENESS_LONG: i32 = 15;
 
 /// How long a process may go on with a run that is void.
 const VOID_TIME: Duration = Duration::from_millis(200);
+
+/// How much is sent ahead: so little that sending it never waits for the process, which may be waiting to send.
+const ANNOUNCED_BYTES_MAX: usize = 32 << 10;
 
 /// The program whose `main` calls [`crate::run_worker`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,10 +72,33 @@ impl Process {
     }
 }
 
+/// How a run began: with which question.
+#[derive(Debug, Default)]
+pub(crate) enum Opening {
+    /// None was asked.
+    #[default]
+    Nothing,
+    /// By reading the document of this id.
+    Read(String),
+    /// By reading what was foreseen.
+    Foreseen,
+    Other,
+}
+
+/// A procedure or trigger to be run.
+pub(crate) struct ProcessRun<'a> {
+    pub(crate) script: &'a Script,
+    pub(crate) call: &'a Call,
+    pub(crate) time: Duration,
+    pub(crate) foresight: &'a Foresight,
+}
+
 /// A process, and the way to talk to it.
 pub(crate) struct Child {
     channel: Channel,
     process: Arc<Process>,
+    /// How many runs it knows of that nobody has waited for yet.
+    announced: usize,
     /// Why it cannot be used any more.
     broken: Option<String>,
 }
@@ -97,7 +124,8 @@ impl Child {
             .stdout(Stdio::null())
             .spawn()?;
         let process = Process { child: Mutex::new(child), was_killed: AtomicBool::new(false) };
-        let mut child = Child { channel: Channel::new(own), process: Arc::new(process), broken: None };
+        let (channel, process) = (Channel::new(own), Arc::new(process));
+        let mut child = Child { channel, process, announced: 0, broken: None };
         let limits = limits.clone();
         let server = std::process::id();
         child.channel.send(&Order::Begin { server, limits, purpose, memory_image, cache_bytes_max })?;
@@ -118,29 +146,40 @@ impl Child {
         self.broken.is_none() && !self.process.was_killed.load(Ordering::Relaxed)
     }
 
-    /// Runs a procedure or trigger.
+    /// Whether it was told of runs that nobody has waited for.
+    pub(crate) fn is_ahead(&self) -> bool {
+        self.announced > 0
+    }
+
+    /// Has the process run a procedure or trigger after those that it knows of. It hears of it with the next run that is
+    /// waited for. Returns whether that is possible without waiting for the process.
+    pub(crate) fn announce(&mut self, run: &ProcessRun<'_>, host: &mut impl Host) -> bool {
+        let order = run_order(run, host);
+        let is_announced = matches!(self.channel.put_off_within(ANNOUNCED_BYTES_MAX, &order), Ok(true));
+        self.announced += usize::from(is_announced);
+        is_announced
+    }
+
+    /// Runs a procedure or trigger: the first of those that were announced, if any were.
     pub(crate) fn run<H: Host>(
         &mut self,
         stop: &Stop,
         deadline: &Deadline,
-        script: &Script,
-        call: Call,
+        run: &ProcessRun<'_>,
         mut host: H,
     ) -> Result<Answer<H>, Box<Failure<H>>> {
+        let (script, call) = (run.script, run.call);
         host.begin(deadline.end.into());
-        let task = Task {
-            work: call.work,
-            container: (*call.container).clone(),
-            request_values: List(call.request_values),
-            log: call.log,
-            accepts: host.accepts(),
-            ahead: call.ahead,
-        };
-        let order = Order::Run { script: named(script), setting: setting(deadline, &call.env), task };
-        let mut context =
-            Context { host: Some(&mut host), scripts: &[script], env: &call.env, stop, is_void: false };
-        let result = self.order(&order, &mut context);
-        let is_void = context.is_void;
+        let order = (self.announced == 0).then(|| run_order(run, &mut host));
+        self.announced = self.announced.saturating_sub(1);
+        let mut context = Context::new(Some(&mut host), std::slice::from_ref(&script), &call.env, stop);
+        let result = self.order_for(script, order.as_ref(), &mut context);
+        let (is_void, opening) = (context.is_void, context.opening);
+        if let Work::Procedure { parameters } = &call.work
+            && call.ahead
+        {
+            run.foresight.note(&script.key.id, &opening, parameters);
+        }
         let (result, log) = match result {
             _ if is_void => {
                 (judged(Err(Error::Void { name: Arc::clone(&script.name) }), stop, script), String::new())
@@ -157,9 +196,9 @@ impl Child {
 
     /// Compiles a source.
     pub(crate) fn check(&mut self, stop: &Stop, script: &Script) -> Result<(), Error> {
-        let mut context =
-            Context { host: None, scripts: &[script], env: &Env::system(), stop, is_void: false };
-        match self.order(&Order::Check { script: named(script) }, &mut context)? {
+        let env = Env::system();
+        let mut context = Context::new(None, std::slice::from_ref(&script), &env, stop);
+        match self.order_for(script, Some(&Order::Check { script: named(script) }), &mut context)? {
             Report::Checked { result } => judged(result, stop, script),
             _ => Err(self.mistaken(script)),
         }
@@ -189,8 +228,8 @@ impl Child {
         let scripts: Vec<&Script> = functions.iter().collect();
         let order = Order::Call { function: function as u32, arguments: List(arguments.to_vec()) };
         let script = &functions[function];
-        let mut context = Context { host: None, scripts: &scripts, env, stop, is_void: false };
-        match self.order_for(script, &order, &mut context)? {
+        let mut context = Context::new(None, &scripts, env, stop);
+        match self.order_for(script, Some(&order), &mut context)? {
             Report::Called { result } => judged(result, stop, script),
             _ => Err(self.mistaken(script)),
         }
@@ -208,8 +247,8 @@ impl Child {
         let scripts: Vec<&Script> = functions.iter().collect();
         let calls = calls.into_iter().map(|(function, arguments)| (function as u32, List(arguments)));
         let order = Order::CallMany { calls: List(calls.collect()) };
-        let mut context = Context { host: None, scripts: &scripts, env, stop, is_void: false };
-        match self.order_for(script, &order, &mut context) {
+        let mut context = Context::new(None, &scripts, env, stop);
+        match self.order_for(script, Some(&order), &mut context) {
             Ok(Report::CalledMany { results: List(results) }) => results,
             Ok(_) => vec![Err(self.mistaken(script))],
             // Whoever calls next hears of it.
@@ -224,19 +263,17 @@ impl Child {
         }
     }
 
-    fn order(&mut self, order: &Order, context: &mut Context<'_>) -> Result<Report, Error> {
-        let script = context.scripts[0];
-        self.order_for(script, order, context)
-    }
-
-    /// Sends an order and answers questions until it is done.
+    /// Sends an order, unless it was announced, and answers questions until it is done.
     fn order_for(
         &mut self,
         script: &Script,
-        order: &Order,
+        order: Option<&Order>,
         context: &mut Context<'_>,
     ) -> Result<Report, Error> {
-        let mut sent = self.channel.send(order);
+        let mut sent = match order {
+            Some(order) => self.channel.send(order),
+            None => self.channel.flush(),
+        };
         loop {
             let received = sent.and_then(|()| self.channel.receive::<Report>());
             let question = match received {
@@ -256,7 +293,7 @@ impl Child {
                 Ok(None) => return Err(self.lost(&script.name, "it ended")),
                 Err(error) => return Err(self.lost(&script.name, &error.to_string())),
             };
-            sent = self.channel.send(&context.reply(question));
+            sent = self.channel.send(&Order::Reply(context.reply(question)));
         }
     }
 
@@ -307,6 +344,33 @@ fn setting(deadline: &Deadline, env: &Env) -> Setting {
     Setting { time: deadline.end.saturating_duration_since(Instant::now()), seed: env.random_u64() }
 }
 
+/// The order to run a procedure or trigger, with the document that a procedure is likely to read first.
+fn run_order(run: &ProcessRun<'_>, host: &mut impl Host) -> Order {
+    let ProcessRun { script, call, time, foresight } = *run;
+    let likely = match &call.work {
+        Work::Procedure { parameters } if call.ahead => foresight.guess(&script.key.id, parameters),
+        _ => None,
+    };
+    let foreseen = likely.and_then(|id| {
+        let document = host.foresee(DocumentLink::Id(&id))?;
+        Some(Foreseen { id, document })
+    });
+    let task = Task {
+        work: call.work.clone(),
+        container: (*call.container).clone(),
+        request_values: List(call.request_values.clone()),
+        log: call.log,
+        accepts: host.accepts(),
+        ahead: call.ahead,
+        foreseen,
+    };
+    Order::Run {
+        script: named(script),
+        setting: Setting { time, seed: call.env.random_u64() },
+        task: Box::new(task),
+    }
+}
+
 /// What questions are answered from.
 struct Context<'a> {
     host: Option<&'a mut dyn Host>,
@@ -315,10 +379,21 @@ struct Context<'a> {
     stop: &'a Stop,
     /// Whether a write was refused that the script took for done. It has to end, and its result counts for nothing.
     is_void: bool,
+    opening: Opening,
 }
 
-impl Context<'_> {
+impl<'a> Context<'a> {
+    fn new(
+        host: Option<&'a mut dyn Host>,
+        scripts: &'a [&'a Script],
+        env: &'a Env,
+        stop: &'a Stop,
+    ) -> Context<'a> {
+        Context { host, scripts, env, stop, is_void: false, opening: Opening::Nothing }
+    }
+
     fn reply(&mut self, question: Question) -> Reply {
+        self.note(&question, false);
         let result = self.answer(question);
         let accepts = self.host.as_mut().is_some_and(|host| host.accepts());
         Reply { accepts, result }
@@ -326,12 +401,25 @@ impl Context<'_> {
 
     /// Does a write that the script takes for done.
     fn presume(&mut self, question: &Question, channel: &Channel) -> io::Result<()> {
+        self.note(question, true);
         if self.is_void || self.do_unseen(question).is_ok() {
             return Ok(());
         }
         self.is_void = true;
         // It may be in a loop that a script without error would never be in.
         channel.wait_at_most(Some(VOID_TIME))
+    }
+
+    fn note(&mut self, question: &Question, is_presumed: bool) {
+        if !matches!(self.opening, Opening::Nothing) {
+            return;
+        }
+        self.opening = match question {
+            Question::Time | Question::Source { .. } => Opening::Nothing,
+            Question::Read { .. } if is_presumed => Opening::Foreseen,
+            Question::Read { link, if_none_match: None } if !link.is_rid => Opening::Read(link.id.clone()),
+            _ => Opening::Other,
+        };
     }
 
     fn do_unseen(&mut self, question: &Question) -> Result<(), HostError> {
@@ -352,7 +440,8 @@ impl Context<'_> {
             Question::Delete { link, etag } => {
                 host.write_unseen(UnseenWrite::Delete { link: of(link), etag: etag.as_deref() })
             }
-            _ => Err(HostError::fatal(500, "That is no write.")),
+            Question::Read { link, if_none_match: None } => host.read_unseen(of(link)),
+            _ => Err(HostError::fatal(500, "That can be neither a write nor what was foreseen.")),
         }
     }
 

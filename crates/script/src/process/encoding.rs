@@ -130,6 +130,16 @@ impl MessagePart for Arc<str> {
     }
 }
 
+impl<P: MessagePart> MessagePart for Box<P> {
+    fn put(&self, out: &mut Vec<u8>) {
+        P::put(self, out);
+    }
+
+    fn take(input: &mut &[u8]) -> Option<Self> {
+        P::take(input).map(Box::new)
+    }
+}
+
 impl<P: MessagePart> MessagePart for Option<P> {
     fn put(&self, out: &mut Vec<u8>) {
         self.is_some().put(out);

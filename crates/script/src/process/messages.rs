@@ -1,7 +1,7 @@
 //! What the server and a script process say to each other.
 //!
 //! The server sends an [`Order`]; the process works on it and sends [`Report`]s: questions, each of which waits for its
-//! [`Reply`], and at last the result. One order at a time.
+//! [`Reply`], and at last the result. It works on one order at a time; the server may send some more ahead.
 
 use super::encoding::{List, MessagePart, structure, variants};
 use crate::sandbox::Purpose;
@@ -16,7 +16,7 @@ pub(super) enum Order {
     /// The first one: how to work from here on.
     Begin { server: u32, limits: Limits, purpose: Purpose, memory_image: bool, cache_bytes_max: usize },
     /// Run a procedure or trigger.
-    Run { script: Named, setting: Setting, task: Task },
+    Run { script: Named, setting: Setting, task: Box<Task> },
     /// Compile a source.
     Check { script: Named },
     /// Make ready for calls of functions. Has no result of its own.
@@ -27,6 +27,8 @@ pub(super) enum Order {
     CallMany { calls: List<(u32, List<Value>)> },
     /// Forget the functions. Has no result.
     ClosePage,
+    /// The answer to the question that the process waits with. Orders that were sent ahead may come before it.
+    Reply(Reply),
 }
 
 /// A script without its source, which is asked for where it is not known.
@@ -55,6 +57,15 @@ pub(super) struct Task {
     pub(super) accepts: bool,
     /// Whether writes may be sent ahead.
     pub(super) ahead: bool,
+    /// What the script is likely to read first.
+    pub(super) foreseen: Option<Foreseen>,
+}
+
+/// A document by its id, as the script would see it before its first write.
+#[derive(Debug)]
+pub(super) struct Foreseen {
+    pub(super) id: String,
+    pub(super) document: Vec<u8>,
 }
 
 /// What a process sends.
@@ -64,7 +75,7 @@ pub(super) enum Report {
     Ready,
     /// It needs something to go on.
     Ask(Question),
-    /// It goes on as if a write had succeeded.
+    /// It goes on as if a write had succeeded, or has read what was foreseen.
     Presume(Question),
     /// A procedure or trigger is over: its body, and its log.
     Ran { result: Result<Option<String>, Error>, log: String },
@@ -161,7 +172,8 @@ pub(super) enum Found {
 
 structure!(Named { key, name });
 structure!(Setting { time, seed });
-structure!(Task { work, container, request_values, log, accepts, ahead });
+structure!(Task { work, container, request_values, log, accepts, ahead, foreseen });
+structure!(Foreseen { id, document });
 structure!(Link { is_rid, id });
 structure!(Page { row_count_max, continuation });
 structure!(Reply { accepts, result });
@@ -174,6 +186,7 @@ variants!(Order {
     4 = Call { function, arguments },
     5 = ClosePage,
     6 = CallMany { calls },
+    7 = Reply(reply),
 });
 variants!(Report {
     0 = Ask(question),

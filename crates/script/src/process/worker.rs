@@ -89,10 +89,10 @@ impl Worker {
         self.server.report(&Report::Ready);
         loop {
             self.prepare();
-            match self.server.receive() {
-                // Comes first, and only then.
-                Order::Begin { .. } => return,
-                Order::Run { script, setting, task } => self.run(script, &setting, task),
+            match self.server.next_order() {
+                // Comes first, and only then; and nothing was asked.
+                Order::Begin { .. } | Order::Reply(_) => return,
+                Order::Run { script, setting, task } => self.run(script, &setting, *task),
                 Order::Check { script } => {
                     let result = check(&self.cache, &self.limits, &self.known(script, 0));
                     self.server.report(&Report::Checked { result });
@@ -148,7 +148,7 @@ impl Worker {
         let deadline = self.limits.deadline(setting.time);
         let script = self.known(script, 0);
         let Some(sandbox) = &self.sandbox else { return };
-        let host = AskingHost::new(self.server.clone(), task.accepts, task.ahead);
+        let host = AskingHost::new(self.server.clone(), task.accepts, task.ahead, task.foreseen);
         let call = Call {
             work: task.work,
             container: Arc::new(task.container),

@@ -4,6 +4,7 @@ mod ahead;
 mod announcements;
 #[path = "../script/api.rs"]
 mod api;
+mod batches;
 #[path = "../script/errors.rs"]
 mod errors;
 mod fairness;

@@ -1,0 +1,143 @@
+//! Runs that are sent to a process together, and documents that are sent along.
+
+use crate::support::{MemoryHost, block_on, procedure, script, settings, with_prologue};
+use astrarium_script::{
+    DocumentLink, Error, Feed, Host, HostError, IndexAction, Limits, Paging, Query, Read, Scripts, Settings,
+    Written,
+};
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+/// A host that foresees, and counts what was read with and without waiting.
+#[derive(Clone, Default)]
+struct ForeseeingHost {
+    inner: MemoryHost,
+    foreseen: usize,
+    read: usize,
+    read_unseen: usize,
+}
+
+impl Host for ForeseeingHost {
+    fn create(&mut self, document: &str, index: IndexAction) -> Result<Written, HostError> {
+        self.inner.create(document, index)
+    }
+
+    fn upsert(&mut self, text: &str, etag: Option<&str>, index: IndexAction) -> Result<Written, HostError> {
+        self.inner.upsert(text, etag, index)
+    }
+
+    fn replace(
+        &mut self,
+        link: DocumentLink<'_>,
+        document: &str,
+        etag: Option<&str>,
+        index: IndexAction,
+    ) -> Result<Written, HostError> {
+        self.inner.replace(link, document, etag, index)
+    }
+
+    fn delete(&mut self, link: DocumentLink<'_>, etag: Option<&str>) -> Result<(), HostError> {
+        self.inner.delete(link, etag)
+    }
+
+    fn read(&mut self, link: DocumentLink<'_>, if_none_match: Option<&str>) -> Result<Read, HostError> {
+        self.read += 1;
+        self.inner.read(link, if_none_match)
+    }
+
+    fn foresee(&mut self, link: DocumentLink<'_>) -> Option<Vec<u8>> {
+        self.foreseen += 1;
+        match self.inner.read(link, None) {
+            Ok(Read::Document(document)) => Some(document),
+            _ => None,
+        }
+    }
+
+    fn read_unseen(&mut self, _: DocumentLink<'_>) -> Result<(), HostError> {
+        self.read_unseen += 1;
+        Ok(())
+    }
+
+    fn read_feed(&mut self, paging: Paging<'_>) -> Result<Feed, HostError> {
+        self.inner.read_feed(paging)
+    }
+
+    fn query(&mut self, query: Query<'_>, paging: Paging<'_>) -> Result<Feed, HostError> {
+        self.inner.query(query, paging)
+    }
+}
+
+/// Reads the document whose id is its second parameter, after what the first says.
+const READING: &str = "function f(first, id) {
+    const collection = getContext().getCollection(), link = collection.getAltLink() + '/docs/' + id;
+    const read = () => collection.readDocument(link, (e, d) => getContext().getResponse().setBody(e ? e.number : d.n));
+    if (first === 'write') collection.replaceDocument(link, { id, n: 'new' }, e => { if (e) throw e; read(); });
+    else if (first !== 'nothing') read();
+}";
+
+#[test]
+fn a_document_named_by_a_parameter_comes_with_the_order() {
+    let scripts = Scripts::new(settings());
+    let host = ForeseeingHost {
+        inner: MemoryHost::with(&[json!({"id": "a", "n": 1}), json!({"id": "b", "n": 2})]),
+        ..ForeseeingHost::default()
+    };
+    let reading = script("reading", READING);
+    // What is given, what comes back, and how often the host foresaw, was asked, and was told of a read.
+    for (parameters, body, counts) in [
+        (json!(["read", "a"]), "1", (0, 1, 0)),
+        (json!(["read", "b"]), "2", (1, 0, 1)),
+        (json!(["read", "missing"]), "404", (1, 1, 0)),
+        // A script sees its own writes, whatever was foreseen.
+        (json!(["write", "a"]), "\"new\"", (1, 1, 0)),
+        (json!(["nothing", "a"]), "", (1, 0, 0)),
+        // Three guesses were wrong: no more of them.
+        (json!(["read", "a"]), "1", (0, 1, 0)),
+    ] {
+        let run = scripts.execute(reading.clone(), procedure(&parameters), host.clone());
+        let answer = block_on(run).unwrap_or_else(|failure| panic!("{parameters}: {}", failure.error));
+        assert_eq!(answer.body.as_deref().unwrap_or_default(), body, "{parameters}");
+        let host = answer.host;
+        assert_eq!((host.foreseen, host.read, host.read_unseen), counts, "{parameters}");
+    }
+}
+
+/// Many runs at once on few threads are all answered, each with its own result; one that hangs holds up none of those
+/// that were sent to its process behind it.
+#[test]
+fn runs_behind_one_that_hangs_are_done_elsewhere() {
+    let limits = Limits { time: Duration::from_secs(4), ..Limits::default() };
+    let scripts = Scripts::new(Settings { limits, procedure_threads_max: 2, ..settings() });
+    let body = "if (hangs) Array.prototype.reverse.call({ length: 2 ** 53 - 1 });
+        collection.createDocument(link, { id: `${n}` }, e => { if (e) throw e; answer(n); });";
+    let source = with_prologue(body).replacen("()", "(n, hangs)", 1);
+    let execute = &|n: usize, hangs: bool| {
+        let run =
+            scripts.execute(script("often", &source), procedure(&json!([n, hangs])), MemoryHost::default());
+        block_on(run)
+    };
+    // From here on it is known to end soon.
+    assert!(execute(0, false).is_ok());
+    let slowest = std::thread::scope(|scope| {
+        let runs = (1..60).map(|n| {
+            scope.spawn(move || {
+                let (begun, hangs) = (Instant::now(), n == 7);
+                match execute(n, hangs) {
+                    Ok(answer) => {
+                        assert_eq!(answer.body, Some(n.to_string()));
+                        assert!(!hangs && answer.host.documents.contains_key(&n.to_string()));
+                        begun.elapsed()
+                    }
+                    Err(failure) => {
+                        assert!(hangs && matches!(failure.error, Error::Timeout { .. }), "{}", failure.error);
+                        Duration::ZERO
+                    }
+                }
+            })
+        });
+        let runs: Vec<_> = runs.collect();
+        runs.into_iter().map(|run| run.join().expect("a run")).max()
+    });
+    assert!(slowest < Some(Duration::from_secs(3)), "{slowest:?}");
+    assert!(scripts.statistics().runaways_ever == 1, "{:?}", scripts.statistics());
+}
