@@ -6,7 +6,7 @@
 use crate::{CATALOG_SHARD, Error, records, view};
 use astrarium_keys::index_state::GenerationsRecord;
 use astrarium_keys::record::{self, KeyRangeRow};
-use astrarium_keys::tags::{self, meta};
+use astrarium_keys::tags::meta;
 use astrarium_kv::{Direction, Engine, KeyRange, ScanLimit, ShardState, Space, Stamp};
 use bytes::Bytes;
 
@@ -57,18 +57,8 @@ pub async fn catalog_state(engine: &dyn Engine) -> Result<ShardState, Error> {
         let construction = record.building.map_or(0, |building| building.construction);
         state.high_water = state.high_water.max(construction);
     }
-    for (space, tag) in [
-        (Space::Body, tags::body::DOCUMENT),
-        (Space::Log, tags::log::NUMBER),
-        (Space::Log, tags::log::FEED),
-        (Space::Log, tags::log::UNIQUE),
-    ] {
-        let one = ScanLimit { entry_count_max: 1, byte_count_max: 1 };
-        let range = KeyRange::prefix(&[tag]);
-        let last = view(engine).await?.scan(space, &range, Direction::Backward, one).await?;
-        let shard = last.entries.first().and_then(|(key, _)| key.get(1..)?.first_chunk().copied());
-        state.high_water = state.high_water.max(shard.map_or(0, u64::from_be_bytes));
-    }
+    let highest_shard = engine.highest_shard().await?;
+    state.high_water = state.high_water.max(highest_shard.0);
     Ok(state)
 }
 

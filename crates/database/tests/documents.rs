@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 struct World {
     account: Account,
-    engine: Arc<dyn Engine>,
+    engine: Arc<MemoryEngine>,
     clock: ManualClock,
     container: Arc<Container>,
 }
@@ -25,7 +25,7 @@ struct World {
 const EVERYTHING: PageLimit = PageLimit { count_max: 10_000, bytes_max: 64 << 20 };
 
 async fn world(definition: Value) -> World {
-    let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::default());
+    let engine = Arc::new(MemoryEngine::default());
     let clock = ManualClock::at_seconds(1_000_000);
     let env = Env::new(Box::new(clock.clone()), Random::from_seed(1));
     let account = Account::open(engine.clone(), env).await.unwrap();
@@ -258,13 +258,7 @@ async fn removed_containers_leave_nothing_behind_and_their_rids_never_return() {
     let shard = world.container.ranges[0].shard;
     let refused = world.engine.view(shard, 1).await.map(drop);
     assert!(matches!(refused, Err(astrarium_kv::Error::Dropped { .. })), "{refused:?}");
-    let everything = astrarium_kv::KeyRange { start: vec![0].into(), end: vec![0xFF].into() };
-    let limit = astrarium_kv::ScanLimit { entry_count_max: 10, byte_count_max: 1 << 20 };
-    for space in astrarium_kv::Space::ALL {
-        let view = world.engine.view(astrarium_kv::ShardId(0), 0).await.unwrap();
-        let left = view.scan(space, &everything, astrarium_kv::Direction::Forward, limit).await.unwrap();
-        assert_eq!(left.entries, vec![], "{space:?}");
-    }
+    assert_eq!(world.engine.key_count(), 0);
     // Opened again, as after a restart: numbers go on where they were.
     let account = Account::open(world.engine.clone(), Env::system()).await.unwrap();
     account.catalog().create_database(&DatabaseDefinition { id: "d".to_owned() }, None).await.unwrap();

@@ -10,7 +10,7 @@
 //! Everything goes to a temporary folder on the disk of the system's folder for such (`TMPDIR` chooses another): on a
 //! file system in memory, syncs cost nothing and the numbers say little.
 
-use astrarium_kv::contract::block_on;
+use astrarium_kv::contract::{self, block_on};
 use astrarium_kv::{Engine, Expectation, Mutation, ShardId, Space, Stamp, WriteBatch};
 use astrarium_kv_fjall::{FjallEngine, Options};
 use bytes::Bytes;
@@ -134,7 +134,8 @@ fn reads(folder: &Path) -> Outcome<()> {
 
 fn measure_reads(what: &str, engine: &FjallEngine, keys: &[Bytes]) -> Outcome<()> {
     let get = |key: &Bytes| {
-        let value = block_on(block_on(engine.view(ShardId(0), 0))?.get(Space::Body, key));
+        let shard = contract::shard_of(Some(Space::Body), key).unwrap_or(ShardId(0));
+        let value = block_on(block_on(engine.view(shard, 0))?.get(Space::Body, key));
         value.map(|value| assert!(value.is_some()))
     };
     repeat(&format!("{what}: view"), keys, |_| block_on(engine.view(ShardId(0), 0)).map(drop))?;
@@ -205,7 +206,8 @@ fn batch(number: u64) -> WriteBatch {
 
 /// Spread like the hash of a partition key.
 fn document_key(number: u64) -> Bytes {
-    let mut key = b"container-----range-----".to_vec();
+    let mut key = vec![b'd'];
+    key.extend((number % 4).to_be_bytes());
     key.extend(number.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes());
     key.extend(number.to_be_bytes());
     key.into()

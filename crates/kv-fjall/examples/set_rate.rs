@@ -10,7 +10,7 @@
 //! Processor time comes from `/proc`, so it is zero where there is none. Everything goes to the system's folder for
 //! temporary files.
 
-use astrarium_kv::contract::block_on;
+use astrarium_kv::contract::{self, block_on, shard_key};
 use astrarium_kv::{
     Direction, Engine, Expectation, FAMILY_BYTES, IntersectionLimit, KeyRange, ScanLimit, ShardId, Space,
     Stamp, View, WriteBatch,
@@ -229,19 +229,13 @@ fn opening(documents: u64, at_once: u64) -> Outcome<()> {
 
 fn batch(number: u64, documents: u64, keys: Keys) -> WriteBatch {
     let mut batch = WriteBatch::new(SHARD, 0);
-    let key = [b"container-range-", &mix(number, 0).to_be_bytes()[..], &number.to_be_bytes()].concat();
-    let key = Bytes::from(key);
+    let key = shard_key(SHARD, &[mix(number, 0).to_be_bytes(), number.to_be_bytes()].concat());
     batch.expect(Space::Body, key.clone(), Expectation::Absent);
     batch.put(Space::Body, key, body(number).into(), Stamp::VALUE);
+    batch.put(Space::Log, shard_key(SHARD, &[0; 8]), Bytes::from(vec![0; 24]), Stamp::key_at(9));
     batch.put(
         Space::Log,
-        [&[b'l'; 9][..], &[0; 8]].concat().into(),
-        Bytes::from(vec![0; 24]),
-        Stamp::key_at(9),
-    );
-    batch.put(
-        Space::Log,
-        [&[b'n'; 9][..], &number.to_be_bytes()].concat().into(),
+        [b"n", &SHARD.0.to_be_bytes()[..], &number.to_be_bytes()].concat().into(),
         Bytes::from(vec![0; 16]),
         Stamp::NONE,
     );
@@ -256,7 +250,7 @@ fn batch(number: u64, documents: u64, keys: Keys) -> WriteBatch {
             batch.set.added = batch.set.added.sorted();
         }
         Keys::Entries => (0..KEYS).for_each(|term| {
-            let mut key = Vec::new();
+            let mut key = vec![contract::META_OF_SHARD];
             write(&mut key, term);
             batch.put(Space::Meta, key.into(), Bytes::new(), Stamp::NONE);
         }),
@@ -266,7 +260,7 @@ fn batch(number: u64, documents: u64, keys: Keys) -> WriteBatch {
 
 fn family(term: u64) -> [u8; FAMILY_BYTES] {
     let mut family = [0; FAMILY_BYTES];
-    family[7] = 1;
+    family[..8].copy_from_slice(&SHARD.0.to_be_bytes());
     // Elements of one array share a family.
     family[8..].copy_from_slice(&mix(term.min(23), 77).to_be_bytes());
     family

@@ -264,6 +264,11 @@ impl Engine for FjallEngine {
         Reply::ready(state.and_then(is_there))
     }
 
+    fn highest_shard(&self) -> Reply<Result<ShardId, Error>> {
+        let current = self.core.load().current.load_full();
+        Reply::ready(current.store().and_then(|store| store.highest_shard()))
+    }
+
     fn unreclaimed(&self) -> Vec<KeyPrefix> {
         let current = self.core.load().current.load_full();
         current.store().map(|store| store.drops.load().prefixes.clone()).unwrap_or_default()

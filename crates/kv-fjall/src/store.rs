@@ -20,12 +20,12 @@ use crate::readers::Readers;
 use crate::scrub::Scrub;
 use crate::values::ValueCache;
 use crate::{Options, open};
-use astrarium_kv::{Error, KeyPrefix, ShardId, ShardState, Space, TALLY_COUNT};
+use astrarium_kv::{Error, KeyPrefix, ShardId, ShardState, Space, TALLY_COUNT, contract};
 use astrarium_packed::DamageSignal;
 use fjall::config::{BlockSizePolicy, CompressionPolicy, HashRatioPolicy, RestartIntervalPolicy};
 use fjall::{
-    AbstractTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode,
-    Readable, Slice,
+    AbstractTree, CompressionType, Database, Guard, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch,
+    PersistMode, Readable, Slice,
 };
 use lsm_tree::compaction::filter::Factory;
 use std::path::{Path, PathBuf};
@@ -191,6 +191,25 @@ impl Store {
             return Ok(ShardState::default());
         };
         decode_shard(&value).ok_or_else(|| unreadable("the state of a shard"))
+    }
+
+    /// The highest shard that there are counters or keys of.
+    pub(crate) fn highest_shard(&self) -> Result<ShardId, Error> {
+        let last = |keyspace: &Keyspace, start: &[u8], end: &[u8]| {
+            let last = keyspace.range(start..end).next_back().map(Guard::key).transpose();
+            Ok(last.map_err(|error| reading(&error))?.map(bytes::Bytes::from))
+        };
+        let [first, beyond] = [ShardId(0), ShardId(u64::MAX)].map(shard_key);
+        let counted = last(&self.state, &first, &beyond)?;
+        let counted = counted.and_then(|key| contract::shard_of(Some(Space::Body), &key));
+        let spaces = Space::ALL
+            .into_iter()
+            .map(|space| contract::highest_shard(space, |end| last(self.keyspace(space), &[], end)));
+        let mut highest = counted.unwrap_or(contract::META_SHARD);
+        for shard in spaces {
+            highest = highest.max(shard?);
+        }
+        Ok(highest)
     }
 
     /// What groups after this one changed of the set, the oldest first.

@@ -4,7 +4,9 @@
 //! Counters of shards that were used are in memory, each with the group that changed it last. The committer notes them before
 //! it shows a group, so what is noted up to the group of a snapshot is exactly what the snapshot has; where the note is
 //! newer, the snapshot itself is asked.
-//! Invariant: a view's counters and entries are of the same group.
+//! Invariants
+//! - A view's counters and entries are of the same group.
+//! - Nothing is asked of the snapshot for keys of another shard, though it has them.
 
 use crate::Core;
 use crate::snapshot::FjallSnapshot;
@@ -80,10 +82,16 @@ impl View for FjallView {
     }
 
     fn get(&self, space: Space, key: &[u8]) -> Reply<Result<Option<Bytes>, Error>> {
+        if let Err(error) = contract::check_key(self.shard, Some(space), key) {
+            return Reply::ready(Err(error));
+        }
         self.snapshot.get(space, key)
     }
 
     fn get_many(&self, space: Space, keys: &[Bytes]) -> Reply<Result<Vec<Option<Bytes>>, Error>> {
+        if let Err(error) = contract::check_keys(self.shard, Some(space), keys) {
+            return Reply::ready(Err(error));
+        }
         self.snapshot.get_many(space, keys)
     }
 
@@ -94,6 +102,9 @@ impl View for FjallView {
         direction: Direction,
         limit: ScanLimit,
     ) -> Reply<Result<ScanBatch, Error>> {
+        if let Err(error) = contract::check_range(self.shard, Some(space), range) {
+            return Reply::ready(Err(error));
+        }
         self.snapshot.scan(space, range, direction, limit)
     }
 
@@ -103,6 +114,9 @@ impl View for FjallView {
         direction: Direction,
         limit: ScanLimit,
     ) -> Reply<Result<KeyBatch, Error>> {
+        if let Err(error) = contract::check_range(self.shard, None, range) {
+            return Reply::ready(Err(error));
+        }
         self.snapshot.scan_keys(range, direction, limit)
     }
 
@@ -112,6 +126,9 @@ impl View for FjallView {
         direction: Direction,
         limit: ScanLimit,
     ) -> Reply<Result<EntryBatch, Error>> {
+        if let Err(error) = contract::check_range(self.shard, None, range) {
+            return Reply::ready(Err(error));
+        }
         self.snapshot.scan_entries(range, direction, limit)
     }
 
@@ -121,14 +138,23 @@ impl View for FjallView {
         from: u64,
         limit: IntersectionLimit,
     ) -> Option<Reply<Result<Intersection, Error>>> {
-        Some(self.snapshot.intersect_keys(prefixes, from, limit))
+        Some(match contract::check_keys(self.shard, None, prefixes) {
+            Ok(()) => self.snapshot.intersect_keys(prefixes, from, limit),
+            Err(error) => Reply::ready(Err(error)),
+        })
     }
 
     fn count_keys(&self, family: &[u8; FAMILY_BYTES]) -> Reply<Result<u64, Error>> {
+        if let Err(error) = contract::check_key(self.shard, None, family) {
+            return Reply::ready(Err(error));
+        }
         self.snapshot.count_keys(family)
     }
 
     fn estimate_keys(&self, range: &KeyRange) -> Reply<Result<u64, Error>> {
+        if let Err(error) = contract::check_range(self.shard, None, range) {
+            return Reply::ready(Err(error));
+        }
         self.snapshot.estimate_keys(range)
     }
 }

@@ -1,7 +1,7 @@
 //! The rules of the contract that every engine shares, and the suite that proves an engine keeps them.
 //!
 //! In: a [`WriteBatch`] as a caller made it. Out: [`Error::Contract`] when it breaks a rule, before anything is queued.
-//! The small pure pieces that decide semantics (limits, expectations, stamps, fences, scan limits) stand here once,
+//! The small pure pieces that decide semantics (limits, the shard of a key, expectations, stamps, fences, scan limits) stand here once,
 //! so that no two engines can understand them differently.
 //! Invariants
 //! - A batch that passes [`validate`] can be applied by any engine without another check of its shape.
@@ -13,19 +13,24 @@
 mod commits;
 mod drops;
 mod ground;
+mod placement;
 mod reads;
 mod sets;
 mod shards;
 mod suite;
 
-pub use suite::{Ending, block_on, check, check_reopen};
+pub use placement::{
+    META_OF_SHARD, META_SHARD, SHARD_BYTES, check_key, check_keys, check_range, highest_shard, shard_of,
+};
+pub use suite::{Ending, block_on, check, check_reopen, set_key, shard_key};
 
 use crate::{
     CommitVersion, EntryBatch, Error, Expectation, FAMILY_BYTES, Founding, KeyBatch, Mutation, PrefixSet,
-    SHORT_VALUE_BYTES_MAX, ScanBatch, ScanLimit, ShardId, ShardState, Stamp, WriteBatch,
+    SHORT_VALUE_BYTES_MAX, ScanBatch, ScanLimit, ShardId, ShardState, Space, Stamp, WriteBatch,
 };
 use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
+use placement::PLACE_BYTES;
 use std::collections::BTreeMap;
 
 /// Bytes of a key at most; a key has at least one.
@@ -47,27 +52,32 @@ pub fn validate(batch: &WriteBatch) -> Result<(), Error> {
             return Err(broken("a shard is founded twice"));
         }
     }
-    for (_, key, _) in &batch.expectations {
+    let shard = batch.shard;
+    let validate_own = |space: Space, key: &[u8]| {
         validate_key(key)?;
+        check_key(shard, Some(space), key)
+    };
+    for (space, key, _) in &batch.expectations {
+        validate_own(*space, key)?;
     }
     for mutation in &batch.mutations {
         match mutation {
-            Mutation::Put { key, value, stamp, .. } => {
-                validate_key(key)?;
+            Mutation::Put { space, key, value, stamp } => {
+                validate_own(*space, key)?;
                 validate_value(value, *stamp)?;
                 let offset = stamp.key_offset.map(|offset| offset as usize);
-                if offset.is_some_and(|offset| offset + STAMP_BYTES > key.len()) {
-                    return Err(broken("the version stamp of a key lies outside the key"));
+                if offset.is_some_and(|offset| offset < PLACE_BYTES || offset + STAMP_BYTES > key.len()) {
+                    return Err(broken("the version stamp of a key lies outside the key or over its shard"));
                 }
             }
-            Mutation::Delete { key, .. } => validate_key(key)?,
+            Mutation::Delete { space, key } => validate_own(*space, key)?,
         }
     }
     for key in batch.set.added.iter().chain(batch.set.removed.iter()) {
-        validate_set_key(key)?;
+        validate_set_key(shard, key)?;
     }
     for (key, value) in batch.set.valued_entries() {
-        validate_set_key(key)?;
+        validate_set_key(shard, key)?;
         if value.len() > SHORT_VALUE_BYTES_MAX {
             return Err(broken("a value of the set is longer than 1 KiB"));
         }
@@ -81,6 +91,9 @@ fn validate_drops(batch: &WriteBatch) -> Result<(), Error> {
     }
     for prefix in &batch.drops.prefixes {
         validate_key(&prefix.bytes)?;
+        if shard_of(prefix.space, &prefix.bytes).is_none() {
+            return Err(broken("a dropped prefix reaches over shards"));
+        }
         if prefix.bytes.iter().all(|byte| *byte == 0xFF) {
             return Err(broken("a dropped prefix consists of bytes FF"));
         }
@@ -91,8 +104,9 @@ fn validate_drops(batch: &WriteBatch) -> Result<(), Error> {
     batch.drops.prefixes.iter().cloned().collect::<PrefixSet>().check(batch)
 }
 
-fn validate_set_key(key: &[u8]) -> Result<(), Error> {
+fn validate_set_key(shard: ShardId, key: &[u8]) -> Result<(), Error> {
     validate_key(key)?;
+    check_key(shard, None, key)?;
     if key.len() < FAMILY_BYTES {
         return Err(broken("a key of the set is shorter than its family"));
     }

@@ -53,8 +53,9 @@ pub enum Error {
         /// What was found.
         what: String,
     },
-    /// The batch breaks a rule of the contract (key too long, stamp out of bounds). A bug of the caller.
-    #[error("batch breaks the storage contract: {what}")]
+    /// A batch or a read breaks a rule of the contract (key too long, stamp out of bounds, key of another shard). A bug of the
+    /// caller.
+    #[error("the storage contract is broken: {what}")]
     Contract {
         /// Which rule.
         what: String,

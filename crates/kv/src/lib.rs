@@ -4,7 +4,8 @@
 //! - A [`View`] gives consistent reads of one shard, in batches, and tells the version that it shows.
 //! - A [`WriteBatch`] is a whole transaction: mutations plus the expectations they rely on. [`Engine::commit`] applies
 //!   it all or nothing and answers only when it is on stable storage.
-//! - Every batch belongs to one *shard* (a physical partition, or the catalog). The engine gives each committed batch
+//! - Every batch, view and key belongs to one *shard* (a physical partition, or the catalog); keys tell theirs by their bytes
+//!   ([`contract::shard_of`]), and what belongs to another one is refused. The engine gives each committed batch
 //!   the shard's next version, and writes it into the keys and values that left a place for it ([`Stamp`]), so that
 //!   logs are in commit order without a counter that writers fight over.
 //! - A shard has an *epoch*. Batches and readers name the epoch they know; a [`WriteBatch::fence`] raises it and so
@@ -149,6 +150,10 @@ pub trait Engine: Send + Sync + 'static {
     /// The shard's counters, never newer than what a view taken afterwards shows. For those who want no view: one tells its own.
     /// [`Error::Dropped`] if there is no such shard any more.
     fn shard(&self, shard: ShardId) -> Reply<Result<ShardState, Error>>;
+
+    /// The highest shard that there are counters or keys of, dropped ones included: for a restore that must not give its number
+    /// once more, and may have lost whatever else told of it.
+    fn highest_shard(&self) -> Reply<Result<ShardId, Error>>;
 
     /// Prefixes that were dropped and whose space is not given back yet: no key may begin so.
     fn unreclaimed(&self) -> Vec<KeyPrefix> {

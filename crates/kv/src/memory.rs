@@ -84,6 +84,13 @@ impl MemoryEngine {
     pub fn new() -> MemoryEngine {
         MemoryEngine::default()
     }
+
+    /// How many keys all shards have together, the set's included. For tests, which look for leftovers of shards that are gone.
+    pub fn key_count(&self) -> usize {
+        let state = self.shared.state.read();
+        let is_there = |chain: &&Chain| chain.newest.value.is_some();
+        state.spaces.iter().flat_map(BTreeMap::values).filter(is_there).count()
+    }
 }
 
 impl Engine for MemoryEngine {
@@ -98,6 +105,20 @@ impl Engine for MemoryEngine {
     fn shard(&self, shard: ShardId) -> Reply<Result<ShardState, Error>> {
         let state = self.shared.state.read().shard(shard);
         Reply::ready(if state.is_dropped { Err(Error::Dropped { shard }) } else { Ok(state) })
+    }
+
+    fn highest_shard(&self) -> Reply<Result<ShardId, Error>> {
+        let state = self.shared.state.read();
+        let counted = state.shards.keys().next_back().copied().unwrap_or(contract::META_SHARD);
+        let of_space = |space: Space| {
+            let map = &state.spaces[space as usize];
+            let before = |end: &[u8]| map.range::<[u8], _>((Bound::Unbounded, Bound::Excluded(end)));
+            contract::highest_shard(space, |end| Ok(before(end).next_back().map(|(key, _)| key.clone())))
+        };
+        let highest = Space::ALL
+            .into_iter()
+            .try_fold(counted, |highest, space| of_space(space).map(|shard| highest.max(shard)));
+        Reply::ready(highest)
     }
 
     fn unreclaimed(&self) -> Vec<KeyPrefix> {
@@ -372,6 +393,9 @@ impl View for MemoryView {
     }
 
     fn get(&self, space: Space, key: &[u8]) -> Reply<Result<Option<Bytes>, Error>> {
+        if let Err(error) = contract::check_key(self.shard, Some(space), key) {
+            return Reply::ready(Err(error));
+        }
         let state = self.shared.state.read();
         let chain = state.spaces[space as usize].get(key);
         let value = chain.and_then(|chain| chain.at(self.sequence));
@@ -380,6 +404,9 @@ impl View for MemoryView {
     }
 
     fn get_many(&self, space: Space, keys: &[Bytes]) -> Reply<Result<Vec<Option<Bytes>>, Error>> {
+        if let Err(error) = contract::check_keys(self.shard, Some(space), keys) {
+            return Reply::ready(Err(error));
+        }
         let state = self.shared.state.read();
         let map = &state.spaces[space as usize];
         let dropped = state.dropped(self.sequence);
@@ -397,6 +424,9 @@ impl View for MemoryView {
         direction: Direction,
         limit: ScanLimit,
     ) -> Reply<Result<ScanBatch, Error>> {
+        if let Err(error) = contract::check_range(self.shard, Some(space), range) {
+            return Reply::ready(Err(error));
+        }
         if range.start >= range.end {
             return Reply::ready(Ok(ScanBatch::default()));
         }
@@ -419,6 +449,9 @@ impl View for MemoryView {
         direction: Direction,
         limit: ScanLimit,
     ) -> Reply<Result<KeyBatch, Error>> {
+        if let Err(error) = contract::check_range(self.shard, None, range) {
+            return Reply::ready(Err(error));
+        }
         let state = self.shared.state.read();
         let pieces = self.pieces(&state, range);
         let keys = self.set_entries(&state, &pieces).map(|(key, _)| key);
@@ -434,6 +467,9 @@ impl View for MemoryView {
         direction: Direction,
         limit: ScanLimit,
     ) -> Reply<Result<EntryBatch, Error>> {
+        if let Err(error) = contract::check_range(self.shard, None, range) {
+            return Reply::ready(Err(error));
+        }
         let state = self.shared.state.read();
         let pieces = self.pieces(&state, range);
         let entries = self.set_entries(&state, &pieces);
@@ -448,6 +484,9 @@ impl View for MemoryView {
     }
 
     fn estimate_keys(&self, range: &KeyRange) -> Reply<Result<u64, Error>> {
+        if let Err(error) = contract::check_range(self.shard, None, range) {
+            return Reply::ready(Err(error));
+        }
         let state = self.shared.state.read();
         Reply::ready(Ok(self.set_entries(&state, &self.pieces(&state, range)).count() as u64))
     }
@@ -501,7 +540,7 @@ mod tests {
 
     fn write(engine: &MemoryEngine, key: u8, value: Option<u8>) {
         let mut batch = WriteBatch::new(ShardId(1), 0);
-        let key = Bytes::copy_from_slice(&[key]);
+        let key = contract::shard_key(ShardId(1), &[key]);
         match value {
             Some(value) => batch.put(Space::Meta, key, Bytes::copy_from_slice(&[value]), Stamp::NONE),
             None => batch.delete(Space::Meta, key),
@@ -514,7 +553,7 @@ mod tests {
     }
 
     fn everything(view: &dyn View) -> Vec<(Bytes, Bytes)> {
-        let range = KeyRange { start: Bytes::new(), end: Bytes::from_static(&[0xFF]) };
+        let range = KeyRange::prefix(&contract::shard_key(ShardId(1), &[]));
         let limit = ScanLimit { entry_count_max: usize::MAX, byte_count_max: usize::MAX };
         block_on(view.scan(Space::Meta, &range, Direction::Forward, limit)).unwrap().entries
     }
@@ -570,7 +609,7 @@ mod tests {
                     VersionedValue::Drop(_) => {}
                 }
                 for (view, model) in &open {
-                    let seen: Vec<_> = everything(&**view).iter().map(|(key, value)| (key[0], value[0])).collect();
+                    let seen: Vec<_> = everything(&**view).iter().map(|(key, value)| (key[9], value[0])).collect();
                     prop_assert_eq!(seen, model.clone().into_iter().collect::<Vec<_>>());
                 }
             }

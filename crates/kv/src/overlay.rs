@@ -16,7 +16,7 @@
 
 use crate::{
     CommitVersion, Direction, EntryBatch, Error, FAMILY_BYTES, KeyBatch, KeyRange, Reply, ScanBatch,
-    ScanLimit, ShardId, ShardState, Space, View, WriteBatch,
+    ScanLimit, ShardId, ShardState, Space, View, WriteBatch, contract,
 };
 use bytes::Bytes;
 use std::cmp::Ordering;
@@ -74,6 +74,9 @@ impl View for Overlay {
     }
 
     fn get(&self, space: Space, key: &[u8]) -> Reply<Result<Option<Bytes>, Error>> {
+        if let Err(error) = contract::check_key(self.shard(), Some(space), key) {
+            return Reply::ready(Err(error));
+        }
         match self.changes(space).get(key) {
             Some(staged) => Reply::ready(Ok(staged.clone())),
             None => self.base.get(space, key),
@@ -84,6 +87,9 @@ impl View for Overlay {
         let changes = self.changes(space);
         if changes.is_empty() {
             return self.base.get_many(space, keys);
+        }
+        if let Err(error) = contract::check_keys(self.shard(), Some(space), keys) {
+            return Reply::ready(Err(error));
         }
         let mut values = Vec::with_capacity(keys.len());
         let (mut asked, mut places) = (Vec::new(), Vec::new());

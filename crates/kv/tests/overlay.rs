@@ -5,7 +5,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use astrarium_kv::contract::block_on;
+use astrarium_kv::contract::{self, block_on, shard_key};
 use astrarium_kv::memory::MemoryEngine;
 use astrarium_kv::{
     Direction, Engine, EntryBatch, Error, FAMILY_BYTES, KeyBatch, KeyRange, Overlay, Reply, ScanBatch,
@@ -132,7 +132,7 @@ fn key() -> impl Strategy<Value = Bytes> {
         2 => letters(),
         1 => (0..4u64, letters()).prop_map(|(version, tail)| [b"v", &version.to_be_bytes()[..], &tail].concat()),
     ]
-    .prop_map(Bytes::from)
+    .prop_map(|rest| shard_key(SHARD, &rest))
 }
 
 fn space() -> impl Strategy<Value = Space> {
@@ -149,12 +149,17 @@ fn write() -> impl Strategy<Value = Write> {
 
 /// A key of the set, of one of three families.
 fn set_key() -> impl Strategy<Value = Vec<u8>> {
-    let family = prop_oneof![Just(b'f'), Just(b'g'), Just(0xFE)];
-    (family, vec(0..3u8, 0..3)).prop_map(|(family, rest)| [&[family; FAMILY_BYTES][..], &rest].concat())
+    let family_letter = prop_oneof![Just(b'f'), Just(b'g'), Just(0xFE)];
+    (family_letter, vec(0..3u8, 0..3)).prop_map(|(letter, rest)| [&family(letter)[..], &rest].concat())
 }
 
-fn range(bound: impl Strategy<Value = Bytes> + Clone) -> impl Strategy<Value = KeyRange> {
-    let all = KeyRange { start: Bytes::new(), end: Bytes::from_static(&[0xFF]) };
+/// The family of the shard that a letter names.
+fn family(letter: u8) -> [u8; FAMILY_BYTES] {
+    contract::set_key(SHARD, &[letter; 8]).try_into().unwrap()
+}
+
+fn range(all: &[u8], bound: impl Strategy<Value = Bytes> + Clone) -> impl Strategy<Value = KeyRange> {
+    let all = KeyRange::prefix(all);
     let part = (bound.clone(), bound).prop_map(|(start, end)| KeyRange { start, end });
     prop_oneof![1 => Just(all), 3 => part]
 }
@@ -172,7 +177,7 @@ fn batch(writes: &[Write], set_before: &BTreeSet<Vec<u8>>, toggled: &BTreeSet<Ve
             batch.delete(*space, key.clone());
             continue;
         };
-        let key_offset = (*stamp_key && key.len() > 9).then_some(1);
+        let key_offset = (*stamp_key && key.len() > 18).then_some(10);
         let stamp = Stamp { key_offset, value: *stamp_value && value.len() >= 8 };
         batch.put(*space, key.clone(), value.clone(), stamp);
     }
@@ -234,7 +239,7 @@ fn check_points(views: [&dyn View; 2], keys: &[Bytes]) {
             assert_eq!(&block_on(views[0].get(space, key)).unwrap(), value, "{space:?} {key:?}");
         }
     }
-    for family in [b'f', b'g', b'h', 0xFE].map(|letter| [letter; FAMILY_BYTES]) {
+    for family in [b'f', b'g', b'h', 0xFE].map(family) {
         let [found, expected] = views.map(|view| block_on(view.count_keys(&family)).unwrap());
         assert_eq!(found, expected, "{family:?}");
     }
@@ -250,8 +255,8 @@ proptest! {
         writes in vec(write(), 0..30),
         toggled in btree_set(set_key(), 0..25),
         keys in vec(key(), 0..8),
-        space_ranges in vec((range(key().boxed()), limit()), 1..6),
-        set_ranges in vec((range(set_key().prop_map(Bytes::from).boxed()), limit()), 1..6),
+        space_ranges in vec((range(&shard_key(SHARD, &[]), key().boxed()), limit()), 1..6),
+        set_ranges in vec((range(&contract::set_key(SHARD, &[]), set_key().prop_map(Bytes::from).boxed()), limit()), 1..6),
     ) {
         let engine = MemoryEngine::new();
         block_on(engine.commit(batch(&old_writes, &BTreeSet::new(), &old_set))).unwrap();
@@ -284,14 +289,15 @@ proptest! {
 #[test]
 fn rounds_grow() {
     let engine = MemoryEngine::new();
-    let key = |number: u32| [&[b'f'; FAMILY_BYTES][..], &number.to_be_bytes()].concat();
+    let key = |number: u32| shard_key(SHARD, &number.to_be_bytes());
+    let entry = |number: u32| [&family(b'f')[..], &number.to_be_bytes()].concat();
     let (mut old, mut staged) = (WriteBatch::new(SHARD, 0), WriteBatch::new(SHARD, 0));
     for number in 0..4000 {
-        old.put(Space::Body, key(number).into(), Bytes::from_static(b"value"), Stamp::NONE);
-        old.set.added.push(&key(number));
+        old.put(Space::Body, key(number), Bytes::from_static(b"value"), Stamp::NONE);
+        old.set.added.push(&entry(number));
         if (1000..3999).contains(&number) {
-            staged.delete(Space::Body, key(number).into());
-            staged.set.removed.push(&key(number));
+            staged.delete(Space::Body, key(number));
+            staged.set.removed.push(&entry(number));
         }
     }
     block_on(engine.commit(old)).unwrap();
@@ -300,12 +306,13 @@ fn rounds_grow() {
     block_on(engine.commit(staged)).unwrap();
     let after = view(&engine);
     let check = |start: u32, end: u32, limit: (usize, usize), rounds_max: usize| {
-        let range = KeyRange { start: key(start).into(), end: key(end).into() };
+        let range = KeyRange { start: key(start), end: key(end) };
+        let entries = KeyRange { start: entry(start).into(), end: entry(end).into() };
         let limit = ScanLimit { entry_count_max: limit.0, byte_count_max: limit.1 };
         for direction in DIRECTIONS {
             base.scans.store(0, Ordering::Relaxed);
             check_scan([&overlay, &*after], Space::Body, &range, direction, limit);
-            check_scan_keys([&overlay, &*after], &range, direction, limit);
+            check_scan_keys([&overlay, &*after], &entries, direction, limit);
             let rounds = base.scans.load(Ordering::Relaxed);
             assert!(rounds <= rounds_max * 2, "{start}..{end} {limit:?}: {rounds} scans of the base");
         }

@@ -278,6 +278,10 @@ impl Engine for FaultyStorage {
         Ok(true)
     }
 
+    fn highest_shard(&self) -> Reply<Result<ShardId, Error>> {
+        self.shared.engine.highest_shard()
+    }
+
     fn unreclaimed(&self) -> Vec<KeyPrefix> {
         self.shared.engine.unreclaimed()
     }

@@ -30,6 +30,11 @@ impl Interposed {
         *self.after_view.lock().unwrap() = Some((shard, Box::new(move || at_once(work))));
     }
 
+    /// How many keys there are.
+    pub(crate) fn key_count(&self) -> usize {
+        self.engine.key_count()
+    }
+
     /// Gives up work that no commit came for.
     pub(crate) fn forget(&self) {
         *self.work.lock().unwrap() = None;
@@ -65,6 +70,10 @@ impl Engine for Interposed {
 
     fn shard(&self, shard: ShardId) -> Reply<Result<ShardState, Error>> {
         self.engine.shard(shard)
+    }
+
+    fn highest_shard(&self) -> Reply<Result<ShardId, Error>> {
+        self.engine.highest_shard()
     }
 
     fn unreclaimed(&self) -> Vec<KeyPrefix> {

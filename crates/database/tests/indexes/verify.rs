@@ -4,7 +4,7 @@ use crate::world::{World, document, only};
 use astrarium_keys::index_entry::generation_prefix;
 use astrarium_keys::index_state::watermark_key;
 use astrarium_keys::{number, unique};
-use astrarium_kv::{Space, Stamp, WriteBatch};
+use astrarium_kv::{Engine as _, Space, Stamp, WriteBatch};
 use serde_json::json;
 
 /// What there is to spoil.
@@ -119,7 +119,9 @@ async fn marked_entries_of_an_older_version_are_no_problem_and_are_dropped() {
     let problems = world.problems().await;
     assert!(problems.iter().all(|problem| problem.contains("unknown generation")), "{problems:?}");
     assert!(!problems.is_empty(), "without a mark they are one");
-    world.plant(|batch| batch.put(Space::Meta, mark.clone(), bytes::Bytes::new(), Stamp::NONE)).await;
+    let mut batch = astrarium_catalog::records::batch();
+    batch.put(Space::Meta, mark.clone(), bytes::Bytes::new(), Stamp::NONE);
+    world.engine.commit(batch).await.unwrap();
     assert_eq!(world.problems().await, Vec::<String>::new());
     world.sweep().await;
     assert!(world.generation(1).await.is_empty());

@@ -1,7 +1,7 @@
 //! The same random batches on fjall and on the specification give the same answers and leave the same data.
 
 use crate::fixture::{NO_LIMIT, open, scan_all, view};
-use astrarium_kv::contract::block_on;
+use astrarium_kv::contract::{block_on, shard_key};
 use astrarium_kv::memory::MemoryEngine;
 use astrarium_kv::{
     Direction, Engine, Error, Expectation, KeyRange, ScanLimit, ShardId, Space, Stamp, View, WriteBatch,
@@ -11,10 +11,10 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::sync::Arc;
 
-fn key() -> impl Strategy<Value = Bytes> {
+/// What follows the shard in a key.
+fn key() -> impl Strategy<Value = Vec<u8>> {
     // Few keys of several lengths, so that batches meet, and prefixes of each other are among them.
-    (0..4u8, 0..3usize)
-        .prop_map(|(letter, length)| Bytes::from([vec![b'a'; length], vec![b'a' + letter; 9]].concat()))
+    (0..4u8, 0..3usize).prop_map(|(letter, length)| [vec![b'a'; length], vec![b'a' + letter; 9]].concat())
 }
 
 fn space() -> impl Strategy<Value = Space> {
@@ -30,7 +30,7 @@ fn expectation() -> impl Strategy<Value = Expectation> {
 }
 
 fn stamp() -> impl Strategy<Value = Stamp> {
-    let key_offset = prop_oneof![4 => Just(None), 1 => (0..4u32).prop_map(Some)];
+    let key_offset = prop_oneof![4 => Just(None), 1 => (8..13u32).prop_map(Some)];
     (key_offset, any::<bool>()).prop_map(|(key_offset, value)| Stamp { key_offset, value })
 }
 
@@ -44,14 +44,17 @@ fn batch() -> impl Strategy<Value = WriteBatch> {
     let head = (0..3u64, prop_oneof![6 => Just(0), 1 => Just(1u64)], any::<u16>());
     let fences = prop_oneof![8 => Just(None), 1 => (0..3u64).prop_map(Some)];
     (head, fences, expectations, vec(mutation, 0..5)).prop_map(|(head, fence, expectations, mutations)| {
-        let mut batch = WriteBatch::new(ShardId(head.0), head.1);
+        let shard = ShardId(head.0);
+        let mut batch = WriteBatch::new(shard, head.1);
         batch.high_water = u64::from(head.2);
         batch.fences.extend(fence.map(ShardId));
-        batch.expectations = expectations;
+        for (space, key, expectation) in expectations {
+            batch.expect(space, shard_key(shard, &key), expectation);
+        }
         for (space, key, put) in mutations {
             match put {
-                Some((value, stamp)) => batch.put(space, key, value, stamp),
-                None => batch.delete(space, key),
+                Some((value, stamp)) => batch.put(space, shard_key(shard, &key), value, stamp),
+                None => batch.delete(space, shard_key(shard, &key)),
             }
         }
         batch
@@ -87,10 +90,10 @@ fn compare(ours: &dyn View, theirs: &dyn View) {
         let entries = scan_all(ours, space);
         assert_eq!(entries, scan_all(theirs, space), "{space:?}");
         let keys: Vec<_> =
-            entries.iter().rev().map(|(key, _)| key.clone()).chain([Bytes::from_static(b"x")]).collect();
+            entries.iter().rev().map(|(key, _)| key.clone()).chain([shard_key(ours.shard(), b"x")]).collect();
         let values = |view: &dyn View| block_on(view.get_many(space, &keys)).unwrap();
         assert_eq!(values(ours), values(theirs));
-        let range = KeyRange { start: Bytes::from_static(b"aaa"), end: Bytes::from_static(b"c") };
+        let range = KeyRange { start: shard_key(ours.shard(), b"aaa"), end: shard_key(ours.shard(), b"c") };
         for limit in
             [ScanLimit { entry_count_max: 2, ..NO_LIMIT }, ScanLimit { byte_count_max: 30, ..NO_LIMIT }]
         {
@@ -100,6 +103,11 @@ fn compare(ours: &dyn View, theirs: &dyn View) {
             }
         }
     }
+}
+
+/// Views of all shards.
+fn views_of(ours: &dyn Engine, theirs: &dyn Engine) -> impl Iterator<Item = (Arc<dyn View>, Arc<dyn View>)> {
+    (0..3).map(ShardId).map(move |shard| (view(ours, shard), view(theirs, shard)))
 }
 
 proptest! {
@@ -113,7 +121,7 @@ proptest! {
         for step in steps {
             match step {
                 Step::Commit(batches) => prop_assert_eq!(answers(&engine, &batches), answers(&model, &batches)),
-                Step::View => views.push((view(&engine, ShardId(0)), view(&model, ShardId(0)))),
+                Step::View => views.extend(views_of(&engine, &model)),
                 Step::Reopen { close } => {
                     views.clear();
                     if close {
@@ -127,7 +135,7 @@ proptest! {
                 prop_assert_eq!(block_on(engine.shard(shard)).unwrap(), block_on(model.shard(shard)).unwrap());
             }
         }
-        views.push((view(&engine, ShardId(0)), view(&model, ShardId(0))));
+        views.extend(views_of(&engine, &model));
         for (ours, theirs) in &views {
             compare(&**ours, &**theirs);
         }

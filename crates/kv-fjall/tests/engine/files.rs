@@ -1,8 +1,9 @@
 //! Every file and folder of a data folder, one at a time: missing, empty, cut, altered, or of another folder. Whatever it is,
 //! opening is refused by name, or everything acknowledged is there.
 
-use crate::fixture::{copy_folder, count, open, small_set, write};
+use crate::fixture::{SHARD, copy_folder, count, open, small_set, view, write};
 use astrarium_kv::Engine;
+use astrarium_kv::contract::shard_key;
 use astrarium_kv_fjall::{FjallEngine, OpenError};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -219,20 +220,29 @@ fn a_sealed_journal_is_missed() {
     assert_eq!(count(&open(folder.path())), GROUPS);
 }
 
-/// A folder of the first format, which knew neither a list of files nor whose they are.
+/// A folder of the first format, which knew neither a list of files nor whose they are. Its keys do not tell their shards, as they
+/// have to since, so that they are looked for in fjall itself.
 #[test]
 fn an_older_folder_is_taken_over() {
     let folder = tempfile::tempdir().unwrap();
     copy_folder(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/formats/v1")), folder.path());
     let engine = open(folder.path());
-    assert_eq!(count(&engine), 20);
+    assert_eq!(view(&engine, SHARD).state().version, 20);
     write(&engine, 21, 100).unwrap();
     drop(engine);
     let format = std::fs::read_to_string(folder.path().join("FORMAT")).unwrap();
     assert_eq!(format, "astrarium storage format 3\n");
     let engine = open(folder.path());
-    assert_eq!(count(&engine), 21);
+    assert_eq!(view(&engine, SHARD).state().version, 21);
+    engine.check_files().unwrap();
     engine.close().unwrap();
+    let copy = tempfile::tempdir().unwrap();
+    copy_folder(folder.path(), copy.path());
+    let database = fjall::Database::builder(copy.path().join("engine")).open().unwrap();
+    let bodies = database.keyspace("body", fjall::KeyspaceCreateOptions::default).unwrap();
+    let old = (1..=20u64).filter(|number| bodies.contains_key(number.to_be_bytes()).unwrap()).count();
+    assert_eq!(old, 20);
+    assert!(bodies.contains_key(shard_key(SHARD, &21u64.to_be_bytes())).unwrap());
     std::fs::remove_dir_all(folder.path().join("engine/keyspaces/2")).unwrap();
     let error = outcome(folder.path()).err().expect("documents are missed");
     assert!(error.to_string().contains("engine/keyspaces/2 is missing"), "{error}");

@@ -1,6 +1,6 @@
 //! What the tests share: groups with a number in them, and folders to do harm to.
 
-use astrarium_kv::contract::block_on;
+use astrarium_kv::contract::{self, block_on, shard_key};
 use astrarium_kv::{
     Direction, Engine, Error, Expectation, FAMILY_BYTES, KeyRange, ScanLimit, ShardId, Space, Stamp, View,
     WriteBatch,
@@ -33,10 +33,15 @@ pub(crate) fn view(engine: &dyn Engine, shard: ShardId) -> Arc<dyn View> {
 /// How many of the last numbers are in the family of keys that are removed again.
 const PASSING: u64 = 10;
 
+/// The family of a shard that a letter names.
+pub(crate) fn family(letter: u8) -> [u8; FAMILY_BYTES] {
+    contract::set_key(SHARD, &[letter; 8]).try_into().unwrap()
+}
+
 /// A key of the set that tells the number: one of many equal values, one of a value of its own, one that passes.
-fn set_key(family: u8, number: u64) -> Vec<u8> {
-    let mut key = vec![family; FAMILY_BYTES];
-    if family == b'b' {
+fn set_key(letter: u8, number: u64) -> Vec<u8> {
+    let mut key = family(letter).to_vec();
+    if letter == b'b' {
         key.extend(number.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes());
     }
     key.extend(number.to_be_bytes());
@@ -47,11 +52,12 @@ fn set_key(family: u8, number: u64) -> Vec<u8> {
 /// number.
 pub(crate) fn write(engine: &FjallEngine, number: u64, body_bytes: usize) -> Result<(), Error> {
     let mut batch = WriteBatch::new(SHARD, 0);
-    let key = Bytes::copy_from_slice(&number.to_be_bytes());
+    let key = shard_key(SHARD, &number.to_be_bytes());
     batch.expect(Space::Body, key.clone(), Expectation::Absent);
     batch.put(Space::Body, key.clone(), body(number, body_bytes), Stamp::NONE);
-    batch.put(Space::Meta, Bytes::from_static(b"last"), key, Stamp::NONE);
-    batch.put(Space::Log, Bytes::from(vec![0; 8]), Bytes::new(), Stamp::key_at(0));
+    let last = Bytes::copy_from_slice(&number.to_be_bytes());
+    batch.put(Space::Meta, shard_key(SHARD, b"last"), last, Stamp::NONE);
+    batch.put(Space::Log, shard_key(SHARD, &[0; 8]), Bytes::new(), Stamp::key_at(9));
     for family in [b'a', b'b', b'c'] {
         batch.set.added.push(&set_key(family, number));
     }
@@ -74,10 +80,10 @@ pub(crate) fn count(engine: &FjallEngine) -> u64 {
     let bodies = scan_all(&*view, Space::Body);
     let count = bodies.len() as u64;
     for (number, (key, value)) in (1..).zip(&bodies) {
-        assert_eq!(key[..], u64::to_be_bytes(number));
+        assert_eq!(key[9..], u64::to_be_bytes(number));
         assert_eq!(*value, body(number, value.len()), "the value of {number}");
     }
-    let last = block_on(view.get(Space::Meta, b"last")).unwrap();
+    let last = block_on(view.get(Space::Meta, &shard_key(SHARD, b"last"))).unwrap();
     assert_eq!(last.map_or(0, |last| u64::from_be_bytes(last[..].try_into().unwrap())), count);
     assert_eq!(scan_all(&*view, Space::Log).len() as u64, count);
     assert_eq!(view.state().version, count);
@@ -88,19 +94,19 @@ pub(crate) fn count(engine: &FjallEngine) -> u64 {
 }
 
 fn check_set(view: &dyn View, count: u64) {
-    for (family, first) in [(b'a', 1), (b'b', 1), (b'c', count.saturating_sub(PASSING) + 1)] {
-        let mut expected: Vec<_> = (first..=count).map(|number| set_key(family, number)).collect();
+    for (letter, first) in [(b'a', 1), (b'b', 1), (b'c', count.saturating_sub(PASSING) + 1)] {
+        let mut expected: Vec<_> = (first..=count).map(|number| set_key(letter, number)).collect();
         expected.sort_unstable();
-        let range = KeyRange::prefix(&[family; FAMILY_BYTES]);
+        let range = KeyRange::prefix(&family(letter));
         let found = block_on(view.scan_keys(&range, Direction::Forward, NO_LIMIT)).unwrap().keys;
         assert_eq!(found.iter().collect::<Vec<_>>(), expected, "the keys of {count} batches");
-        let counted = block_on(view.count_keys(&[family; FAMILY_BYTES])).unwrap();
+        let counted = block_on(view.count_keys(&family(letter))).unwrap();
         assert_eq!(counted, expected.len() as u64);
     }
 }
 
 pub(crate) fn scan_all(view: &dyn View, space: Space) -> Vec<(Bytes, Bytes)> {
-    let range = KeyRange { start: Bytes::new(), end: Bytes::from_static(&[0xFF; 8]) };
+    let range = KeyRange::prefix(&shard_key(view.shard(), &[]));
     block_on(view.scan(space, &range, Direction::Forward, NO_LIMIT)).unwrap().entries
 }
 

@@ -1,7 +1,7 @@
 //! Folders: whose they are, which format they have, who holds them, and how much room is left.
 
 use crate::fixture::{SHARD, count, open, view, write};
-use astrarium_kv::contract::block_on;
+use astrarium_kv::contract::{block_on, shard_key};
 use astrarium_kv::{Engine, Error, Kind, ShardId, Space, Stamp, WriteBatch};
 use astrarium_kv_fjall::{FjallEngine, OpenError, Options};
 use bytes::Bytes;
@@ -96,7 +96,7 @@ fn a_view_outlives_closing() {
     write(&engine, 1, 10).unwrap();
     let held = view(&engine, SHARD);
     engine.close().unwrap();
-    assert!(block_on(held.get(Space::Meta, b"last")).unwrap().is_some());
+    assert!(block_on(held.get(Space::Meta, &shard_key(SHARD, b"last"))).unwrap().is_some());
     let late = block_on(engine.view(SHARD, 0)).map(|view| view.state());
     assert!(matches!(late, Err(Error::Unavailable { .. })), "{late:?}");
     drop(held);
@@ -141,15 +141,16 @@ fn a_nearly_full_disk_refuses_writes_until_there_is_room() {
         ..Options::default()
     };
     let engine = FjallEngine::open(folder.path(), options).unwrap();
+    let key = shard_key(ShardId(1), b"key");
     let put = || {
         let mut batch = WriteBatch::new(ShardId(1), 0);
-        batch.put(Space::Body, Bytes::from_static(b"key"), Bytes::from_static(b"value"), Stamp::NONE);
+        batch.put(Space::Body, key.clone(), Bytes::from_static(b"value"), Stamp::NONE);
         block_on(engine.commit(batch)).is_ok()
     };
     let delete = || {
         let mut batch = WriteBatch::new(ShardId(1), 0);
-        batch.delete(Space::Body, Bytes::from_static(b"key"));
-        batch.put(Space::Log, Bytes::from_static(b"log"), Bytes::new(), Stamp::NONE);
+        batch.delete(Space::Body, key.clone());
+        batch.put(Space::Log, key.clone(), Bytes::new(), Stamp::NONE);
         block_on(engine.commit(batch)).is_ok()
     };
     for (free_bytes, can_put, can_delete) in
@@ -160,10 +161,10 @@ fn a_nearly_full_disk_refuses_writes_until_there_is_room() {
         wait_until(|| engine.write_refusal().is_none() == can_put && delete() == can_delete);
         assert_eq!(put(), can_put, "{free_bytes}");
         assert_eq!(delete(), can_delete, "{free_bytes}");
-        assert!(block_on(view(&engine, ShardId(1)).get(Space::Body, b"key")).is_ok(), "reads go on");
+        assert!(block_on(view(&engine, ShardId(1)).get(Space::Body, &key)).is_ok(), "reads go on");
     }
     let mut batch = WriteBatch::new(ShardId(1), 0);
-    batch.put(Space::Body, Bytes::from_static(b"key"), Bytes::new(), Stamp::NONE);
+    batch.put(Space::Body, key.clone(), Bytes::new(), Stamp::NONE);
     free.store(1, Ordering::Relaxed);
     wait_until(|| engine.write_refusal().is_some());
     let error = block_on(engine.commit(batch)).unwrap_err();

@@ -4,7 +4,7 @@
 //! test does nothing.
 
 use crate::fixture::{SHARD, count, open, small_set, view, write};
-use astrarium_kv::contract::block_on;
+use astrarium_kv::contract::{block_on, shard_key};
 use astrarium_kv::{Engine, Error, Space};
 use astrarium_kv_fjall::{FjallEngine, OpenError, Options};
 use std::io::{BufRead, BufReader, Write};
@@ -81,7 +81,7 @@ fn child_writes_until_the_disk_fails() {
     assert!(matches!(error, Error::Unavailable { .. }), "{error}");
     assert!(engine.write_refusal().is_some());
     assert!(matches!(write(&engine, number, 1), Err(Error::Unavailable { .. })), "nothing is tried again");
-    let last = block_on(view(&engine, SHARD).get(Space::Meta, b"last")).unwrap().unwrap();
+    let last = block_on(view(&engine, SHARD).get(Space::Meta, &shard_key(SHARD, b"last"))).unwrap().unwrap();
     assert_eq!(last[..], (number - 1).to_be_bytes(), "reads go on, and show what was acknowledged");
     drop(engine);
     println!("ended well");

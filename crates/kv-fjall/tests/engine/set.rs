@@ -1,12 +1,11 @@
 //! The set, packed as small as it can be, so that a few keys make many blocks, parts and runs: the same keys, counts and
 //! pages as in memory, through merges, kills and reopening, and for every snapshot held meanwhile.
 
-use crate::fixture::{NO_LIMIT, SHARD, copy_folder, count, open, small_set, view, write};
-use astrarium_kv::contract::block_on;
+use crate::fixture::{NO_LIMIT, SHARD, copy_folder, count, family, open, small_set, view, write};
+use astrarium_kv::contract::{self, block_on};
 use astrarium_kv::memory::MemoryEngine;
-use astrarium_kv::{Direction, Engine, Error, FAMILY_BYTES, KeyList, KeyRange, ScanLimit, View, WriteBatch};
+use astrarium_kv::{Direction, Engine, Error, KeyList, KeyRange, ScanLimit, View, WriteBatch};
 use astrarium_kv_fjall::{FjallEngine, Options, SetOptions};
-use bytes::Bytes;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -18,8 +17,7 @@ const KEYS: u16 = 400;
 
 /// One of [`KEYS`] keys: of three families, with values of several lengths and numbers near and far.
 fn key(index: u16) -> Vec<u8> {
-    let family = b'a' + (index % 3) as u8;
-    let mut key = vec![family; FAMILY_BYTES];
+    let mut key = family(b'a' + (index % 3) as u8).to_vec();
     match index % 4 {
         0 if index.is_multiple_of(8) => {
             key.extend(format!("a rather long text, of which {} more are alike", index % 16).bytes());
@@ -115,9 +113,8 @@ fn commit_all(engine: &dyn Engine, batches: &[WriteBatch]) {
 }
 
 fn ranges() -> Vec<KeyRange> {
-    let everything = KeyRange { start: Bytes::new(), end: Bytes::from_static(&[0xFF]) };
-    let mut ranges = vec![everything];
-    ranges.extend([b'a', b'b', b'c', b'd'].map(|family| KeyRange::prefix(&[family; FAMILY_BYTES])));
+    let mut ranges = vec![KeyRange::prefix(&contract::set_key(SHARD, &[]))];
+    ranges.extend([b'a', b'b', b'c', b'd'].map(|letter| KeyRange::prefix(&family(letter))));
     for index in [0, 1, 2, 3, 40, 41, 57, 104, 201, 250, 333, 399] {
         let key = key(index);
         ranges.push(KeyRange::prefix(&key[..key.len() - 8]));
@@ -157,9 +154,9 @@ fn compare(ours: &dyn View, theirs: &dyn View) {
 }
 
 fn compare_counts(ours: &dyn View, theirs: &dyn View) {
-    for family in [b'a', b'b', b'c', b'd'] {
-        let count = |view: &dyn View| block_on(view.count_keys(&[family; FAMILY_BYTES])).unwrap();
-        assert_eq!(count(ours), count(theirs), "family {family}");
+    for letter in [b'a', b'b', b'c', b'd'] {
+        let count = |view: &dyn View| block_on(view.count_keys(&family(letter))).unwrap();
+        assert_eq!(count(ours), count(theirs), "family {letter}");
     }
 }
 
@@ -265,7 +262,7 @@ fn add_numbers(engine: &dyn Engine, numbers: std::ops::Range<u64>) {
     let mut batch = WriteBatch::new(SHARD, 0);
     for number in numbers {
         let value = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        batch.set.added.push(&[&[b'n'; FAMILY_BYTES][..], &value.to_be_bytes()].concat());
+        batch.set.added.push(&[&family(b'n')[..], &value.to_be_bytes()].concat());
     }
     commit_all(engine, &[batch]);
 }
@@ -277,7 +274,7 @@ fn remove_all(engine: &dyn Engine) {
 }
 
 fn everything(view: &dyn View) -> KeyList {
-    let range = KeyRange { start: Bytes::new(), end: Bytes::from_static(&[0xFF]) };
+    let range = KeyRange::prefix(&contract::set_key(SHARD, &[]));
     block_on(view.scan_keys(&range, Direction::Forward, NO_LIMIT)).unwrap().keys
 }
 

@@ -1,9 +1,9 @@
 //! Damage of the set's files: noticed when opening, or when the damaged block is read; never a wrong answer, and never a reason to
 //! refuse the start, a read of anything else, or a write.
 
-use crate::fixture::{SHARD, copy_folder, count, open, small_set, view, write};
+use crate::fixture::{SHARD, copy_folder, count, family, open, small_set, view, write};
 use astrarium_kv::contract::block_on;
-use astrarium_kv::{Direction, Engine, Error, FAMILY_BYTES, KeyRange, ScanLimit};
+use astrarium_kv::{Direction, Engine, Error, KeyRange, ScanLimit};
 use astrarium_kv_fjall::{FjallEngine, OpenError, Options};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -74,8 +74,8 @@ fn some_lost(folder: &Path, right: &[Vec<Vec<u8>>], what: &str) -> [bool; 3] {
     assert!(!losses.is_empty(), "{what}");
     assert_eq!(count(&engine), GROUPS, "{what}");
     let answering = families_answering(&engine, right);
-    for (family, is_answering) in FAMILIES.into_iter().zip(answering) {
-        let is_concerned = losses.iter().any(|loss| loss.concerns(&[family; FAMILY_BYTES]));
+    for (letter, is_answering) in FAMILIES.into_iter().zip(answering) {
+        let is_concerned = losses.iter().any(|loss| loss.concerns(&family(letter)));
         assert_eq!(is_answering, !is_concerned, "{what}: {losses:?}");
     }
     assert!(answering.contains(&false), "{what}");
@@ -209,8 +209,8 @@ fn a_damaged_block_is_never_a_wrong_answer() {
         let answering = families_answering(&engine, &right);
         let losses = engine.set_losses();
         assert_eq!(losses.is_empty(), answering == [true; 3], "{place}");
-        for (family, is_answering) in FAMILIES.into_iter().zip(answering) {
-            let is_concerned = losses.iter().any(|loss| loss.concerns(&[family; FAMILY_BYTES]));
+        for (letter, is_answering) in FAMILIES.into_iter().zip(answering) {
+            let is_concerned = losses.iter().any(|loss| loss.concerns(&family(letter)));
             assert!(is_concerned || is_answering, "{place}: {losses:?}");
         }
         while !engine.set_losses().is_empty() {
@@ -225,8 +225,8 @@ fn a_damaged_block_is_never_a_wrong_answer() {
     }
 }
 
-fn scan(engine: &FjallEngine, family: u8) -> Result<Vec<Vec<u8>>, Error> {
-    let range = KeyRange::prefix(&[family; FAMILY_BYTES]);
+fn scan(engine: &FjallEngine, letter: u8) -> Result<Vec<Vec<u8>>, Error> {
+    let range = KeyRange::prefix(&family(letter));
     let mut found = Vec::new();
     for direction in [Direction::Forward, Direction::Backward] {
         let limit = ScanLimit { entry_count_max: usize::MAX, byte_count_max: usize::MAX };

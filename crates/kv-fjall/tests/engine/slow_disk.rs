@@ -1,6 +1,6 @@
 //! A disk that answers slowly, or not at all: request threads go on, and what is in memory is answered at once.
 
-use astrarium_kv::contract::block_on;
+use astrarium_kv::contract::{block_on, shard_key};
 use astrarium_kv::{Engine, ShardId, Space, Stamp, WriteBatch};
 use astrarium_kv_fjall::{FjallEngine, Options, ReadHook};
 use bytes::Bytes;
@@ -30,7 +30,7 @@ impl Disk {
 }
 
 fn key(number: u64) -> Bytes {
-    Bytes::copy_from_slice(&number.to_be_bytes())
+    shard_key(ShardId(1), &number.to_be_bytes())
 }
 
 #[test]

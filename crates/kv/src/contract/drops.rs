@@ -3,7 +3,7 @@
 //! In: an empty engine. Out: a panic when a promise is broken. Part of [`super::check`].
 
 use super::block_on;
-use super::suite::{NO_LIMIT, bytes, commit, get, put, scan, state, view};
+use super::suite::{NO_LIMIT, bytes, commit, get, key, put, scan, set_key, shard_key, state, view, view_of};
 use crate::{
     Direction, Engine, Error, Expectation, FAMILY_BYTES, KeyList, KeyRange, ScanLimit, ShardId, Space, Stamp,
     View, WriteBatch,
@@ -14,7 +14,7 @@ pub(super) fn a_dropped_shard_is_gone(engine: &dyn Engine) {
     commit(engine, WriteBatch::new(shard, 0)).expect("a shard takes batches");
     let mut drop = WriteBatch::new(catalog, 0);
     drop.drop_shard(shard);
-    drop.put(Space::Meta, bytes("gone"), bytes("7"), Stamp::NONE);
+    drop.put(Space::Meta, shard_key(catalog, b"gone"), bytes("7"), Stamp::NONE);
     // What waits behind the drop is refused as well.
     let replies =
         [drop, WriteBatch::new(shard, 0), WriteBatch::new(shard, 1)].map(|batch| engine.commit(batch));
@@ -24,14 +24,14 @@ pub(super) fn a_dropped_shard_is_gone(engine: &dyn Engine) {
         assert!(matches!(answer, Err(Error::Dropped { shard: ShardId(7) })), "{answer:?}");
     }
     is_dropped(engine, shard);
-    assert_eq!(get(&*view(engine), Space::Meta, "gone"), Some(bytes("7")));
+    assert_eq!(get(&*view_of(engine, catalog), Space::Meta, "gone"), Some(bytes("7")));
     assert_eq!(state(engine, catalog).version, 1);
 
     let mut own = WriteBatch::new(catalog, 0);
     own.drop_shard(catalog);
     assert!(matches!(commit(engine, own), Err(Error::Contract { .. })), "no shard drops itself");
     let mut refused = WriteBatch::new(catalog, 0);
-    refused.expect(Space::Meta, bytes("absent"), Expectation::Present);
+    refused.expect(Space::Meta, shard_key(catalog, b"absent"), Expectation::Present);
     refused.drop_shard(ShardId(8));
     commit(engine, refused).expect_err("the expectation does not hold");
     assert_eq!(state(engine, ShardId(8)).version, 0, "a refused batch drops nothing");
@@ -51,7 +51,8 @@ pub(super) fn is_dropped(engine: &dyn Engine, shard: ShardId) {
 
 fn family(letter: u8) -> [u8; FAMILY_BYTES] {
     let mut family = [b'f'; FAMILY_BYTES];
-    family[1] = letter;
+    family[..8].copy_from_slice(&set_key(ShardId(1), &[]));
+    family[8] = letter;
     family
 }
 
@@ -66,8 +67,8 @@ pub(super) fn fill(engine: &dyn Engine) {
     for letter in *b"abc" {
         for number in 0..3 {
             added.push(&entry(letter, number));
-            let key = format!("{}{number}", char::from(letter));
-            batch.put(Space::Body, bytes(&key), bytes("value"), Stamp::NONE);
+            let name = format!("{}{number}", char::from(letter));
+            batch.put(Space::Body, key(&name), bytes("value"), Stamp::NONE);
         }
     }
     batch.set.added = added;
@@ -77,8 +78,8 @@ pub(super) fn fill(engine: &dyn Engine) {
 /// Drops what begins with `b`.
 pub(super) fn drop_b(engine: &dyn Engine) {
     let mut batch = WriteBatch::new(ShardId(0), 0);
-    batch.drop_prefix(Some(Space::Body), bytes("b"));
-    batch.drop_prefix(None, bytes("fb"));
+    batch.drop_prefix(Some(Space::Body), key("b"));
+    batch.drop_prefix(None, set_key(ShardId(1), b"b").into());
     commit(engine, batch).expect("prefixes are dropped");
 }
 
@@ -90,9 +91,9 @@ pub(super) fn holds(shown: &dyn View, letters: &str) {
         for (key, _) in scan(shown, Space::Body, ("a", "d"), direction, NO_LIMIT).entries {
             keys.push(char::from(key[0]));
         }
-        let all = KeyRange::prefix(b"f");
+        let all = KeyRange::prefix(&set_key(ShardId(1), &[]));
         let found = block_on(shown.scan_keys(&all, direction, NO_LIMIT)).expect("a scan answers");
-        seen.extend(found.keys.iter().map(|key| key[1]));
+        seen.extend(found.keys.iter().map(|key| key[8]));
         let mut expected: Vec<char> =
             letters.chars().flat_map(|letter| std::iter::repeat_n(letter, 3)).collect();
         if direction == Direction::Backward {
@@ -114,7 +115,7 @@ pub(super) fn holds(shown: &dyn View, letters: &str) {
         let estimate = block_on(shown.estimate_keys(&range)).expect("an estimate answers");
         assert_eq!(estimate > 0, is_there, "{text}");
     }
-    let keys = ["a0", "b0", "c0"].map(bytes);
+    let keys = ["a0", "b0", "c0"].map(key);
     let values = block_on(shown.get_many(Space::Body, &keys)).expect("reads answer");
     assert_eq!(values[1].is_some(), letters.contains('b'));
     assert!(values[0].is_some() && values[2].is_some());
@@ -126,8 +127,8 @@ pub(super) fn dropped_keys_are_gone(engine: &dyn Engine) {
     drop_b(engine);
     holds(&*view(engine), "ac");
     let mut batch = WriteBatch::new(ShardId(1), 0);
-    batch.expect(Space::Body, bytes("b1"), Expectation::Absent);
-    batch.expect(Space::Body, bytes("a1"), Expectation::Present);
+    batch.expect(Space::Body, key("b1"), Expectation::Absent);
+    batch.expect(Space::Body, key("a1"), Expectation::Present);
     commit(engine, batch).expect("a dropped key is absent");
     for number in 0..20 {
         put(engine, Space::Log, &number.to_string(), "later");
@@ -148,8 +149,8 @@ pub(super) fn older_views_keep_dropped_keys(engine: &dyn Engine) {
 
 pub(super) fn dropped_prefixes_take_no_keys(engine: &dyn Engine) {
     let mut both = WriteBatch::new(ShardId(1), 0);
-    both.drop_prefix(Some(Space::Body), bytes("b"));
-    both.put(Space::Body, bytes("b1"), bytes("value"), Stamp::NONE);
+    both.drop_prefix(Some(Space::Body), key("b"));
+    both.put(Space::Body, key("b1"), bytes("value"), Stamp::NONE);
     assert!(matches!(commit(engine, both), Err(Error::Contract { .. })));
     fill(engine);
     let held = view(engine);
@@ -158,7 +159,7 @@ pub(super) fn dropped_prefixes_take_no_keys(engine: &dyn Engine) {
         return;
     }
     let mut space = WriteBatch::new(ShardId(1), 0);
-    space.put(Space::Body, bytes("b1"), bytes("value"), Stamp::NONE);
+    space.put(Space::Body, key("b1"), bytes("value"), Stamp::NONE);
     let mut set = WriteBatch::new(ShardId(1), 0);
     set.set.added.push(&entry(b'b', 9));
     for batch in [space, set] {

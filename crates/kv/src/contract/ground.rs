@@ -2,7 +2,7 @@
 //!
 //! In: an empty engine. Out: a panic when a promise is broken. Part of [`super::check`].
 
-use super::suite::{bytes, commit, state};
+use super::suite::{bytes, commit, shard_key, state};
 use super::{FOUNDED_EPOCH, block_on};
 use crate::{
     CommitVersion, Engine, Error, Expectation, Founding, LeaseRequest, Reply, ShardId, ShardState, Space,
@@ -38,14 +38,14 @@ pub(super) fn shards_are_founded_once(engine: &dyn Engine) {
     // By its own first batch, which gets the version after the floor.
     let mut own = founding(other, 0, other);
     own.tallies = [1, 1];
-    own.put(Space::Body, bytes("stamped"), vec![0; 8].into(), Stamp::VALUE);
+    own.put(Space::Body, shard_key(other, b"stamped"), vec![0; 8].into(), Stamp::VALUE);
     assert_eq!(commit(engine, own).expect("a shard may found itself"), CommitVersion(version + 1));
     let tallies = tallies.map(|sum| sum + 1);
     assert_eq!(state(engine, other), ShardState { version: version + 1, tallies, ..founded });
     // Batches that wait together see each other's foundings; a refused batch founds nothing.
     let third = ShardId(42);
     let mut conflicting = founding(catalog, 0, third);
-    conflicting.expect(Space::Body, bytes("absent"), Expectation::Present);
+    conflicting.expect(Space::Body, shard_key(catalog, b"absent"), Expectation::Present);
     let replies = [conflicting, founding(catalog, 0, third), founding(catalog, 0, third)]
         .map(|batch| engine.commit(batch));
     let [conflicting, first, second] = replies.map(block_on);

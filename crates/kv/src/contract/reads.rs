@@ -2,9 +2,15 @@
 //!
 //! In: an empty engine. Out: a panic when a promise is broken. Part of [`super::check`].
 
-use super::suite::{NO_LIMIT, bytes, commit, get, put, scan, scan_all, view, view_of};
+use super::placement::PLACE_BYTES;
+use super::suite::{
+    NO_LIMIT, bytes, commit, get, key, put, scan, scan_all, set_key, shard_key, view, view_of,
+};
 use super::{KEY_BYTES_MAX, block_on};
-use crate::{Direction, Engine, ScanLimit, ShardId, Space, Stamp, View, WriteBatch};
+use crate::{
+    Direction, Engine, Error, FAMILY_BYTES, IntersectionLimit, KeyRange, Overlay, ScanLimit, ShardId, Space,
+    Stamp, View, WriteBatch,
+};
 use bytes::Bytes;
 
 pub(super) fn views_do_not_change(engine: &dyn Engine) {
@@ -15,8 +21,8 @@ pub(super) fn views_do_not_change(engine: &dyn Engine) {
     put(engine, Space::Body, "a", "2");
     put(engine, Space::Body, "c", "2");
     let mut batch = WriteBatch::new(ShardId(1), 0);
-    batch.delete(Space::Body, bytes("b"));
-    batch.delete(Space::Body, bytes("never written"));
+    batch.delete(Space::Body, key("b"));
+    batch.delete(Space::Body, key("never written"));
     commit(engine, batch).expect("a removal commits");
     let last = view(engine);
 
@@ -44,7 +50,7 @@ pub(super) fn views_tell_what_they_show(engine: &dyn Engine) {
         let mut batch = WriteBatch::new(shard, 0);
         batch.high_water = number * 2;
         batch.tallies = [1, -1];
-        batch.put(Space::Body, bytes("last"), Bytes::copy_from_slice(&[0; 8]), Stamp::VALUE);
+        batch.put(Space::Body, shard_key(shard, b"last"), Bytes::copy_from_slice(&[0; 8]), Stamp::VALUE);
         batch
     };
     let check = || {
@@ -80,14 +86,14 @@ pub(super) fn views_tell_what_they_show(engine: &dyn Engine) {
 pub(super) fn reads_find_what_was_written(engine: &dyn Engine) {
     put(engine, Space::Meta, "empty", "");
     put(engine, Space::Meta, "key", "value");
-    let long = "k".repeat(KEY_BYTES_MAX);
+    let long = "k".repeat(KEY_BYTES_MAX - PLACE_BYTES);
     put(engine, Space::Meta, &long, "long");
     let view = view(engine);
     assert_eq!(get(&*view, Space::Meta, "empty"), Some(Bytes::new()), "an empty value is a value");
     assert_eq!(get(&*view, Space::Meta, "ke"), None, "a prefix of a key is another key");
-    assert_eq!(get(&*view, Space::Meta, ""), None, "no key is empty");
+    assert_eq!(get(&*view, Space::Meta, &long), Some(bytes("long")));
     assert_eq!(get(&*view, Space::Meta, &"k".repeat(100_000)), None, "no key is that long");
-    let keys = ["key", "absent", "empty", "key"].map(bytes);
+    let keys = ["key", "absent", "empty", "key"].map(key);
     let values = block_on(view.get_many(Space::Meta, &keys)).expect("many point reads answer");
     assert_eq!(values, [Some(bytes("value")), None, Some(Bytes::new()), Some(bytes("value"))]);
     assert_eq!(
@@ -98,8 +104,9 @@ pub(super) fn reads_find_what_was_written(engine: &dyn Engine) {
 
 pub(super) fn scans_respect_ranges_and_limits(engine: &dyn Engine) {
     let mut batch = WriteBatch::new(ShardId(1), 0);
-    for key in ["a", "b", "ba", "c", "d"] {
-        batch.put(Space::Log, bytes(key), bytes("0123456789").slice(..10 - key.len()), Stamp::NONE);
+    for name in ["a", "b", "ba", "c", "d"] {
+        let value = bytes("0123456789").slice(..10 - name.len());
+        batch.put(Space::Log, key(name), value, Stamp::NONE);
     }
     commit(engine, batch).expect("writes commit");
     let view = view(engine);
@@ -120,10 +127,10 @@ pub(super) fn scans_respect_ranges_and_limits(engine: &dyn Engine) {
         (("b", "d"), count(2), "b ba", true, "c ba", true),
         (("", "z"), count(0), "a", true, "d", true),
         (("", "z"), size(0), "a", true, "d", true),
-        (("", "z"), size(10), "a", true, "d", true),
-        (("", "z"), size(11), "a b", true, "d c", true),
-        (("", "z"), size(41), "a b ba c d", false, "d c ba b a", false),
-        (("", "z"), size(40), "a b ba c", true, "d c ba b", true),
+        (("", "z"), size(19), "a", true, "d", true),
+        (("", "z"), size(20), "a b", true, "d c", true),
+        (("", "z"), size(77), "a b ba c d", false, "d c ba b a", false),
+        (("", "z"), size(76), "a b ba c", true, "d c ba b", true),
         (("d", "e"), size(1), "d", false, "d", false),
     ];
     for (range, limit, forward, forward_more, backward, backward_more) in cases {
@@ -151,4 +158,53 @@ pub(super) fn spaces_are_apart(engine: &dyn Engine) {
     for (index, space) in Space::ALL.into_iter().enumerate() {
         assert_eq!(scan_all(&*view, space), [(bytes("key"), bytes(&index.to_string()))], "{space:?}");
     }
+}
+
+/// A view answers for its own shard only, whatever it is asked, and so does what is laid over it.
+pub(super) fn keys_of_other_shards_are_not_shown(engine: &dyn Engine) {
+    let foreign = ShardId(2);
+    let (own, other) = (shard_key(ShardId(1), b"key"), shard_key(foreign, b"key"));
+    put(engine, Space::Body, "key", "own");
+    let mut batch = WriteBatch::new(foreign, 0);
+    batch.put(Space::Body, other.clone(), bytes("foreign"), Stamp::NONE);
+    batch.set.added.push(&set_key(foreign, &[7; 8]));
+    commit(engine, batch).expect("each shard takes its own");
+    let base = view(engine);
+    // A batch that would be refused: not even then is anything shown.
+    let mut broken = WriteBatch::new(ShardId(1), 0);
+    broken.put(Space::Body, other.clone(), bytes("staged"), Stamp::NONE);
+    let overlay = Overlay::new(base.clone(), &broken, 2);
+    let family: [u8; FAMILY_BYTES] =
+        set_key(foreign, &[7; 8]).try_into().expect("a family has so many bytes");
+    let entries = KeyRange::prefix(&family);
+    let limit = IntersectionLimit { count_max: 1, seeks_max: 1 };
+    for view in [&*base, &overlay as &dyn View] {
+        let refused = [
+            block_on(view.get(Space::Body, &other)).map(drop),
+            block_on(view.get(Space::Meta, b"definition")).map(drop),
+            block_on(view.get(Space::Body, &[1])).map(drop),
+            block_on(view.get_many(Space::Body, &[own.clone(), other.clone()])).map(drop),
+            block_on(view.get_many(Space::Body, std::slice::from_ref(&other))).map(drop),
+            block_on(view.scan_keys(&entries, Direction::Forward, NO_LIMIT)).map(drop),
+            block_on(view.scan_entries(&entries, Direction::Backward, NO_LIMIT)).map(drop),
+            block_on(view.count_keys(&family)).map(drop),
+            block_on(view.estimate_keys(&entries)).map(drop),
+        ];
+        let ranges = [
+            KeyRange::prefix(&other),
+            KeyRange { start: own.clone(), end: other.clone() },
+            KeyRange { start: Bytes::new(), end: own.clone() },
+            KeyRange { start: own.clone(), end: Bytes::from_static(&[0xFF]) },
+        ];
+        let scan = |range| block_on(view.scan(Space::Body, range, Direction::Forward, NO_LIMIT)).map(drop);
+        let scans = ranges.iter().map(scan);
+        let intersection = view.intersect_keys(std::slice::from_ref(&entries.start), 0, limit);
+        let intersection = intersection.map(|reply| block_on(reply).map(drop));
+        for (index, answer) in refused.into_iter().chain(scans).chain(intersection).enumerate() {
+            assert!(matches!(answer, Err(Error::Contract { .. })), "{index}: {answer:?}");
+        }
+        assert_eq!(block_on(view.get(Space::Body, &own)).expect("its own key"), Some(bytes("own")));
+    }
+    let catalog = view_of(engine, ShardId(0));
+    assert_eq!(block_on(catalog.get(Space::Meta, b"definition")).expect("definitions are its own"), None);
 }

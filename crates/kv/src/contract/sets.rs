@@ -3,7 +3,7 @@
 //! In: an empty engine. Out: a panic when a promise is broken. Part of [`super::check`].
 
 use super::block_on;
-use super::suite::{NO_LIMIT, bytes, commit, put, scan_all, view};
+use super::suite::{self, NO_LIMIT, REOPENED, bytes, commit, put, scan_all, view};
 use crate::{
     Direction, Engine, Error, FAMILY_BYTES, IntersectionLimit, KeyList, KeyRange, ScanLimit, ShardId, Space,
     Stamp, View, WriteBatch,
@@ -11,22 +11,31 @@ use crate::{
 use bytes::Bytes;
 use std::collections::BTreeSet;
 
-/// A key of the family that the letter names.
-fn key(family: u8, rest: &str) -> Vec<u8> {
-    [&[family; FAMILY_BYTES][..], rest.as_bytes()].concat()
+const SHARD: ShardId = ShardId(1);
+
+/// What the letter names in a shard.
+fn family(shard: ShardId, letter: u8) -> [u8; FAMILY_BYTES] {
+    let mut family = [letter; FAMILY_BYTES];
+    family[..super::SHARD_BYTES].copy_from_slice(&shard.0.to_be_bytes());
+    family
 }
 
-fn list<'a>(keys: impl IntoIterator<Item = &'a str>) -> KeyList {
+/// A key of the family that the letter names.
+fn key(letter: u8, rest: &str) -> Vec<u8> {
+    [&family(SHARD, letter)[..], rest.as_bytes()].concat()
+}
+
+fn list<'a>(shard: ShardId, keys: impl IntoIterator<Item = &'a str>) -> KeyList {
     let mut list = KeyList::new();
-    keys.into_iter().for_each(|rest| list.push(&key(b'f', rest)));
+    keys.into_iter().for_each(|rest| list.push(&[&family(shard, b'f')[..], rest.as_bytes()].concat()));
     list
 }
 
 /// A batch that adds and removes keys of the family `f`, each a word.
 fn changes(added: &str, removed: &str) -> WriteBatch {
     let mut batch = WriteBatch::new(ShardId(1), 0);
-    batch.set.added = list(added.split_whitespace());
-    batch.set.removed = list(removed.split_whitespace());
+    batch.set.added = list(SHARD, added.split_whitespace());
+    batch.set.removed = list(SHARD, removed.split_whitespace());
     batch
 }
 
@@ -49,13 +58,13 @@ fn walk(view: &dyn View, range: &KeyRange, direction: Direction, limit: ScanLimi
     (words(&found.keys), found.more)
 }
 
-fn count(view: &dyn View, family: u8) -> u64 {
-    block_on(view.count_keys(&[family; FAMILY_BYTES])).expect("a count answers")
+fn count(view: &dyn View, letter: u8) -> u64 {
+    block_on(view.count_keys(&family(view.shard(), letter))).expect("a count answers")
 }
 
 /// Panics unless the family `f` holds exactly these words, whichever way it is asked.
 pub(super) fn holds_words(view: &dyn View, expected: &str) {
-    let all = KeyRange::prefix(&[b'f'; FAMILY_BYTES]);
+    let all = KeyRange::prefix(&family(view.shard(), b'f'));
     let number = expected.split_whitespace().count() as u64;
     assert_eq!(walk(view, &all, Direction::Forward, NO_LIMIT), (expected.to_owned(), false));
     let mut reversed: Vec<_> = expected.split_whitespace().collect();
@@ -81,7 +90,7 @@ pub(super) fn keys_come_and_go(engine: &dyn Engine) {
         put(engine, Space::Meta, "fffffffffffffffff", "elsewhere");
     }
     let mut refused = changes("x", "d");
-    refused.expect(Space::Meta, bytes("absent"), crate::Expectation::Present);
+    refused.expect(Space::Meta, suite::key("absent"), crate::Expectation::Present);
     commit(engine, refused).expect_err("the expectation does not hold");
     holds_words(&*view(engine), "d");
     assert_eq!(scan_all(&*view(engine), Space::Body), [], "the set is no space");
@@ -200,7 +209,7 @@ pub(super) fn walks_respect_ranges_and_limits(engine: &dyn Engine) {
         let estimate = block_on(view.estimate_keys(&range)).expect("an estimate answers");
         assert!(estimate > 0 || forward.is_empty(), "{start}..{end}");
     }
-    let everything = KeyRange { start: Bytes::new(), end: Bytes::from_static(&[0xFF]) };
+    let everything = KeyRange::prefix(&suite::set_key(SHARD, &[]));
     let found = block_on(view.scan_keys(&everything, Direction::Backward, NO_LIMIT)).expect("a walk answers");
     assert_eq!(found.keys.len(), 7);
     assert_eq!(found.keys.get(0), key(b'g', "a"), "a range may reach over families");
@@ -221,7 +230,7 @@ fn valued(added: &str, replaced: &str) -> WriteBatch {
 }
 
 fn holds_entries(view: &dyn View, expected: &str) {
-    let all = KeyRange::prefix(&[b'f'; FAMILY_BYTES]);
+    let all = KeyRange::prefix(&family(view.shard(), b'f'));
     let scan = |range: &KeyRange, direction, limit| {
         let found = block_on(view.scan_entries(range, direction, limit)).expect("a scan answers");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -295,7 +304,7 @@ pub(super) fn many_keys_are_kept_in_order(engine: &dyn Engine) {
     let view = view(engine);
     let expected: Vec<_> = expected.into_iter().collect();
     let mut pages = Vec::new();
-    let mut rest = KeyRange { start: Bytes::new(), end: Bytes::from_static(&[0xFF]) };
+    let mut rest = KeyRange::prefix(&suite::set_key(SHARD, &[]));
     loop {
         let limit = ScanLimit { entry_count_max: 37, ..NO_LIMIT };
         let page = block_on(view.scan_keys(&rest, Direction::Forward, limit)).expect("a walk answers");
@@ -306,22 +315,23 @@ pub(super) fn many_keys_are_kept_in_order(engine: &dyn Engine) {
         rest.start = [pages.last().expect("a page that has more has a key"), &[0][..]].concat().into();
     }
     assert_eq!(pages, expected);
-    for family in [b'p', b'q', b'r'] {
-        let number = expected.iter().filter(|key| key[0] == family).count() as u64;
-        assert_eq!(count(&*view, family), number);
-        let estimate = block_on(view.estimate_keys(&KeyRange::prefix(&[family; FAMILY_BYTES])));
+    for letter in [b'p', b'q', b'r'] {
+        let number = expected.iter().filter(|key| key[FAMILY_BYTES - 1] == letter).count() as u64;
+        assert_eq!(count(&*view, letter), number);
+        let estimate = block_on(view.estimate_keys(&KeyRange::prefix(&family(SHARD, letter))));
         let estimate = estimate.expect("an estimate answers");
         assert!((number / 3..=number * 3).contains(&estimate), "{estimate} for {number}");
     }
 }
 
 pub(super) fn short_keys_are_refused(engine: &dyn Engine) {
+    let sized = |length: usize| suite::set_key(SHARD, &vec![1; length])[..length].to_vec();
     for length in [0, FAMILY_BYTES - 1, super::KEY_BYTES_MAX + 1] {
         for is_added in [true, false] {
             let mut batch = WriteBatch::new(ShardId(1), 0);
-            batch.put(Space::Body, bytes("beside"), bytes("beside"), Stamp::NONE);
+            batch.put(Space::Body, suite::key("beside"), bytes("beside"), Stamp::NONE);
             let list = if is_added { &mut batch.set.added } else { &mut batch.set.removed };
-            list.push(&vec![1; length]);
+            list.push(&sized(length));
             let answer = commit(engine, batch);
             assert!(matches!(answer, Err(Error::Contract { .. })), "{length}: {answer:?}");
         }
@@ -329,7 +339,7 @@ pub(super) fn short_keys_are_refused(engine: &dyn Engine) {
     assert_eq!(scan_all(&*view(engine), Space::Body), [], "a broken batch changes nothing");
     let mut batch = WriteBatch::new(ShardId(1), 0);
     for length in [FAMILY_BYTES, super::KEY_BYTES_MAX] {
-        batch.set.added.push(&vec![1; length]);
+        batch.set.added.push(&sized(length));
     }
     commit(engine, batch).expect("the limits themselves are allowed");
     assert_eq!(count(&*view(engine), 1), 2);
@@ -338,9 +348,9 @@ pub(super) fn short_keys_are_refused(engine: &dyn Engine) {
 /// What round after round of [`super::check_reopen`] adds and removes: the words of the round before go, but for one.
 pub(super) fn change_in_round(batch: &mut WriteBatch, round: u64) {
     let word = |round: u64| format!("round{round}");
-    batch.set.added = list([&word(round)[..], &format!("stays{round}")]);
+    batch.set.added = list(REOPENED, [&word(round)[..], &format!("stays{round}")]);
     if round > 1 {
-        batch.set.removed = list([&word(round - 1)[..]]);
+        batch.set.removed = list(REOPENED, [&word(round - 1)[..]]);
     }
 }
 

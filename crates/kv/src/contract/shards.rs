@@ -3,8 +3,8 @@
 //! In: an empty engine. Out: a panic when a promise is broken. Part of [`super::check`].
 
 use super::block_on;
-use super::suite::{bytes, commit, get, put, state, view, view_of};
-use crate::{Engine, Error, Expectation, ShardId, ShardState, Space, Stamp, WriteBatch};
+use super::suite::{bytes, commit, get, key, put, shard_key, state, view_of};
+use crate::{Engine, Error, Expectation, Founding, ShardId, ShardState, Space, Stamp, WriteBatch};
 
 pub(super) fn versions_have_no_gaps(engine: &dyn Engine) {
     assert_eq!(state(engine, ShardId(1)), ShardState::default(), "an unknown shard is at its beginning");
@@ -57,10 +57,10 @@ pub(super) fn fences_refuse_old_epochs(engine: &dyn Engine) {
 
     // The epoch is looked at before the expectations.
     let mut old = WriteBatch::new(shard, 0);
-    old.expect(Space::Body, bytes("absent"), Expectation::Present);
-    old.put(Space::Body, bytes("key"), bytes("value"), Stamp::NONE);
+    old.expect(Space::Body, shard_key(shard, b"absent"), Expectation::Present);
+    old.put(Space::Body, shard_key(shard, b"key"), bytes("value"), Stamp::NONE);
     fenced(engine, old, 1);
-    assert_eq!(get(&*view(engine), Space::Body, "key"), None, "a fenced batch changes nothing");
+    assert_eq!(get(&*view_of(engine, shard), Space::Body, "key"), None, "a fenced batch changes nothing");
     let mut own = WriteBatch::new(shard, 1);
     own.fence(shard);
     assert_eq!(commit(engine, own).expect("a shard may fence itself").0, 1, "a fenced batch uses no version");
@@ -68,7 +68,7 @@ pub(super) fn fences_refuse_old_epochs(engine: &dyn Engine) {
 
     // A refused batch raises nothing.
     let mut refused = WriteBatch::new(catalog, 0);
-    refused.expect(Space::Body, bytes("absent"), Expectation::Present);
+    refused.expect(Space::Body, shard_key(catalog, b"absent"), Expectation::Present);
     refused.fence(shard);
     commit(engine, refused).expect_err("the expectation does not hold");
     assert_eq!(state(engine, shard).epoch, 2);
@@ -107,7 +107,7 @@ pub(super) fn fences_refuse_readers(engine: &dyn Engine) {
         assert_eq!(view.state(), ShardState { epoch, ..ShardState::default() });
     }
     let mut batch = WriteBatch::new(shard, 3);
-    batch.put(Space::Body, bytes("key"), bytes("value"), Stamp::NONE);
+    batch.put(Space::Body, shard_key(shard, b"key"), bytes("value"), Stamp::NONE);
     commit(engine, batch).expect("nothing is in the way");
     assert_eq!(get(&*before, Space::Body, "key"), None, "a view that was given stays what it was");
     assert_eq!(before.state(), ShardState::default());
@@ -118,7 +118,7 @@ pub(super) fn counters_count(engine: &dyn Engine) {
     put(engine, Space::Body, "a", "1");
     put(engine, Space::Body, "a", "2");
     let mut conflicting = WriteBatch::new(ShardId(1), 0);
-    conflicting.expect(Space::Body, bytes("a"), Expectation::Absent);
+    conflicting.expect(Space::Body, key("a"), Expectation::Absent);
     commit(engine, conflicting).expect_err("the key is there");
     commit(engine, WriteBatch::new(ShardId(1), 8)).expect_err("the epoch is another");
     let stats = engine.stats();
@@ -136,4 +136,34 @@ pub(super) fn a_closed_engine_refuses(engine: &dyn Engine) {
     let answer = block_on(engine.view(ShardId(1), 0)).map(|view| view.state());
     assert!(matches!(answer, Err(Error::Unavailable { .. })), "{answer:?}");
     assert!(engine.write_refusal().is_some());
+}
+
+/// By counters or by keys, dropped or not.
+pub(super) fn the_highest_shard_is_known(engine: &dyn Engine) {
+    let highest = || block_on(engine.highest_shard()).expect("the highest shard is told").0;
+    assert_eq!(highest(), 0);
+    let commit_to = |shard: u64, space: Option<Space>| {
+        let shard = ShardId(shard);
+        let mut batch = WriteBatch::new(shard, 0);
+        if let Some(space) = space {
+            batch.put(space, shard_key(shard, b"key"), bytes("value"), Stamp::NONE);
+        }
+        commit(engine, batch).expect("nothing is in the way");
+    };
+    commit_to(5, None);
+    assert_eq!(highest(), 5);
+    for (shard, space) in (0x1FF..).zip(Space::ALL) {
+        commit_to(shard, Some(space));
+        commit_to(7, Some(space));
+        assert_eq!(highest(), shard);
+    }
+    let mut drop = WriteBatch::new(ShardId(0), 0);
+    drop.drop_shard(ShardId(0x201));
+    drop.found(ShardId(0x300), Founding::default());
+    commit(engine, drop).expect("nothing is in the way");
+    assert_eq!(highest(), 0x300);
+    let mut drop = WriteBatch::new(ShardId(0), 0);
+    drop.drop_shard(ShardId(0x300));
+    commit(engine, drop).expect("nothing is in the way");
+    assert_eq!(highest(), 0x300, "its number is used");
 }

@@ -4,7 +4,8 @@
 //! Every check gets an engine of its own from `open`, so that their order does not matter.
 //! Not here: what is specific to one engine (folders, damage, disk space); that is tested in its crate.
 
-use super::{commits, drops, ground, reads, sets, shards};
+use super::placement::PLACE_BYTES;
+use super::{META_OF_SHARD, commits, drops, ground, reads, sets, shards};
 use crate::{
     CommitVersion, Direction, Engine, Error, Expectation, KeyRange, ScanBatch, ScanLimit, ShardId,
     ShardState, Space, Stamp, View, WriteBatch,
@@ -28,6 +29,8 @@ pub fn check(open: &dyn Fn() -> Arc<dyn Engine>) {
         commits::mutations_apply_in_order,
         commits::stamps_are_filled_in,
         commits::limits_are_enforced,
+        commits::keys_of_other_shards_are_refused,
+        reads::keys_of_other_shards_are_not_shown,
         commits::one_of_many_writers_wins,
         commits::writers_of_many_shards_do_not_mix,
         sets::keys_come_and_go,
@@ -42,6 +45,7 @@ pub fn check(open: &dyn Fn() -> Arc<dyn Engine>) {
         shards::fences_apply_to_batches_already_waiting,
         shards::fences_refuse_readers,
         shards::counters_count,
+        shards::the_highest_shard_is_known,
         drops::a_dropped_shard_is_gone,
         drops::dropped_keys_are_gone,
         drops::older_views_keep_dropped_keys,
@@ -69,9 +73,14 @@ pub enum Ending {
     Drop,
 }
 
+/// The shard that [`check_reopen`] writes to.
+pub(super) const REOPENED: ShardId = ShardId(7);
+
 /// Panics unless everything acknowledged is still there when `open` opens the same storage again and again.
 pub fn check_reopen(open: &dyn Fn() -> Arc<dyn Engine>, ending: Ending) {
-    let shard = ShardId(7);
+    let shard = REOPENED;
+    let own = |text: &str| shard_key(shard, text.as_bytes());
+    let number_key = |number: u64| shard_key(shard, &number.to_be_bytes());
     for round in 1..=4u64 {
         let engine = open();
         ground::holds_founding_and_lease(&*engine, round);
@@ -97,17 +106,17 @@ pub fn check_reopen(open: &dyn Fn() -> Arc<dyn Engine>, ending: Ending) {
         batch.high_water = round * 10;
         batch.tallies = [-1, 7];
         if round > 1 {
-            batch.expect(Space::Body, bytes("document"), Expectation::Version(round - 1));
+            batch.expect(Space::Body, own("document"), Expectation::Version(round - 1));
             batch.delete(Space::Meta, number_key(round - 1));
         }
-        batch.put(Space::Body, bytes("document"), Bytes::from(vec![0; 100]), Stamp::VALUE);
-        batch.put(Space::Log, Bytes::from(vec![0; 8]), Bytes::from(vec![round as u8]), Stamp::key_at(0));
+        batch.put(Space::Body, own("document"), Bytes::from(vec![0; 100]), Stamp::VALUE);
+        let stamped = Stamp::key_at(PLACE_BYTES as u32);
+        batch.put(Space::Log, number_key(0), Bytes::from(vec![round as u8]), stamped);
         batch.put(Space::Meta, number_key(round), Bytes::new(), Stamp::NONE);
         batch.fence(shard);
         assert_eq!(commit(&*engine, batch).expect("commit after reopening"), CommitVersion(round));
-        let own =
-            scan_all(&*view_of(&*engine, shard), Space::Meta).into_iter().filter(|(key, _)| key.len() == 8);
-        assert_eq!(own.collect::<Vec<_>>(), [(number_key(round), Bytes::new())]);
+        let marks = scan_all(&*view_of(&*engine, shard), Space::Meta);
+        assert_eq!(marks, [(Bytes::copy_from_slice(&round.to_be_bytes()), Bytes::new())]);
         sets::holds_rounds(&*view_of(&*engine, shard), round);
         if ending == Ending::Close {
             engine.close().expect("close");
@@ -136,12 +145,23 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
 
 pub(super) const NO_LIMIT: ScanLimit = ScanLimit { entry_count_max: usize::MAX, byte_count_max: usize::MAX };
 
-pub(super) fn bytes(text: &str) -> Bytes {
-    Bytes::copy_from_slice(text.as_bytes())
+/// A key of a shard that every space takes: for tests of engines.
+pub fn shard_key(shard: ShardId, rest: &[u8]) -> Bytes {
+    [&[META_OF_SHARD], &shard.0.to_be_bytes()[..], rest].concat().into()
 }
 
-pub(super) fn number_key(number: u64) -> Bytes {
-    Bytes::copy_from_slice(&number.to_be_bytes())
+/// A key of a shard in the set: for tests of engines.
+pub fn set_key(shard: ShardId, rest: &[u8]) -> Vec<u8> {
+    [&shard.0.to_be_bytes()[..], rest].concat()
+}
+
+/// A key of shard 1.
+pub(super) fn key(text: &str) -> Bytes {
+    shard_key(ShardId(1), text.as_bytes())
+}
+
+pub(super) fn bytes(text: &str) -> Bytes {
+    Bytes::copy_from_slice(text.as_bytes())
 }
 
 pub(super) fn commit(engine: &dyn Engine, batch: WriteBatch) -> Result<CommitVersion, Error> {
@@ -149,9 +169,9 @@ pub(super) fn commit(engine: &dyn Engine, batch: WriteBatch) -> Result<CommitVer
 }
 
 /// Commits one write of shard 1 that needs nothing, and gives its version.
-pub(super) fn put(engine: &dyn Engine, space: Space, key: &str, value: &str) -> u64 {
+pub(super) fn put(engine: &dyn Engine, space: Space, name: &str, value: &str) -> u64 {
     let mut batch = WriteBatch::new(ShardId(1), 0);
-    batch.put(space, bytes(key), bytes(value), Stamp::NONE);
+    batch.put(space, key(name), bytes(value), Stamp::NONE);
     commit(engine, batch).expect("a plain write commits").0
 }
 
@@ -166,13 +186,14 @@ pub(super) fn view_of(engine: &dyn Engine, shard: ShardId) -> Arc<dyn View> {
 }
 
 pub(super) fn get(view: &dyn View, space: Space, key: &str) -> Option<Bytes> {
-    block_on(view.get(space, key.as_bytes())).expect("a point read answers")
+    block_on(view.get(space, &shard_key(view.shard(), key.as_bytes()))).expect("a point read answers")
 }
 
 pub(super) fn state(engine: &dyn Engine, shard: ShardId) -> ShardState {
     block_on(engine.shard(shard)).expect("a shard's state answers")
 }
 
+/// Entries of a range of the view's shard; keys are given without what all of them begin with.
 pub(super) fn scan(
     view: &dyn View,
     space: Space,
@@ -180,16 +201,19 @@ pub(super) fn scan(
     direction: Direction,
     limit: ScanLimit,
 ) -> ScanBatch {
-    let range = KeyRange { start: bytes(range.0), end: bytes(range.1) };
-    block_on(view.scan(space, &range, direction, limit)).expect("a scan answers")
+    let bound = |text: &str| shard_key(view.shard(), text.as_bytes());
+    let range = KeyRange { start: bound(range.0), end: bound(range.1) };
+    let found = block_on(view.scan(space, &range, direction, limit)).expect("a scan answers");
+    let entry = |(key, value): (Bytes, Bytes)| (key.slice(PLACE_BYTES..), value);
+    ScanBatch { entries: found.entries.into_iter().map(entry).collect(), more: found.more }
 }
 
-/// Every entry of a space whose key begins below `FF`.
+/// Every entry of a space that is the view's shard's, keys as in [`scan`].
 pub(super) fn scan_all(view: &dyn View, space: Space) -> Vec<(Bytes, Bytes)> {
-    let range = KeyRange { start: Bytes::new(), end: Bytes::from_static(&[0xFF]) };
+    let range = KeyRange::prefix(&shard_key(view.shard(), &[]));
     let batch = block_on(view.scan(space, &range, Direction::Forward, NO_LIMIT)).expect("a scan answers");
     assert!(!batch.more, "a scan without a limit gives everything");
-    batch.entries
+    batch.entries.into_iter().map(|(key, value)| (key.slice(PLACE_BYTES..), value)).collect()
 }
 
 /// Panics unless the batch is refused for the expectation at this index.
