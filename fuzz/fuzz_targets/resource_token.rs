@@ -4,7 +4,7 @@
 use astrarium_wire::authorization::{Authorization, MasterKey};
 use astrarium_wire::key_text::EMULATOR_KEY;
 use astrarium_wire::percent;
-use astrarium_wire::resource_token::{PermissionMode, ResourceToken};
+use astrarium_wire::resource_token::{TokenMode, ResourceToken};
 
 pub(crate) fn run(text: &str) {
     let key = MasterKey::from_base64(EMULATOR_KEY).expect("the well-known key");
@@ -14,7 +14,7 @@ pub(crate) fn run(text: &str) {
     let token = ResourceToken {
         permission_rid: resource.chars().rev().take(20).collect(),
         permission_etag: text.len() as u64,
-        mode: if text.len().is_multiple_of(2) { PermissionMode::Read } else { PermissionMode::All },
+        mode: if text.len().is_multiple_of(2) { TokenMode::Read } else { TokenMode::All },
         resource: resource.to_owned(),
         partition_key: (!rest.is_empty()).then(|| rest.to_owned()),
         issued_at_seconds: 1_000,

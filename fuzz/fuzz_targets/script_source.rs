@@ -2,7 +2,7 @@
 //! does. The engine is not ours, so this looks for texts that it does not survive.
 
 use astrarium_env::Env;
-use astrarium_script::{Limits, PageFunctions, Script, ScriptKey, Scripts, Settings};
+use astrarium_script::{ScriptLimits, PageFunctions, Script, ScriptKey, Scripts, ScriptSettings};
 use astrarium_value::Value;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -14,8 +14,8 @@ const TIME: Duration = Duration::from_millis(20);
 
 static SCRIPTS: LazyLock<(Runtime, Scripts, Env)> = LazyLock::new(|| {
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let limits = Limits { memory_bytes_max: 4 << 20, ..Limits::default() };
-    (runtime, Scripts::new(Settings { limits, ..Settings::default() }), Env::system())
+    let limits = ScriptLimits { memory_bytes_max: 4 << 20, ..ScriptLimits::default() };
+    (runtime, Scripts::new(ScriptSettings { limits, ..ScriptSettings::default() }), Env::system())
 });
 static VERSION: AtomicU64 = AtomicU64::new(0);
 

@@ -6,7 +6,7 @@ use crate::report::{Bound, Report, Table, median};
 use anyhow::Context as _;
 use astrarium_catalog::definition::container::ContainerDefinition;
 use astrarium_sql_plan::{Catalog, Parameters};
-use astrarium_sql_syntax::ast::Query;
+use astrarium_sql_syntax::ast::SelectQuery;
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -41,7 +41,7 @@ pub(crate) fn answer(report: &mut Report) -> anyhow::Result<()> {
 
 const COLUMNS: [&str; 4] = ["query", "parse us", "plan us", "both us"];
 
-fn parse(text: &str) -> anyhow::Result<Query> {
+fn parse(text: &str) -> anyhow::Result<SelectQuery> {
     let tree = astrarium_sql_syntax::parse(text).ok().with_context(|| format!("parse {text}"))?;
     anyhow::ensure!(astrarium_sql_syntax::check(&tree, text).is_empty(), "{text} breaks a rule");
     Ok(tree)

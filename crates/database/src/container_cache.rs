@@ -28,12 +28,12 @@ pub(crate) struct ContainerCache {
 #[derive(Default)]
 struct Cached {
     generation: u64,
-    by_name: HashMap<Names, Arc<Container>, RandomState>,
+    by_name: HashMap<ContainerNames, Arc<Container>, RandomState>,
     by_rid: HashMap<Rid, Arc<Container>, RandomState>,
 }
 
 #[derive(PartialEq, Eq, Hash)]
-struct Names {
+struct ContainerNames {
     database: String,
     container: String,
 }
@@ -44,8 +44,8 @@ struct NamesRef<'a> {
     container: &'a str,
 }
 
-impl Equivalent<Names> for NamesRef<'_> {
-    fn equivalent(&self, names: &Names) -> bool {
+impl Equivalent<ContainerNames> for NamesRef<'_> {
+    fn equivalent(&self, names: &ContainerNames) -> bool {
         self.container == names.container && self.database == names.database
     }
 }
@@ -74,7 +74,7 @@ impl ContainerCache {
             cached.by_name.clear();
             cached.by_rid.clear();
         }
-        let names = Names {
+        let names = ContainerNames {
             database: container.database_id.clone(),
             container: container.resource.record.id.clone(),
         };

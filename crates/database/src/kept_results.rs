@@ -48,7 +48,7 @@ impl KeptResult {
 
 /// What a result was computed for, and from.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Origin {
+pub(crate) struct ResultOrigin {
     /// Query, parameters, scope and container, as bytes.
     pub(crate) query: Vec<u8>,
     /// The LSN of each range that was looked at.
@@ -57,7 +57,7 @@ pub(crate) struct Origin {
 
 struct Kept {
     result: KeptResult,
-    origin: Origin,
+    origin: ResultOrigin,
     reservation: Reservation,
     last_used_micros: u64,
 }
@@ -74,7 +74,7 @@ impl KeptResults {
         &self,
         id: u64,
         result: KeptResult,
-        origin: Origin,
+        origin: ResultOrigin,
         memory: &Memory,
         now_micros: u64,
     ) -> bool {
@@ -97,7 +97,7 @@ impl KeptResults {
     pub(crate) fn get(
         &self,
         id: u64,
-        asked: &Origin,
+        asked: &ResultOrigin,
         kept_use: KeptUse,
         now_micros: u64,
     ) -> Option<(KeptResult, Vec<u64>)> {

@@ -53,7 +53,7 @@ pub use astrarium_keys::record::RecordKind;
 pub use astrarium_keys::rid::{ChildType, Rid};
 pub use astrarium_partition as partition;
 pub use astrarium_script::{
-    Error as ScriptError, Isolation as ScriptIsolation, Settings as ScriptSettings, WorkerCommand, run_worker,
+    Error as ScriptError, Isolation as ScriptIsolation, ScriptSettings, WorkerCommand, run_worker,
 };
 pub use astrarium_sql_exec::{KeptUse, Limits, Resume};
 pub use astrarium_sql_plan::advice::Advice;

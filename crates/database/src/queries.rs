@@ -3,7 +3,7 @@
 use crate::attempts::Failure;
 use crate::charge::{QueryWork, query_charge};
 use crate::error::QueryFault;
-use crate::kept_results::{KeptResult, Origin};
+use crate::kept_results::{KeptResult, ResultOrigin};
 use crate::planned::{PlanSlot, PlannedQuery};
 use crate::query_times::{QueryTimes, Stopwatch};
 use crate::scripts::functions::NoFunctions;
@@ -26,7 +26,7 @@ use astrarium_sql_plan::evaluate::EvaluateError;
 use astrarium_sql_plan::plan::{Grouping, Projection};
 use astrarium_sql_plan::routing::Route;
 use astrarium_sql_plan::{Catalog, NOT_JSON, Parameters, PlanError, QueryPlan};
-use astrarium_sql_syntax::{Position, SyntaxError};
+use astrarium_sql_syntax::{SyntaxError, TextPosition};
 use astrarium_store::{FeedReader, FeedScope};
 use astrarium_value::Value;
 use astrarium_value::json::{self, seek};
@@ -156,7 +156,7 @@ impl Query {
             return Error::Invalid(error.message);
         }
         let place = error.span.utf16_range(&self.statement.text);
-        let Position { line, column } = error.span.position(&self.statement.text);
+        let TextPosition { line, column } = error.span.position(&self.statement.text);
         Error::Query(vec![QueryFault {
             code: error.code,
             start: place.start,
@@ -431,7 +431,7 @@ impl AccountCore {
     }
 
     /// Keeps a result for the next page; its number, or 0 if there is no memory for it.
-    fn keep(&self, result: KeptResult, origin: Origin) -> u64 {
+    fn keep(&self, result: KeptResult, origin: ResultOrigin) -> u64 {
         let id = self.env().random_u64().max(1);
         let (memory, now) = (&self.shared.memory, self.env().now_micros());
         if self.shared.kept.put(id, result, origin, memory, now) { id } else { 0 }
@@ -515,7 +515,7 @@ impl AccountCore {
 }
 
 /// What a kept result belongs to; nothing if none is wanted.
-fn origin(query: &Query, input: &Input, limits: Limits) -> Result<Option<Origin>, Error> {
+fn origin(query: &Query, input: &Input, limits: Limits) -> Result<Option<ResultOrigin>, Error> {
     let Input::Container(reader, scope, _) = input else { return Ok(None) };
     if limits.kept_use == KeptUse::Never {
         return Ok(None);
@@ -528,7 +528,7 @@ fn origin(query: &Query, input: &Input, limits: Limits) -> Result<Option<Origin>
         let _ = write!(identity, "\u{0}{} {}", range.id, range.epoch);
         lsns.push(reader.view(range.shard)?.state().version);
     }
-    Ok(Some(Origin { query: identity, lsns }))
+    Ok(Some(ResultOrigin { query: identity, lsns }))
 }
 
 /// A page as it is answered, with what it costs.

@@ -31,11 +31,11 @@ use astrarium_partition::PartitionKey;
 use astrarium_script as script;
 use gate::Gate;
 use host::ScriptHost;
-use script::{Call, Script, ScriptKey, Work};
+use script::{Call, Script, ScriptKey, ScriptWork};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use astrarium_script::Statistics as ScriptStatistics;
+pub use astrarium_script::ScriptStatistics;
 pub use triggers::{TriggeredOutcome, Triggers};
 
 /// How long an execution may take, with all its repetitions.
@@ -92,7 +92,7 @@ impl ScriptsHandle<'_> {
     ) -> Result<ProcedureOutcome, Error> {
         let ScriptsHandle { core, container } = self;
         let key = checked_key(&container.definition.partition_key, required(partition_key)?)?;
-        let turns = Turns::new(core, container, key);
+        let turns = ScriptTurns::new(core, container, key);
         let turns = &turns;
         core.attempt_without_bound(container, |trial| async move {
             let (execution, _turn) = turns.next(trial).await?;
@@ -105,14 +105,14 @@ impl ScriptsHandle<'_> {
 impl AccountCore {
     async fn execute_once(
         &self,
-        execution: &Execution,
+        execution: &ScriptExecution,
         link: Link<'_>,
         parameters: &[u8],
         request: &ScriptRequest,
     ) -> Result<ProcedureOutcome, Failure> {
         let script = self.procedure(&execution.container, link).await?;
         let host = execution.host(self).await?;
-        let work = Work::Procedure { parameters: parameters.to_vec() };
+        let work = ScriptWork::Procedure { parameters: parameters.to_vec() };
         let answer = execution.run(self, script, work, request, host).await?;
         let (lsn, charge) = self.commit_host(answer.host).await?;
         Ok(ProcedureOutcome {
@@ -190,23 +190,23 @@ fn fault(error: script::Error, log: String) -> Error {
 }
 
 /// One request that runs scripts: when each of its attempts may begin, and when all of them have to end.
-struct Turns {
+struct ScriptTurns {
     key: PartitionKey,
     gate: Gate,
     end: Instant,
 }
 
-impl Turns {
-    fn new(core: &AccountCore, container: &Container, key: PartitionKey) -> Turns {
+impl ScriptTurns {
+    fn new(core: &AccountCore, container: &Container, key: PartitionKey) -> ScriptTurns {
         let effective = container.definition.partition_key.effective(&key);
         let gate = core.shared.gates.of(container.rid(), effective);
-        Turns { key, gate, end: Instant::now() + EXECUTION_TIME }
+        ScriptTurns { key, gate, end: Instant::now() + EXECUTION_TIME }
     }
 
     /// Waits until an attempt may begin: with others at first, alone once one has lost.
-    async fn next(&self, trial: Trial) -> Result<(Execution, gate::GateLock), Error> {
+    async fn next(&self, trial: Trial) -> Result<(ScriptExecution, gate::GateLock), Error> {
         let (key, end, is_repeated) = (self.key.clone(), self.end, trial.lost > 0);
-        let execution = Execution { container: trial.container, key, end, is_repeated };
+        let execution = ScriptExecution { container: trial.container, key, end, is_repeated };
         let remaining = execution.remaining();
         if remaining.is_zero() {
             return Err(Error::RetryWith);
@@ -217,7 +217,7 @@ impl Turns {
 }
 
 /// One attempt of a request that runs scripts.
-struct Execution {
+struct ScriptExecution {
     container: Arc<Container>,
     key: PartitionKey,
     end: Instant,
@@ -225,7 +225,7 @@ struct Execution {
     is_repeated: bool,
 }
 
-impl Execution {
+impl ScriptExecution {
     fn range(&self) -> &Range {
         self.container.range_of(&self.container.definition.partition_key.effective(&self.key))
     }
@@ -245,10 +245,10 @@ impl Execution {
         &self,
         core: &AccountCore,
         script: Script,
-        work: Work,
+        work: ScriptWork,
         request: &ScriptRequest,
         host: ScriptHost,
-    ) -> Result<script::Answer<ScriptHost>, Failure> {
+    ) -> Result<script::ScriptAnswer<ScriptHost>, Failure> {
         let usage = core.range_usage(self.range()).await?;
         let call = Call {
             work,
@@ -263,7 +263,7 @@ impl Execution {
         match core.shared.scripts.execute(script, call, host).await {
             Ok(answer) => Ok(answer),
             Err(failure) => {
-                let script::Failure { error, log, host } = *failure;
+                let script::ScriptFailure { error, log, host } = *failure;
                 let own = host.and_then(ScriptHost::into_failure);
                 Err(match (error, own) {
                     (script::Error::Host(_), Some(failure)) => failure,
@@ -274,11 +274,11 @@ impl Execution {
         }
     }
 
-    fn described(&self, documents: u64, bytes: u64) -> script::Container {
+    fn described(&self, documents: u64, bytes: u64) -> script::ScriptContainer {
         let rid = self.container.rid();
         let database = rid.database_part().map(|rid| rid.to_string()).unwrap_or_default();
         let paths = &self.container.definition.partition_key.paths;
-        script::Container {
+        script::ScriptContainer {
             self_link: format!("dbs/{database}/colls/{rid}"),
             alt_link: self.container.path().to_owned(),
             partition_key_paths: paths.iter().map(|path| strings(path.segments())).collect(),

@@ -25,7 +25,7 @@ const TEXT_BYTES_MAX: usize = 2_048;
 #[derive(Debug)]
 pub(crate) struct Statement {
     pub(crate) text: String,
-    pub(crate) tree: ast::Query,
+    pub(crate) tree: ast::SelectQuery,
     /// The user-defined functions it calls.
     pub(crate) functions: Vec<String>,
     /// The plan of the query that it is without parameters.

@@ -46,14 +46,14 @@ fn origin() -> std::time::Instant {
 /// Does something during which a timeline is this thread's.
 pub fn with_timeline<T>(timeline: Arc<dyn Timeline>, work: impl FnOnce() -> T) -> T {
     let before = TIMELINE.replace(Some(timeline));
-    let _restored = Restored(before);
+    let _restored = TimelineGuard(before);
     work()
 }
 
 /// Puts back what was in force before.
-struct Restored(Option<Arc<dyn Timeline>>);
+struct TimelineGuard(Option<Arc<dyn Timeline>>);
 
-impl Drop for Restored {
+impl Drop for TimelineGuard {
     fn drop(&mut self) {
         TIMELINE.set(self.0.take());
     }

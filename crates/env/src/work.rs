@@ -207,7 +207,7 @@ impl Meter {
     /// Does something with this meter in force.
     pub fn scope<T>(self, work: impl FnOnce() -> T) -> T {
         let mut own = Some(self);
-        let _scope = Scope::enter(&mut own);
+        let _scope = MeterScope::enter(&mut own);
         work()
     }
 
@@ -218,19 +218,19 @@ impl Meter {
 }
 
 /// A meter in force; what was before comes back when this is dropped.
-struct Scope<'a> {
+struct MeterScope<'a> {
     own: &'a mut Option<Meter>,
     before: Option<Meter>,
 }
 
-impl Scope<'_> {
-    fn enter(own: &mut Option<Meter>) -> Scope<'_> {
+impl MeterScope<'_> {
+    fn enter(own: &mut Option<Meter>) -> MeterScope<'_> {
         let before = LOCAL.with(|local| local.exchange(own.take()));
-        Scope { own, before }
+        MeterScope { own, before }
     }
 }
 
-impl Drop for Scope<'_> {
+impl Drop for MeterScope<'_> {
     fn drop(&mut self) {
         let before = self.before.take();
         *self.own = LOCAL.with(|local| local.exchange(before));
@@ -248,7 +248,7 @@ impl<F: Future> Future for Metered<F> {
 
     fn poll(mut self: Pin<&mut Metered<F>>, context: &mut Context<'_>) -> Poll<F::Output> {
         let this = &mut *self;
-        let _scope = Scope::enter(&mut this.meter);
+        let _scope = MeterScope::enter(&mut this.meter);
         this.future.as_mut().poll(context)
     }
 }

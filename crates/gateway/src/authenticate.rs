@@ -15,14 +15,14 @@ use http::request::Parts;
 
 /// Who sent a request.
 pub(crate) struct Sender {
-    pub(crate) access: Access,
+    pub(crate) access: SenderAccess,
     /// Whether the sender means the ids of the address as rids. It signed so, or has a token for that very database;
     /// what exists has no say, so that nothing can be named to be taken for another.
     pub(crate) by_rid: bool,
 }
 
 /// What the sender may do.
-pub(crate) enum Access {
+pub(crate) enum SenderAccess {
     /// Everything.
     Full,
     /// Reads and queries.
@@ -53,7 +53,7 @@ pub(crate) fn check(
             let token = ResourceToken::verify(&authorization.signature, &settings.keys.primary, now)
                 .map_err(|error| ErrorAnswer::new(error.status(), error.to_string()))?;
             let by_rid = address.looks_like_rid() && authorize::is_database_of(&token, address);
-            Ok(Sender { access: Access::Token(token), by_rid })
+            Ok(Sender { access: SenderAccess::Token(token), by_rid })
         }
         AuthorizationKind::Aad => Err(unsupported(substatus::AAD_BAD_TOKEN)),
         AuthorizationKind::Sas => Err(unsupported(substatus::SAS_NOT_SUPPORTED)),
@@ -79,8 +79,8 @@ fn check_signature(
     let signed = settings.keys.verify(&authorization.signature, verb, address, x_ms_date, date)?;
     settings.date_window.check(x_ms_date, date, i64::try_from(now).unwrap_or(i64::MAX))?;
     let access = match signed.access {
-        authorization::Access::Full => Access::Full,
-        authorization::Access::ReadOnly => Access::ReadOnly,
+        authorization::KeyAccess::Full => SenderAccess::Full,
+        authorization::KeyAccess::ReadOnly => SenderAccess::ReadOnly,
     };
     Ok(Sender { access, by_rid: signed.by_rid })
 }

@@ -10,32 +10,32 @@
 //!
 //! Not here: signatures (`authenticate`), making tokens (`token`).
 
-use crate::authenticate::{self, Access};
+use crate::authenticate::{self, SenderAccess};
 use crate::database::partition::PartitionKey;
 use crate::database::value::json::{Node, Text};
 use crate::database::{Error, Link, Rid};
 use crate::error::ErrorAnswer;
-use crate::operation::{Action, Effect, Needs, Operation, Partition, Reach};
+use crate::operation::{Action, Needs, Operation, OperationEffect, Partition, Reach};
 use crate::request::Request;
 use crate::service::GatewayState;
 use crate::wire::address::{Address, ResourceKind};
-use crate::wire::resource_token::{PermissionMode, ResourceToken};
+use crate::wire::resource_token::{ResourceToken, TokenMode};
 use crate::wire::{batch, binary_json};
 use http::request::Parts;
 
 /// Refuses a request that its sender may not make.
 pub(crate) async fn check(
     shared: &GatewayState,
-    access: &Access,
+    access: &SenderAccess,
     parts: &Parts,
     request: &Request<'_>,
 ) -> Result<(), ErrorAnswer> {
     let needs = request.operation.needs();
     match access {
-        Access::Full => Ok(()),
-        Access::ReadOnly if needs.effect == Effect::Read => Ok(()),
-        Access::ReadOnly => Err(authenticate::read_only(parts, &request.address)),
-        Access::Token(token) => check_token(shared, token, needs, request).await,
+        SenderAccess::Full => Ok(()),
+        SenderAccess::ReadOnly if needs.effect == OperationEffect::Read => Ok(()),
+        SenderAccess::ReadOnly => Err(authenticate::read_only(parts, &request.address)),
+        SenderAccess::Token(token) => check_token(shared, token, needs, request).await,
     }
 }
 
@@ -100,7 +100,7 @@ async fn check_token(
     needs: Needs,
     request: &Request<'_>,
 ) -> Result<(), ErrorAnswer> {
-    if needs.effect == Effect::Write && token.mode == PermissionMode::Read {
+    if needs.effect == OperationEffect::Write && token.mode == TokenMode::Read {
         return Err(ErrorAnswer::forbidden(
             "The permission behind this resource token allows reading only. Ask for one with permissionMode All.",
         ));
@@ -229,7 +229,7 @@ pub(crate) async fn refuse_ambiguous(
     address: &Address<'_>,
 ) -> Result<(), ErrorAnswer> {
     let [id] = address.ids.as_slice() else { return Ok(()) };
-    if address.kind == ResourceKind::Offer || operation.needs().effect == Effect::Read {
+    if address.kind == ResourceKind::Offer || operation.needs().effect == OperationEffect::Read {
         return Ok(());
     }
     match shared.account.catalog().database(Link::Name(id)).await {

@@ -36,7 +36,7 @@ const SEND_BUFFER_BYTES: usize = 64 << 10;
 
 /// Bounds of connections.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct ConnectionLimits {
     /// Open connections at most.
     pub connections_max: usize,
     /// Longest time until the first byte and, for TLS, until the end of the handshake.
@@ -52,7 +52,7 @@ pub async fn serve(
     gateway: Gateway,
     listener: TcpListener,
     tls: Option<Arc<ServerConfig>>,
-    limits: Limits,
+    limits: ConnectionLimits,
     shutdown: impl Future<Output = ()>,
 ) {
     let acceptor = tls.map(TlsAcceptor::from);
@@ -108,7 +108,7 @@ struct Connection {
     number: u64,
     gateway: Gateway,
     acceptor: Option<TlsAcceptor>,
-    limits: Limits,
+    limits: ConnectionLimits,
     stopped: watch::Receiver<bool>,
 }
 

@@ -58,14 +58,14 @@ pub(crate) enum Action {
 /// What must be allowed for an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Needs {
-    pub(crate) effect: Effect,
+    pub(crate) effect: OperationEffect,
     pub(crate) reach: Reach,
     pub(crate) partition: Partition,
 }
 
 /// Whether an operation changes anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Effect {
+pub(crate) enum OperationEffect {
     Read,
     Write,
 }
@@ -148,7 +148,7 @@ impl Operation {
     /// The table of what every operation needs.
     pub(crate) fn needs(self) -> Needs {
         let effect = match self.action {
-            Action::Read | Action::ReadFeed | Action::Query | Action::PlanQuery => Effect::Read,
+            Action::Read | Action::ReadFeed | Action::Query | Action::PlanQuery => OperationEffect::Read,
             Action::Create
             | Action::Upsert
             | Action::Replace
@@ -157,7 +157,7 @@ impl Operation {
             | Action::Execute
             | Action::Transaction
             | Action::Bulk
-            | Action::DeletePartition => Effect::Write,
+            | Action::DeletePartition => OperationEffect::Write,
         };
         let (reach, partition) = match self.kind {
             ResourceKind::Account => (Reach::Anything, Partition::Neutral),
@@ -165,7 +165,7 @@ impl Operation {
             ResourceKind::Database if self.action == Action::Read => (Reach::Database, Partition::Beyond),
             ResourceKind::Database => (Reach::AccountKey, Partition::Beyond),
             // Who can make permissions can do everything, so only an account key makes them.
-            ResourceKind::User | ResourceKind::Permission if effect == Effect::Write => {
+            ResourceKind::User | ResourceKind::Permission if effect == OperationEffect::Write => {
                 (Reach::AccountKey, Partition::Beyond)
             }
             ResourceKind::User | ResourceKind::Permission | ResourceKind::ClientEncryptionKey => {
@@ -209,7 +209,7 @@ impl Operation {
 
     /// Whether triggers may be named; with other operations on documents, naming them is refused by the route.
     fn may_run_triggers(self) -> bool {
-        self.kind == ResourceKind::Document && self.needs().effect == Effect::Write
+        self.kind == ResourceKind::Document && self.needs().effect == OperationEffect::Write
     }
 }
 

@@ -73,7 +73,7 @@ pub(crate) fn token(shared: &GatewayState, feed: Feed, position: &FeedPosition) 
 
 /// What a token of a query is bound to besides the feed, as hashes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Binding {
+pub(crate) struct TokenBinding {
     /// The text with the values of its parameters.
     pub(crate) query: u64,
     /// The text without its filter.
@@ -82,26 +82,26 @@ pub(crate) struct Binding {
     pub(crate) scope: u64,
 }
 
-impl Binding {
+impl TokenBinding {
     const BYTES: usize = 24;
 
-    fn to_bytes(self) -> [u8; Binding::BYTES] {
-        let mut bytes = [0; Binding::BYTES];
+    fn to_bytes(self) -> [u8; TokenBinding::BYTES] {
+        let mut bytes = [0; TokenBinding::BYTES];
         for (place, hash) in bytes.chunks_exact_mut(8).zip([self.query, self.shape, self.scope]) {
             place.copy_from_slice(&hash.to_be_bytes());
         }
         bytes
     }
 
-    fn from_bytes(bytes: &[u8; Binding::BYTES]) -> Binding {
+    fn from_bytes(bytes: &[u8; TokenBinding::BYTES]) -> TokenBinding {
         let (hashes, _) = bytes.as_chunks::<8>();
         let hash = |index: usize| hashes.get(index).map_or(0, |bytes| u64::from_be_bytes(*bytes));
-        Binding { query: hash(0), shape: hash(1), scope: hash(2) }
+        TokenBinding { query: hash(0), shape: hash(1), scope: hash(2) }
     }
 
     /// Whether a token may go on with another query. A client that merges ranges itself goes on with another filter, so
     /// there only the shape of the query counts.
-    fn serves(self, asked: Binding, merged_by_client: bool) -> bool {
+    fn serves(self, asked: TokenBinding, merged_by_client: bool) -> bool {
         let same_query = if merged_by_client { self.shape == asked.shape } else { self.query == asked.query };
         same_query && self.scope == asked.scope
     }
@@ -109,7 +109,12 @@ impl Binding {
 
 /// The token of a query: its position, bound to the query and its scope. The position only tells where within the scope of
 /// a request to go on; what a request may see is never taken from a token.
-pub(crate) fn query_token(shared: &GatewayState, feed: Feed, binding: Binding, position: &[u8]) -> String {
+pub(crate) fn query_token(
+    shared: &GatewayState,
+    feed: Feed,
+    binding: TokenBinding,
+    position: &[u8],
+) -> String {
     let mut payload = feed.prefix();
     payload.push(QUERY);
     payload.extend_from_slice(&binding.to_bytes());
@@ -122,7 +127,7 @@ pub(crate) fn query_position(
     shared: &GatewayState,
     request: &Request<'_>,
     feed: Feed,
-    binding: Binding,
+    binding: TokenBinding,
 ) -> Result<Option<Vec<u8>>, ErrorAnswer> {
     let Some(text) = request.header(headers::CONTINUATION) else { return Ok(None) };
     if text.starts_with("-RID:") || text.starts_with("+RID:") {
@@ -136,7 +141,7 @@ pub(crate) fn query_position(
     let rest = payload.strip_prefix(prefix.as_slice()).ok_or_else(invalid)?;
     let (own, position) = rest.split_first_chunk().ok_or_else(invalid)?;
     let merged_by_client = request.header(headers::PARTITION_KEY_RANGE_ID).is_some();
-    if Binding::from_bytes(own).serves(binding, merged_by_client) {
+    if TokenBinding::from_bytes(own).serves(binding, merged_by_client) {
         Ok(Some(position.to_vec()))
     } else {
         Err(invalid())

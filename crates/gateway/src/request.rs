@@ -5,7 +5,7 @@ use crate::database::{Conditions, EtagCondition, Link, PageLimit, Rid};
 use crate::error::ErrorAnswer;
 use crate::operation::Operation;
 use crate::wire::address::Address;
-use crate::wire::condition::Condition;
+use crate::wire::condition::HeaderCondition;
 use crate::wire::header_values::{self, MaxItemCount};
 use crate::wire::headers;
 use bytes::Bytes;
@@ -103,9 +103,9 @@ fn find<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a HeaderValue> {
 
 /// The condition that a header, or an operation of a batch, names; nothing if it is empty.
 pub(crate) fn etag_condition(text: &str) -> Option<EtagCondition> {
-    Some(match Condition::parse(text)? {
-        Condition::Any => EtagCondition::Any,
-        Condition::Etags(etags) => EtagCondition::OneOf(etags.iter().map(str::to_owned).collect()),
+    Some(match HeaderCondition::parse(text)? {
+        HeaderCondition::Any => EtagCondition::Any,
+        HeaderCondition::Etags(etags) => EtagCondition::OneOf(etags.iter().map(str::to_owned).collect()),
     })
 }
 

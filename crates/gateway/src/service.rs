@@ -2,7 +2,7 @@
 //! counters.
 
 use crate::answer::{Answer, digit, fixed_header, fixed_name, text_value};
-use crate::authenticate::{self, Access};
+use crate::authenticate::{self, SenderAccess};
 use crate::counted::ConnectionMemory;
 use crate::database::{Account, Error, Memory};
 use crate::error::ErrorAnswer;
@@ -254,7 +254,7 @@ impl Gateway {
         let headers = Headers::of(&parts.headers);
         let now = shared.account.env().now_seconds();
         let sender = authenticate::check(&shared.settings, parts, headers, &address, now)?;
-        if let Access::Token(token) = &sender.access {
+        if let SenderAccess::Token(token) = &sender.access {
             authorize::check_alive(shared, token).await?;
         }
         let operation = Operation::of(&parts.method, &address, headers)?;
@@ -272,7 +272,7 @@ impl Gateway {
             headers,
             body: self.read_body(parts, body, &peer.memory).await?,
             client: peer.client,
-            sees_tokens: matches!(sender.access, Access::Full),
+            sees_tokens: matches!(sender.access, SenderAccess::Full),
         };
         if request_log::is_on(&shared.settings) && operation.is_query() {
             note.query = Some(request.body.clone());

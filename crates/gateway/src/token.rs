@@ -45,8 +45,8 @@ pub(crate) async fn issue(
         permission_rid: permission.rid.to_string(),
         permission_etag: permission.record.etag,
         mode: match definition.mode.value {
-            PermissionMode::Read => resource_token::PermissionMode::Read,
-            PermissionMode::All => resource_token::PermissionMode::All,
+            PermissionMode::Read => resource_token::TokenMode::Read,
+            PermissionMode::All => resource_token::TokenMode::All,
         },
         resource: canonical_resource(shared, permission.rid, &definition.resource).await.unwrap_or_default(),
         partition_key: definition.resource_partition_key.as_ref().map(header_form),

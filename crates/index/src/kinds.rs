@@ -158,9 +158,9 @@ impl Ordered {
 /// The indexes that a container's policies ask for.
 pub(crate) fn all(generation: u8, definition: &ContainerDefinition) -> Vec<Box<dyn IndexKind>> {
     let mut kinds: Vec<Box<dyn IndexKind>> = Vec::new();
-    kinds.push(Box::new(range::RangeIndex::new(generation, Policy::new(definition))));
+    kinds.push(Box::new(range::RangeKind::new(generation, Policy::new(definition))));
     for index in &definition.indexing.composite {
-        kinds.push(Box::new(composite::CompositeIndex::new(generation, index, &|path| {
+        kinds.push(Box::new(composite::CompositeKind::new(generation, index, &|path| {
             policy::is_stored(definition, path)
         })));
     }

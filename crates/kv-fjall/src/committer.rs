@@ -10,9 +10,9 @@
 //! Not here: what makes a batch commit or not (`group`).
 
 use crate::error;
-use crate::group::{Group, OWN_WORK};
+use crate::group::{CommitGroup, OWN_WORK};
 use crate::last::Last;
-use crate::queue::{Submission, Work};
+use crate::queue::{QueuedWork, Submission};
 use crate::set;
 use crate::store::{History, Store};
 use crate::{Core, FjallEngine};
@@ -61,7 +61,7 @@ pub(crate) struct Committer {
     last_group: u64,
     history: History,
     last: Last,
-    group: Group,
+    group: CommitGroup,
 }
 
 impl Drop for Committer {
@@ -82,7 +82,7 @@ impl Committer {
         history: History,
         last: Last,
     ) -> Committer {
-        Committer { core, store, last_group, history, last, group: Group::default() }
+        Committer { core, store, last_group, history, last, group: CommitGroup::default() }
     }
 
     /// Works until the queue is closed.
@@ -109,13 +109,13 @@ impl Committer {
     fn consider(&mut self, submission: Submission, room: &Result<(), Error>) {
         let Submission { work, answer, packed, .. } = submission;
         let outcome = self.core.health.check().and_then(|()| room.clone()).and_then(|()| match work {
-            Work::Batch(batch) => {
+            QueuedWork::Batch(batch) => {
                 let core = &self.core;
                 let version = self.group.admit(batch, &self.store, |shard| core.shard_state(shard))?;
                 self.group.packed(packed);
                 Ok(version)
             }
-            Work::Reclaimed(prefixes) => {
+            QueuedWork::Reclaimed(prefixes) => {
                 self.group.reclaim(prefixes);
                 Ok(OWN_WORK)
             }

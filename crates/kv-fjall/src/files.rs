@@ -18,7 +18,7 @@
 //! - Without the list nothing is lost: everything is read whole, once.
 
 use crate::folder::replace_file;
-use crate::identity::Identity;
+use crate::identity::FolderIdentity;
 use crate::journal;
 use crate::tree_files::{TableMark, TreeFiles};
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +33,7 @@ pub(crate) const KEYSPACES_FOLDER: &str = "keyspaces";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Files {
-    pub(crate) identity: Identity,
+    pub(crate) identity: FolderIdentity,
     pub(crate) journals: BTreeSet<u64>,
     /// Names of keyspaces by their numbers.
     pub(crate) keyspaces: BTreeMap<u64, String>,
@@ -43,7 +43,7 @@ pub(crate) struct Files {
 
 impl Files {
     /// Of a folder that holds nothing yet.
-    pub(crate) fn of(identity: Identity) -> Files {
+    pub(crate) fn of(identity: FolderIdentity) -> Files {
         Files { identity, journals: BTreeSet::new(), keyspaces: BTreeMap::new(), tables: BTreeMap::new() }
     }
 
@@ -67,7 +67,7 @@ impl Files {
         if checksum != crc32fast::hash(content.as_bytes()) || lines.next()? != HEADER {
             return None;
         }
-        let mut files = Files::of(Identity::parse(lines.next()?.strip_prefix("folder ")?)?);
+        let mut files = Files::of(FolderIdentity::parse(lines.next()?.strip_prefix("folder ")?)?);
         for line in lines {
             let mut words = line.split(' ');
             match words.next()? {
@@ -120,7 +120,7 @@ impl FilesKeeper {
         FilesKeeper { path, engine, files, versions: BTreeMap::new() }
     }
 
-    pub(crate) fn identity(&self) -> Identity {
+    pub(crate) fn identity(&self) -> FolderIdentity {
         self.files.identity
     }
 
@@ -169,7 +169,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("FILES");
         assert_eq!(Files::read(&path).unwrap(), None);
-        let mut files = Files::of(Identity::new());
+        let mut files = Files::of(FolderIdentity::new());
         files.journals.insert(3);
         files.keyspaces.insert(2, "body".to_owned());
         files.tables.insert((2, 17), TableMark { byte_count: 1 << 40, tail_checksum: 0xAB });

@@ -30,7 +30,7 @@ pub(crate) const OWN_WORK: CommitVersion = CommitVersion(0);
 
 /// The order of neither map is ever seen; random seeds keep clients from choosing keys that collide.
 #[derive(Default)]
-pub(crate) struct Group {
+pub(crate) struct CommitGroup {
     changes: Vec<Change>,
     /// Places in `changes`, by space and key.
     places: HashTable<usize>,
@@ -55,7 +55,7 @@ struct Change {
     value: Option<Bytes>,
 }
 
-impl Group {
+impl CommitGroup {
     /// Takes the batch into the group, or tells why it cannot commit.
     ///
     /// `committed` gives a shard's state before the group.
@@ -231,7 +231,7 @@ impl Group {
         }
         let place = self.changes.len();
         self.changes.push(change);
-        let Group { changes, places, hasher, .. } = self;
+        let CommitGroup { changes, places, hasher, .. } = self;
         places.insert_unique(hash, place, |place| {
             hasher.hash_one((changes[*place].space, &changes[*place].key[..]))
         });

@@ -38,17 +38,17 @@ const READERS_TIME_MAX: Duration = Duration::from_secs(30);
 pub(crate) struct Healing {
     path: PathBuf,
     options: Options,
-    pace: Mutex<Pace>,
+    pace: Mutex<HealingPace>,
 }
 
-struct Pace {
+struct HealingPace {
     last: Option<Instant>,
     pause: Duration,
 }
 
 impl Healing {
     pub(crate) fn new(path: PathBuf, options: Options) -> Healing {
-        Healing { path, options, pace: Mutex::new(Pace { last: None, pause: PAUSE_MIN }) }
+        Healing { path, options, pace: Mutex::new(HealingPace { last: None, pause: PAUSE_MIN }) }
     }
 
     /// Whether it is time for an attempt.

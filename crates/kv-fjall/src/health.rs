@@ -10,20 +10,20 @@ use std::io;
 use std::sync::OnceLock;
 
 #[derive(Default)]
-pub(crate) struct Health {
-    failure: OnceLock<Failure>,
+pub(crate) struct EngineHealth {
+    failure: OnceLock<StorageFailure>,
 }
 
-struct Failure {
+struct StorageFailure {
     reason: String,
     /// Whether opening the folder again may mend it.
     is_passing: bool,
 }
 
-impl Health {
+impl EngineHealth {
     /// Refuses writes from now on; the first reason stays.
     pub(crate) fn fail(&self, reason: String, is_passing: bool) {
-        if self.failure.set(Failure { reason, is_passing }).is_ok() {
+        if self.failure.set(StorageFailure { reason, is_passing }).is_ok() {
             tracing::error!(reason = self.failure(), is_passing, "storage takes no more writes");
         }
     }

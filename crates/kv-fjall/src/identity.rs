@@ -8,29 +8,29 @@ use std::hash::{BuildHasher, RandomState};
 
 /// A folder's own number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Identity(pub(crate) [u8; Identity::BYTES]);
+pub(crate) struct FolderIdentity(pub(crate) [u8; FolderIdentity::BYTES]);
 
-impl Identity {
+impl FolderIdentity {
     pub(crate) const BYTES: usize = 16;
 
     /// One that nobody has.
-    pub(crate) fn new() -> Identity {
+    pub(crate) fn new() -> FolderIdentity {
         // The seeds of the library's hasher come from the system's randomness.
         let halves = [0, 1].map(|half: u64| RandomState::new().hash_one((half, std::process::id())));
-        let mut bytes = [0; Identity::BYTES];
+        let mut bytes = [0; FolderIdentity::BYTES];
         bytes[..8].copy_from_slice(&halves[0].to_be_bytes());
         bytes[8..].copy_from_slice(&halves[1].to_be_bytes());
-        Identity(bytes)
+        FolderIdentity(bytes)
     }
 
     /// Of 32 hexadecimal digits.
-    pub(crate) fn parse(text: &str) -> Option<Identity> {
+    pub(crate) fn parse(text: &str) -> Option<FolderIdentity> {
         let number = u128::from_str_radix(text, 16).ok()?;
-        (text.len() == 2 * Identity::BYTES).then(|| Identity(number.to_be_bytes()))
+        (text.len() == 2 * FolderIdentity::BYTES).then(|| FolderIdentity(number.to_be_bytes()))
     }
 }
 
-impl std::fmt::Display for Identity {
+impl std::fmt::Display for FolderIdentity {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "{:032x}", u128::from_be_bytes(self.0))
     }
@@ -42,10 +42,10 @@ mod tests {
 
     #[test]
     fn identities_differ_and_round_trip() {
-        let one = Identity::new();
-        assert_ne!(one, Identity::new());
-        assert_eq!(Identity::parse(&one.to_string()), Some(one));
-        assert_eq!(Identity::parse("12"), None);
-        assert_eq!(Identity::parse(&"x".repeat(32)), None);
+        let one = FolderIdentity::new();
+        assert_ne!(one, FolderIdentity::new());
+        assert_eq!(FolderIdentity::parse(&one.to_string()), Some(one));
+        assert_eq!(FolderIdentity::parse("12"), None);
+        assert_eq!(FolderIdentity::parse(&"x".repeat(32)), None);
     }
 }

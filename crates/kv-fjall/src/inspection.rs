@@ -9,7 +9,7 @@
 use crate::error::{Doing, OpenError};
 use crate::files::{Files, KEYSPACES_FOLDER};
 use crate::folder::replace_file;
-use crate::identity::Identity;
+use crate::identity::FolderIdentity;
 use crate::journal::{GROUP_KEY, GroupRecord};
 use crate::store::{RESERVED_KEY, SET_NAME, SPACE_NAMES, STATE_NAME, SpaceRecord};
 use crate::tree_files::{BadFile, TreeFiles};
@@ -150,14 +150,14 @@ pub(crate) struct Persisted {
 pub(crate) fn persisted(
     engine: &Path,
     files: Option<&Files>,
-    identity: Option<Identity>,
+    identity: Option<FolderIdentity>,
 ) -> Result<Persisted, BadFile> {
     let numbers = files.map_or_else(usual_keyspaces, |files| files.keyspaces.clone());
     let path_of = |wanted: &str| {
         let number = numbers.iter().find(|(_, name)| *name == wanted).map_or(0, |(number, _)| *number);
         engine.join(KEYSPACES_FOLDER).join(number.to_string())
     };
-    let check = |name: &str, found: Option<Identity>| match (found, identity) {
+    let check = |name: &str, found: Option<FolderIdentity>| match (found, identity) {
         (Some(found), Some(identity)) if found != identity => {
             Err(BadFile { path: path_of(name), what: "belongs to another data folder" })
         }

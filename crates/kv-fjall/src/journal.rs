@@ -21,7 +21,7 @@
 //!
 //! Not here: what follows from the findings (`recovery`).
 
-use crate::identity::Identity;
+use crate::identity::FolderIdentity;
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -34,7 +34,7 @@ pub(crate) const GROUP_KEY: [u8; 1] = [b'g'];
 pub(crate) const FOLLOWED_COUNT: usize = 4;
 
 const SHORT_RECORD_BYTES: usize = 12;
-const RECORD_BYTES: usize = SHORT_RECORD_BYTES + Identity::BYTES + 8 * FOLLOWED_COUNT + 1;
+const RECORD_BYTES: usize = SHORT_RECORD_BYTES + FolderIdentity::BYTES + 8 * FOLLOWED_COUNT + 1;
 const START_BYTES: usize = 13;
 const ITEM_HEADER_BYTES: usize = 21;
 const END_BYTES: usize = 13;
@@ -59,7 +59,7 @@ pub(crate) struct GroupRecord {
 /// Where a group belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Lineage {
-    pub(crate) identity: Identity,
+    pub(crate) identity: FolderIdentity,
     /// The last group before this one that changed each followed keyspace; 0 for none.
     pub(crate) before: [u64; FOLLOWED_COUNT],
     /// Whether this group does.
@@ -69,7 +69,7 @@ pub(crate) struct Lineage {
 impl Lineage {
     fn encode(&self) -> [u8; RECORD_BYTES - SHORT_RECORD_BYTES] {
         let mut value = [0; RECORD_BYTES - SHORT_RECORD_BYTES];
-        let (identity, rest) = value.split_at_mut(Identity::BYTES);
+        let (identity, rest) = value.split_at_mut(FolderIdentity::BYTES);
         identity.copy_from_slice(&self.identity.0);
         for (place, before) in rest.chunks_exact_mut(8).zip(self.before) {
             place.copy_from_slice(&before.to_be_bytes());
@@ -86,7 +86,7 @@ impl Lineage {
         let (numbers, [bits]) = rest.as_chunks::<8>() else { return None };
         let numbers: &[[u8; 8]; FOLLOWED_COUNT] = numbers.try_into().ok()?;
         Some(Lineage {
-            identity: Identity(*identity),
+            identity: FolderIdentity(*identity),
             before: numbers.map(u64::from_be_bytes),
             is_changed: [0, 1, 2, 3].map(|place| bits >> place & 1 == 1),
         })
@@ -164,7 +164,7 @@ pub(crate) fn checksum_item(
 
 /// What one journal file holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Findings {
+pub(crate) struct JournalFindings {
     pub(crate) path: PathBuf,
     /// Number of the first whole batch at the beginning.
     pub(crate) first_group: Option<u64>,
@@ -181,7 +181,7 @@ pub(crate) struct Findings {
 }
 
 /// Looks through all journals of an engine folder, in the order they were written. Changes nothing.
-pub(crate) fn scan(folder: &Path) -> io::Result<Vec<Findings>> {
+pub(crate) fn scan(folder: &Path) -> io::Result<Vec<JournalFindings>> {
     journals(folder)?.into_iter().map(scan_file).collect()
 }
 
@@ -215,9 +215,9 @@ pub(crate) fn numbers(folder: &Path) -> io::Result<BTreeSet<u64>> {
     Ok(numbers)
 }
 
-fn scan_file(path: PathBuf) -> io::Result<Findings> {
+fn scan_file(path: PathBuf) -> io::Result<JournalFindings> {
     let mut reader = JournalReader::open(&path)?;
-    let mut found = Findings {
+    let mut found = JournalFindings {
         path,
         first_group: None,
         lineage: None,

@@ -5,22 +5,22 @@
 //! In: each group on stable storage. Out: two places of a small file, written in turn, so that one is always whole.
 //! Invariant: a place never names a group that is not on stable storage.
 
-use crate::identity::Identity;
+use crate::identity::FolderIdentity;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::path::Path;
 
-const PLACE_BYTES: usize = 8 + Identity::BYTES + 4;
+const PLACE_BYTES: usize = 8 + FolderIdentity::BYTES + 4;
 
 /// The open file.
 pub(crate) struct Last {
     /// Nothing where it cannot be written; the mark remains.
     file: Option<File>,
-    identity: Identity,
+    identity: FolderIdentity,
 }
 
 impl Last {
-    pub(crate) fn open(path: &Path, identity: Identity) -> Last {
+    pub(crate) fn open(path: &Path, identity: FolderIdentity) -> Last {
         let file = OpenOptions::new().create(true).truncate(false).write(true).open(path);
         let file = file
             .inspect_err(|error| {
@@ -42,7 +42,7 @@ impl Last {
 }
 
 /// The highest group that a file of this folder names; 0 if there is none.
-pub(crate) fn read(path: &Path, identity: Identity) -> u64 {
+pub(crate) fn read(path: &Path, identity: FolderIdentity) -> u64 {
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(2 * PLACE_BYTES as u64).read_to_end(&mut bytes));
     if read.is_err() {
@@ -55,12 +55,12 @@ pub(crate) fn read(path: &Path, identity: Identity) -> u64 {
     bytes.chunks(PLACE_BYTES).filter_map(group_of).max().unwrap_or(0)
 }
 
-fn encode(group: u64, identity: Identity) -> [u8; PLACE_BYTES] {
+fn encode(group: u64, identity: FolderIdentity) -> [u8; PLACE_BYTES] {
     let mut place = [0; PLACE_BYTES];
     place[..8].copy_from_slice(&group.to_be_bytes());
-    place[8..8 + Identity::BYTES].copy_from_slice(&identity.0);
-    let checksum = crc32fast::hash(&place[..8 + Identity::BYTES]);
-    place[8 + Identity::BYTES..].copy_from_slice(&checksum.to_be_bytes());
+    place[8..8 + FolderIdentity::BYTES].copy_from_slice(&identity.0);
+    let checksum = crc32fast::hash(&place[..8 + FolderIdentity::BYTES]);
+    place[8 + FolderIdentity::BYTES..].copy_from_slice(&checksum.to_be_bytes());
     place
 }
 
@@ -82,14 +82,14 @@ mod tests {
     fn the_higher_whole_place_counts() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("LAST");
-        let identity = Identity::new();
+        let identity = FolderIdentity::new();
         assert_eq!(read(&path, identity), 0);
         let mut last = Last::open(&path, identity);
         for group in 1..=9 {
             last.note(group);
             assert_eq!(read(&path, identity), group);
         }
-        assert_eq!(read(&path, Identity::new()), 0, "of another folder");
+        assert_eq!(read(&path, FolderIdentity::new()), 0, "of another folder");
         let mut bytes = std::fs::read(&path).unwrap();
         bytes[PLACE_BYTES + 7] ^= 1;
         std::fs::write(&path, &bytes).unwrap();

@@ -59,10 +59,10 @@ use committer::TimeCounters;
 use folder::{Folder, PresenceCheck};
 use free_space::FreeSpace;
 use healing::Healing;
-use health::{CLOSED, Health};
+use health::{CLOSED, EngineHealth};
 use mark::Mark;
 use parking_lot::Mutex;
-use queue::{Queue, Submission};
+use queue::{CommitQueue, Submission};
 use reclaim::ReclaimControl;
 use snapshot::FjallSnapshot;
 use std::io;
@@ -133,8 +133,8 @@ pub struct FjallEngine {
 
 /// What the engine's threads and its callers share.
 pub(crate) struct Core {
-    pub(crate) queue: Queue,
-    pub(crate) health: Health,
+    pub(crate) queue: CommitQueue,
+    pub(crate) health: EngineHealth,
     /// The view that readers get, as of the last group.
     pub(crate) current: ArcSwap<FjallSnapshot>,
     /// Held while `current` is replaced: the committer and the merger do.

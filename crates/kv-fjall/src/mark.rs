@@ -14,7 +14,7 @@
 use crate::error::{Doing, OpenError};
 use crate::files::FilesKeeper;
 use crate::folder;
-use crate::identity::Identity;
+use crate::identity::FolderIdentity;
 use parking_lot::{Condvar, Mutex};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ pub(crate) struct Mark {
     path: PathBuf,
     /// Kept up to date with the mark.
     files: Mutex<FilesKeeper>,
-    identity: Identity,
+    identity: FolderIdentity,
     state: Mutex<MarkState>,
     changed: Condvar,
 }
@@ -118,7 +118,7 @@ impl Mark {
 pub(crate) struct Marked {
     pub(crate) acknowledged: u64,
     /// Whose mark it is; nothing in those of format 1.
-    pub(crate) identity: Option<Identity>,
+    pub(crate) identity: Option<FolderIdentity>,
 }
 
 /// What the file says, or nothing where it is missing or not whole.
@@ -136,20 +136,20 @@ fn parse(text: &str) -> Option<Marked> {
     let (acknowledged, checksum, identity) = match words[..] {
         [WORD, number, checksum] => (number.parse().ok()?, checksum, None),
         [WORD, number, checksum, identity] => {
-            (number.parse().ok()?, checksum, Some(Identity::parse(identity)?))
+            (number.parse().ok()?, checksum, Some(FolderIdentity::parse(identity)?))
         }
         _ => return None,
     };
     (checksum == checksum_of(acknowledged, identity)).then_some(Marked { acknowledged, identity })
 }
 
-pub(crate) fn write(path: &Path, acknowledged: u64, identity: Identity) -> io::Result<()> {
+pub(crate) fn write(path: &Path, acknowledged: u64, identity: FolderIdentity) -> io::Result<()> {
     let checksum = checksum_of(acknowledged, Some(identity));
     let text = format!("{WORD} {acknowledged} {checksum} {identity}\n");
     folder::replace_file(path, text.as_bytes())
 }
 
-fn checksum_of(acknowledged: u64, identity: Option<Identity>) -> String {
+fn checksum_of(acknowledged: u64, identity: Option<FolderIdentity>) -> String {
     let mut checksum = crc32fast::Hasher::new();
     checksum.update(&acknowledged.to_be_bytes());
     checksum.update(identity.as_ref().map_or(&[], |identity| &identity.0));
@@ -176,7 +176,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("mark");
         assert_eq!(number(&path), None);
-        let identity = Identity::new();
+        let identity = FolderIdentity::new();
         write(&path, 1234, identity).unwrap();
         assert_eq!(read(&path).unwrap(), Some(Marked { acknowledged: 1234, identity: Some(identity) }));
         let text = std::fs::read_to_string(&path).unwrap();

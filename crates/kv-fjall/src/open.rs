@@ -14,15 +14,15 @@ use crate::files::{Files, FilesKeeper};
 use crate::folder::{Folder, PresenceCheck, sync_folder};
 use crate::free_space::FreeSpace;
 use crate::healing::Healing;
-use crate::health::Health;
-use crate::identity::Identity;
+use crate::health::EngineHealth;
+use crate::identity::FolderIdentity;
 use crate::inspection::{self, Depth, Loss};
 use crate::journal::{self, FOLLOWED_COUNT, GroupRecord};
 use crate::last::{self, Last};
 use crate::mark::{self, Mark};
-use crate::queue::Queue;
+use crate::queue::CommitQueue;
 use crate::reclaim::{ReclaimControl, Reclaimer};
-use crate::recovery::{self, Journals, Verdict};
+use crate::recovery::{self, JournalVerdict, Journals};
 use crate::set_files::{self, SetFiles};
 use crate::snapshot::FjallSnapshot;
 use crate::store::{History, SPACE_NAMES, Store};
@@ -58,7 +58,7 @@ struct Witnesses {
     /// The list of files, if it is whole and the folder's own.
     files: Option<Files>,
     /// Whose files these are, as far as that is known.
-    identity: Option<Identity>,
+    identity: Option<FolderIdentity>,
     /// The highest group known to have been acknowledged.
     acknowledged: u64,
     /// Whether anything can have been committed.
@@ -66,7 +66,7 @@ struct Witnesses {
 }
 
 /// A folder whose engine is open, with everything compared.
-struct Opened {
+struct OpenedFolder {
     store: Store,
     history: History,
     files: Files,
@@ -206,7 +206,7 @@ fn accept_loss(folder: &Folder) -> Result<AcceptedLoss, OpenError> {
     let witnesses = Witnesses { files, identity, acknowledged: 0, is_begun };
     if engine.try_exists().doing("look for", &engine)? {
         let journals = recovery::judge(&engine, acknowledged, identity).doing("scan", &engine)?;
-        if let Verdict::Lost { acknowledged, found, .. } = journals.verdict {
+        if let JournalVerdict::Lost { acknowledged, found, .. } = journals.verdict {
             loss = AcceptedLoss { acknowledged, found };
         }
         recovery::cut(&engine, identity).doing("cut the journals in", &engine)?;
@@ -224,7 +224,7 @@ fn accept_loss(folder: &Folder) -> Result<AcceptedLoss, OpenError> {
 }
 
 /// Opens what is left after a loss was accepted: what is missing or newer is not compared any more.
-fn open_after_loss(folder: &Folder, witnesses: Witnesses) -> Result<Opened, OpenError> {
+fn open_after_loss(folder: &Folder, witnesses: Witnesses) -> Result<OpenedFolder, OpenError> {
     let options = Options::default();
     if witnesses.is_begun {
         give_up_damaged(folder, witnesses.files.as_ref())?;
@@ -262,8 +262,8 @@ fn give_up_damaged(folder: &Folder, files: Option<&Files>) -> Result<(), OpenErr
 }
 
 /// Lets numbers go on behind the highest one ever seen, in an empty journal, and makes every keyspace agree with that.
-fn settle(folder: &Folder, opened: Opened, acknowledged: u64) -> Result<(), OpenError> {
-    let Opened { store, mut history, mut files, last_group, .. } = opened;
+fn settle(folder: &Folder, opened: OpenedFolder, acknowledged: u64) -> Result<(), OpenError> {
+    let OpenedFolder { store, mut history, mut files, last_group, .. } = opened;
     let next = last_group.max(acknowledged) + 1;
     let engine = folder.engine();
     let mut writer = store.begin(0);
@@ -286,7 +286,7 @@ fn settle(folder: &Folder, opened: Opened, acknowledged: u64) -> Result<(), Open
 
 /// The files of a new folder, FORMAT last: until it is there, the folder counts as new.
 fn create(folder: &Folder) -> Result<(), OpenError> {
-    let identity = Identity::new();
+    let identity = FolderIdentity::new();
     mark::write(&folder.mark(), 0, identity).doing("write the mark in", folder.path())?;
     Files::of(identity).write(&folder.files()).doing("write", &folder.files())?;
     folder.write_format()?;
@@ -297,7 +297,7 @@ fn create(folder: &Folder) -> Result<(), OpenError> {
 }
 
 /// Everything up to an open fjall that lacks nothing.
-fn open_store(folder: &Folder, options: &Options, witnesses: Witnesses) -> Result<Opened, OpenError> {
+fn open_store(folder: &Folder, options: &Options, witnesses: Witnesses) -> Result<OpenedFolder, OpenError> {
     let acknowledged = witnesses.acknowledged;
     let journaled = check_journals(folder, &witnesses)?;
     let store = open_fjall(folder, options, witnesses.files.as_ref())?;
@@ -338,12 +338,12 @@ fn check_journals(folder: &Folder, witnesses: &Witnesses) -> Result<Option<u64>,
     }
     check_tables_before(folder, witnesses, &journals)?;
     match journals.verdict {
-        Verdict::Clean { last_group } => Ok(last_group),
-        Verdict::TornEnd { last_group } => {
+        JournalVerdict::Clean { last_group } => Ok(last_group),
+        JournalVerdict::TornEnd { last_group } => {
             recovery::cut(&engine, witnesses.identity).doing("cut the journals in", &engine)?;
             Ok(last_group)
         }
-        Verdict::Lost { acknowledged, found, file } => {
+        JournalVerdict::Lost { acknowledged, found, file } => {
             Err(lost_writes(folder, Some(file), acknowledged, found))
         }
     }
@@ -479,7 +479,7 @@ fn try_fjall(folder: &Folder, options: &Options) -> Result<Store, OpenError> {
 }
 
 /// What an open fjall says of itself.
-fn opened(folder: &Folder, store: Store, witnesses: Witnesses) -> Result<Opened, OpenError> {
+fn opened(folder: &Folder, store: Store, witnesses: Witnesses) -> Result<OpenedFolder, OpenError> {
     let damaged =
         |error: Error| OpenError::Damaged { folder: folder.path().to_path_buf(), what: plain(&error) };
     let record = store.last_record().map_err(damaged)?;
@@ -495,11 +495,11 @@ fn opened(folder: &Folder, store: Store, witnesses: Witnesses) -> Result<Opened,
             &[BadFile { path, what: "belongs to another data folder" }],
         ));
     }
-    let identity = identity.or(witnesses.identity).unwrap_or_else(Identity::new);
+    let identity = identity.or(witnesses.identity).unwrap_or_else(FolderIdentity::new);
     let last_changes = lineage.map_or([0; FOLLOWED_COUNT], |lineage| lineage.last_changes(last_group));
     let mut files = witnesses.files.unwrap_or_else(|| Files::of(identity));
     files.keyspaces = store.keyspace_names().collect();
-    Ok(Opened {
+    Ok(OpenedFolder {
         history: History { identity, last_changes },
         store,
         files,
@@ -509,7 +509,7 @@ fn opened(folder: &Folder, store: Store, witnesses: Witnesses) -> Result<Opened,
 }
 
 /// Each space says which group changed it last; the last group says the same, unless a keyspace is not what it was.
-fn check_spaces(folder: &Folder, opened: &Opened) -> Result<(), OpenError> {
+fn check_spaces(folder: &Folder, opened: &OpenedFolder) -> Result<(), OpenError> {
     let mut bad = Vec::new();
     for (space, name) in Space::ALL.into_iter().zip(SPACE_NAMES) {
         let expected = opened.history.last_changes[space as usize];
@@ -572,18 +572,18 @@ fn unreadable_mark(folder: &Folder) -> OpenError {
 fn start(
     folder: Folder,
     options: Options,
-    opened: Opened,
+    opened: OpenedFolder,
     set: Recovered,
 ) -> Result<(Arc<Core>, Life), OpenError> {
-    let Opened { store, history, files, last_group, .. } = opened;
+    let OpenedFolder { store, history, files, last_group, .. } = opened;
     let store = Arc::new(store);
     let keeper = FilesKeeper::new(folder.files(), folder.engine(), files);
     let mark = Arc::new(Mark::new(folder.mark(), keeper, last_group));
     mark.update_files().doing("write", &folder.files())?;
     let last = Last::open(&folder.last(), history.identity);
     let core = Arc::new(Core {
-        queue: Queue::default(),
-        health: Health::default(),
+        queue: CommitQueue::default(),
+        health: EngineHealth::default(),
         current: ArcSwap::from_pointee(FjallSnapshot::open(Arc::clone(&store), last_group, set.view())),
         publishing: Mutex::default(),
         set: Control::new(options.set, &set.view(), set.merged_group()),

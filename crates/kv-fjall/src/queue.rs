@@ -27,7 +27,7 @@ const GROUP_BYTES_MAX: usize = 8 << 20;
 pub(crate) type Answer = oneshot::Sender<Result<CommitVersion, Error>>;
 
 pub(crate) struct Submission {
-    pub(crate) work: Work,
+    pub(crate) work: QueuedWork,
     pub(crate) answer: Answer,
     byte_count: usize,
     /// What it changes of the set, if that is much: sorted and packed by the submitter.
@@ -39,7 +39,7 @@ pub(crate) struct Submission {
     clippy::large_enum_variant,
     reason = "nearly all are batches, and a box would cost each of them an allocation"
 )]
-pub(crate) enum Work {
+pub(crate) enum QueuedWork {
     /// A transaction.
     Batch(WriteBatch),
     /// Prefixes whose space is given back.
@@ -48,13 +48,13 @@ pub(crate) enum Work {
 
 impl Submission {
     pub(crate) fn reclaimed(prefixes: Vec<KeyPrefix>, answer: Answer) -> Submission {
-        Submission { work: Work::Reclaimed(prefixes), answer, byte_count: 0, packed: None }
+        Submission { work: QueuedWork::Reclaimed(prefixes), answer, byte_count: 0, packed: None }
     }
 
     pub(crate) fn new(batch: WriteBatch, answer: Answer) -> Submission {
         let expected: usize = batch.expectations.iter().map(|(_, key, _)| key.len()).sum();
         let byte_count = batch.byte_count() + expected;
-        Submission { work: Work::Batch(batch), answer, byte_count, packed: None }
+        Submission { work: QueuedWork::Batch(batch), answer, byte_count, packed: None }
     }
 
     /// With what it changes of the set packed already; it gets a group of its own.
@@ -64,7 +64,7 @@ impl Submission {
 }
 
 #[derive(Default)]
-pub(crate) struct Queue {
+pub(crate) struct CommitQueue {
     state: Mutex<QueueState>,
     filled: Condvar,
 }
@@ -77,7 +77,7 @@ struct QueueState {
     closed: bool,
 }
 
-impl Queue {
+impl CommitQueue {
     pub(crate) fn push(&self, submission: Submission) -> Result<(), Error> {
         let mut state = self.state.lock();
         if state.closed {
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn refuses_beyond_the_count() {
-        let queue = Queue::default();
+        let queue = CommitQueue::default();
         for _ in 0..WAITING_COUNT_MAX {
             queue.push(submission(0)).unwrap();
         }
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn refuses_beyond_the_bytes_but_takes_one_of_any_size() {
-        let queue = Queue::default();
+        let queue = CommitQueue::default();
         queue.push(submission(WAITING_BYTES_MAX + 1)).unwrap();
         assert!(matches!(queue.push(submission(0)), Err(Error::Busy)));
         let mut group = Vec::new();
@@ -192,7 +192,7 @@ mod tests {
     /// What a large batch costs the committer is known before it is queued, and nobody else's batch waits for more of it.
     #[test]
     fn packed_changes_are_a_group_of_their_own() {
-        let queue = Queue::default();
+        let queue = CommitQueue::default();
         let packed = || {
             let change = KeyChange::of_key(0, &[7; 20], KeyAction::Add);
             submission(1).with_packed(PackedChanges::of([change].into_iter(), 100).unwrap())
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn gives_out_what_waits_when_closed() {
-        let queue = Queue::default();
+        let queue = CommitQueue::default();
         queue.push(submission(1)).unwrap();
         queue.close();
         assert!(matches!(queue.push(submission(1)), Err(Error::Unavailable { .. })));

@@ -1,7 +1,7 @@
 //! Decides what damage of the journal means, and cuts a journal where it is no longer whole.
 //!
 //! In: what `journal::scan` found, and the acknowledged mark. Out: a journal that fjall opens without losing anything
-//! acknowledged, or [`Verdict::Lost`].
+//! acknowledged, or [`JournalVerdict::Lost`].
 //! Why each kind of damage means what it means: fjall syncs each batch before the next one is written, and a journal
 //! before the next one is begun. So
 //! - damage with a whole batch behind it hit something that had been acknowledged, or could have been;
@@ -11,8 +11,8 @@
 //!
 //! Not here: the comparison with the tables, which needs fjall (`lib`).
 
-use crate::identity::Identity;
-use crate::journal::{self, Findings, Lineage};
+use crate::identity::FolderIdentity;
+use crate::journal::{self, JournalFindings, Lineage};
 use crate::tree_files::BadFile;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -23,7 +23,7 @@ const KEPT_COUNT_MAX: u32 = 32;
 
 /// What the journals of a folder say.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum JournalVerdict {
     /// Nothing is wrong.
     Clean {
         /// The last group in a journal, if there is one.
@@ -47,7 +47,7 @@ pub(crate) enum Verdict {
 
 /// The journals of a folder.
 pub(crate) struct Journals {
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: JournalVerdict,
     /// The first group that is in a journal, where it belongs, and the journal.
     pub(crate) first: Option<(u64, Option<Lineage>, PathBuf)>,
     /// How many files there are.
@@ -57,14 +57,17 @@ pub(crate) struct Journals {
 }
 
 /// Judges the journals of an engine folder, given the acknowledged mark and whose they should be. Changes nothing.
-pub(crate) fn judge(folder: &Path, mark: u64, identity: Option<Identity>) -> io::Result<Journals> {
+pub(crate) fn judge(folder: &Path, mark: u64, identity: Option<FolderIdentity>) -> io::Result<Journals> {
     let found = journal::scan(folder)?;
-    let is_foreign = |found: &&Findings| {
+    let is_foreign = |found: &&JournalFindings| {
         found.lineage.is_some_and(|lineage| identity.is_some_and(|identity| lineage.identity != identity))
     };
-    let foreign =
-        |found: &Findings| BadFile { path: found.path.clone(), what: "belongs to another data folder" };
-    let first = |found: &Findings| found.first_group.map(|group| (group, found.lineage, found.path.clone()));
+    let foreign = |found: &JournalFindings| BadFile {
+        path: found.path.clone(),
+        what: "belongs to another data folder",
+    };
+    let first =
+        |found: &JournalFindings| found.first_group.map(|group| (group, found.lineage, found.path.clone()));
     Ok(Journals {
         verdict: judge_findings(&found, mark),
         first: found.iter().find_map(first),
@@ -73,7 +76,7 @@ pub(crate) fn judge(folder: &Path, mark: u64, identity: Option<Identity>) -> io:
     })
 }
 
-fn judge_findings(journals: &[Findings], mark: u64) -> Verdict {
+fn judge_findings(journals: &[JournalFindings], mark: u64) -> JournalVerdict {
     let mut last_group = None;
     for (index, found) in journals.iter().enumerate() {
         let follows = |first: u64| last_group.is_none_or(|last: u64| first == last + 1);
@@ -90,8 +93,8 @@ fn judge_findings(journals: &[Findings], mark: u64) -> Verdict {
     }
     let file = || journals.last().map(|found| found.path.clone()).unwrap_or_default();
     match last_group {
-        Some(found) if mark > found => Verdict::Lost { acknowledged: mark, found, file: file() },
-        _ => Verdict::Clean { last_group },
+        Some(found) if mark > found => JournalVerdict::Lost { acknowledged: mark, found, file: file() },
+        _ => JournalVerdict::Clean { last_group },
     }
 }
 
@@ -99,9 +102,9 @@ fn judge_findings(journals: &[Findings], mark: u64) -> Verdict {
 fn judge_damage(
     last_group: Option<u64>,
     behind: Option<(u64, u64)>,
-    (file, later): (&Path, &[Findings]),
+    (file, later): (&Path, &[JournalFindings]),
     mark: u64,
-) -> Verdict {
+) -> JournalVerdict {
     let in_later = later.iter().filter_map(|found| found.first_group.zip(found.last_group));
     let (lowest, highest) = behind
         .into_iter()
@@ -111,17 +114,19 @@ fn judge_damage(
     let found = last_group.unwrap_or_else(|| if highest > 0 { lowest.saturating_sub(2) } else { 0 });
     if highest > 0 || !later.is_empty() {
         let acknowledged = mark.max(highest).max(found + 1);
-        return Verdict::Lost { acknowledged, found, file: file.to_path_buf() };
+        return JournalVerdict::Lost { acknowledged, found, file: file.to_path_buf() };
     }
     match last_group {
-        Some(found) if mark > found => Verdict::Lost { acknowledged: mark, found, file: file.to_path_buf() },
-        _ => Verdict::TornEnd { last_group },
+        Some(found) if mark > found => {
+            JournalVerdict::Lost { acknowledged: mark, found, file: file.to_path_buf() }
+        }
+        _ => JournalVerdict::TornEnd { last_group },
     }
 }
 
 /// Cuts the first damaged journal after its last whole batch and puts later ones aside, keeping everything cut in
 /// `*.damaged` files. For a torn end, or when the operator accepts a loss.
-pub(crate) fn cut(folder: &Path, identity: Option<Identity>) -> io::Result<()> {
+pub(crate) fn cut(folder: &Path, identity: Option<FolderIdentity>) -> io::Result<()> {
     let mut last_group = None;
     let mut is_cut = false;
     for found in journal::scan(folder)? {
@@ -158,7 +163,7 @@ pub(crate) fn cut_after(folder: &Path, group: u64) -> io::Result<()> {
     if is_cut { crate::folder::sync_folder(folder) } else { Ok(()) }
 }
 
-fn cut_file(found: &Findings) -> io::Result<()> {
+fn cut_file(found: &JournalFindings) -> io::Result<()> {
     let mut journal = OpenOptions::new().read(true).write(true).open(&found.path)?;
     let mut copy = File::create(kept_name(&found.path)?)?;
     journal.seek(SeekFrom::Start(found.whole_bytes))?;
@@ -214,10 +219,10 @@ mod tests {
     const EMPTY: Journal = (None, false, None);
     const BROKEN: Journal = (None, true, None);
 
-    fn check(journals: &[Journal], mark: u64, expected: &Verdict) {
+    fn check(journals: &[Journal], mark: u64, expected: &JournalVerdict) {
         let findings: Vec<_> = journals
             .iter()
-            .map(|(groups, is_damaged, behind)| Findings {
+            .map(|(groups, is_damaged, behind)| JournalFindings {
                 path: PathBuf::new(),
                 first_group: groups.map(|(first, _)| first),
                 lineage: None,
@@ -232,9 +237,9 @@ mod tests {
 
     #[test]
     fn damage_means_what_stands_behind_it() {
-        let clean = |last_group| Verdict::Clean { last_group };
-        let torn = |last_group| Verdict::TornEnd { last_group };
-        let lost = |acknowledged, found| Verdict::Lost { acknowledged, found, file: PathBuf::new() };
+        let clean = |last_group| JournalVerdict::Clean { last_group };
+        let torn = |last_group| JournalVerdict::TornEnd { last_group };
+        let lost = |acknowledged, found| JournalVerdict::Lost { acknowledged, found, file: PathBuf::new() };
         let whole = |first, last| (Some((first, last)), false, None);
         let damaged = |first, last| (Some((first, last)), true, None);
         check(&[], 0, &clean(None));

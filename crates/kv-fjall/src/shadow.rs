@@ -46,7 +46,8 @@ impl Shadow {
     /// In the system's folder for temporary files, with symbolic links. The folder itself is not written to.
     pub fn for_reading(folder: &Path) -> Result<Shadow, OpenError> {
         let folder = std::path::absolute(folder).doing("find", folder)?;
-        let name = format!("astrarium-shadow-{}-{}", std::process::id(), crate::identity::Identity::new());
+        let name =
+            format!("astrarium-shadow-{}-{}", std::process::id(), crate::identity::FolderIdentity::new());
         let path = std::env::temp_dir().join(name);
         Shadow::make(&folder, path, link_symbolic)
     }

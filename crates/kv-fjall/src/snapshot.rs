@@ -23,11 +23,11 @@ use std::sync::Arc;
 
 pub(crate) struct FjallSnapshot {
     /// Nothing once the engine is closed.
-    view: Option<View>,
+    view: Option<SnapshotView>,
 }
 
 #[derive(Clone)]
-struct View {
+struct SnapshotView {
     snapshot: Arc<fjall::Snapshot>,
     /// The last group that it shows.
     group: u64,
@@ -42,12 +42,12 @@ impl FjallSnapshot {
     pub(crate) fn open(store: Arc<Store>, group: u64, set: Arc<SetView>) -> FjallSnapshot {
         let snapshot = Arc::new(store.database.snapshot());
         let drops = store.drops.load();
-        FjallSnapshot { view: Some(View { snapshot, group, store, set, drops }) }
+        FjallSnapshot { view: Some(SnapshotView { snapshot, group, store, set, drops }) }
     }
 
     /// The same view with the same keys of the set in other segments.
     pub(crate) fn with_set(&self, set: SetView) -> FjallSnapshot {
-        let view = |view: &View| View {
+        let view = |view: &SnapshotView| SnapshotView {
             snapshot: Arc::clone(&view.snapshot),
             group: view.group,
             store: Arc::clone(&view.store),
@@ -86,16 +86,16 @@ impl FjallSnapshot {
         Ok(self.view()?.group)
     }
 
-    fn view(&self) -> Result<&View, Error> {
+    fn view(&self) -> Result<&SnapshotView, Error> {
         self.view.as_ref().ok_or_else(health::closed)
     }
 
-    /// See [`View::read`].
+    /// See [`SnapshotView::read`].
     fn read<T: Send + 'static>(
         &self,
         value_count: usize,
-        here: impl FnOnce(&View) -> Result<T, Error>,
-        apart: impl FnOnce() -> Box<dyn FnOnce(&View) -> Result<T, Error> + Send>,
+        here: impl FnOnce(&SnapshotView) -> Result<T, Error>,
+        apart: impl FnOnce() -> Box<dyn FnOnce(&SnapshotView) -> Result<T, Error> + Send>,
     ) -> Reply<Result<T, Error>> {
         match self.view() {
             Ok(view) => view.read(value_count, here, apart),
@@ -104,7 +104,7 @@ impl FjallSnapshot {
     }
 }
 
-impl View {
+impl SnapshotView {
     /// An answer of the set; damage is told to the merger, which takes the damaged block out of the way.
     fn of_set<T>(&self, answer: Result<T, astrarium_packed::Error>) -> Result<T, Error> {
         answer.map_err(|error| {
@@ -120,8 +120,8 @@ impl View {
     fn read<T: Send + 'static>(
         &self,
         value_count: usize,
-        here: impl FnOnce(&View) -> Result<T, Error>,
-        apart: impl FnOnce() -> Box<dyn FnOnce(&View) -> Result<T, Error> + Send>,
+        here: impl FnOnce(&SnapshotView) -> Result<T, Error>,
+        apart: impl FnOnce() -> Box<dyn FnOnce(&SnapshotView) -> Result<T, Error> + Send>,
     ) -> Reply<Result<T, Error>> {
         let readers = &self.store.readers;
         if !readers.are_apart() {
@@ -276,7 +276,7 @@ impl FjallSnapshot {
 
     pub(crate) fn get_many(&self, space: Space, keys: &[Bytes]) -> Reply<Result<Vec<Option<Bytes>>, Error>> {
         let get_all =
-            move |view: &View, keys: &[Bytes]| keys.iter().map(|key| view.get(space, key)).collect();
+            move |view: &SnapshotView, keys: &[Bytes]| keys.iter().map(|key| view.get(space, key)).collect();
         self.read(
             keys.len(),
             |view| get_all(view, keys),

@@ -14,7 +14,7 @@
 use crate::drops::{DropList, FilterFactory};
 use crate::error::reading;
 use crate::files::KEYSPACES_FOLDER;
-use crate::identity::Identity;
+use crate::identity::FolderIdentity;
 use crate::journal::{self, FOLLOWED_COUNT, GROUP_KEY, GroupRecord, Lineage};
 use crate::readers::Readers;
 use crate::scrub::Scrub;
@@ -329,22 +329,25 @@ pub(crate) struct GroupWriter<'store> {
 /// What a space says of itself under [`RESERVED_KEY`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SpaceRecord {
-    pub(crate) identity: Identity,
+    pub(crate) identity: FolderIdentity,
     /// The last group that changed the space.
     pub(crate) group: u64,
 }
 
 impl SpaceRecord {
-    fn encode(self) -> [u8; Identity::BYTES + 8] {
-        let mut value = [0; Identity::BYTES + 8];
-        value[..Identity::BYTES].copy_from_slice(&self.identity.0);
-        value[Identity::BYTES..].copy_from_slice(&self.group.to_be_bytes());
+    fn encode(self) -> [u8; FolderIdentity::BYTES + 8] {
+        let mut value = [0; FolderIdentity::BYTES + 8];
+        value[..FolderIdentity::BYTES].copy_from_slice(&self.identity.0);
+        value[FolderIdentity::BYTES..].copy_from_slice(&self.group.to_be_bytes());
         value
     }
 
     pub(crate) fn decode(value: &[u8]) -> Option<SpaceRecord> {
         let (identity, group) = value.split_first_chunk()?;
-        Some(SpaceRecord { identity: Identity(*identity), group: u64::from_be_bytes(group.try_into().ok()?) })
+        Some(SpaceRecord {
+            identity: FolderIdentity(*identity),
+            group: u64::from_be_bytes(group.try_into().ok()?),
+        })
     }
 }
 
@@ -428,7 +431,7 @@ impl GroupWriter<'_> {
 /// What the next group has to know of those before it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct History {
-    pub(crate) identity: Identity,
+    pub(crate) identity: FolderIdentity,
     /// The last group that changed each followed keyspace.
     pub(crate) last_changes: [u64; FOLLOWED_COUNT],
 }

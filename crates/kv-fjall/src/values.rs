@@ -10,7 +10,7 @@
 //! - A view that is older than the last change in a share adds nothing to it, since the change may be of that very key.
 
 use astrarium_kv::{KeyPrefix, PrefixSet, Space};
-use astrarium_packed::clock::Clock;
+use astrarium_packed::clock::ClockCache;
 use bytes::{Bytes, BytesMut};
 use foldhash::fast::RandomState;
 use parking_lot::Mutex;
@@ -30,7 +30,7 @@ pub(crate) struct ValueCache {
 
 #[derive(Default)]
 struct Share {
-    values: Clock<CachedValue>,
+    values: ClockCache<CachedValue>,
     /// The last group that changed a key of this share.
     changed_at: u64,
 }

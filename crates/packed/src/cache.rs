@@ -4,7 +4,7 @@
 //! The cache is cut into shares by hash, so that readers rarely wait for each other.
 //! Invariant: the bytes of all blocks here stay below the bound given at the prefix.
 
-use crate::clock::Clock;
+use crate::clock::ClockCache;
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 use parking_lot::Mutex;
@@ -19,7 +19,7 @@ const BLOCK_OVERHEAD: usize = 96;
 type Key = (u64, u32);
 
 pub(crate) struct BlockCache {
-    shares: [Mutex<Clock<(Key, Bytes)>>; SHARE_COUNT],
+    shares: [Mutex<ClockCache<(Key, Bytes)>>; SHARE_COUNT],
     share_bytes_max: usize,
     hasher: RandomState,
 }
@@ -49,7 +49,7 @@ impl BlockCache {
         }
     }
 
-    fn share(&self, key: Key) -> (&Mutex<Clock<(Key, Bytes)>>, u64) {
+    fn share(&self, key: Key) -> (&Mutex<ClockCache<(Key, Bytes)>>, u64) {
         let hash = self.hasher.hash_one(key);
         // The table of a share looks at the lowest and the highest bits.
         (&self.shares[(hash >> 32) as usize % SHARE_COUNT], hash)

@@ -10,7 +10,7 @@
 use hashbrown::HashTable;
 
 /// A cache of one thread.
-pub struct Clock<T> {
+pub struct ClockCache<T> {
     /// Places in `slots`, by hash.
     places: HashTable<u32>,
     slots: Vec<Slot<T>>,
@@ -25,13 +25,13 @@ struct Slot<T> {
     is_used: bool,
 }
 
-impl<T> Default for Clock<T> {
-    fn default() -> Clock<T> {
-        Clock { places: HashTable::new(), slots: Vec::new(), hand: 0, byte_count: 0 }
+impl<T> Default for ClockCache<T> {
+    fn default() -> ClockCache<T> {
+        ClockCache { places: HashTable::new(), slots: Vec::new(), hand: 0, byte_count: 0 }
     }
 }
 
-impl<T> Clock<T> {
+impl<T> ClockCache<T> {
     /// The item with this hash that is the one looked for.
     pub fn get(&mut self, hash: u64, is_it: impl Fn(&T) -> bool) -> Option<&T> {
         let place = self.place(hash, is_it)?;
@@ -131,7 +131,7 @@ mod tests {
         #[test]
         fn agrees_with_a_map(steps in vec((0..3u8, 0..20u64, 0..60usize), 0..200), collide in any::<bool>()) {
             let hash_of = |key: u64| if collide { 7 } else { key };
-            let mut clock = Clock::default();
+            let mut clock = ClockCache::default();
             let mut known: HashMap<u64, usize> = HashMap::new();
             for (step, key, weight) in steps {
                 let hash = hash_of(key);

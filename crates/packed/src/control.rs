@@ -45,14 +45,14 @@ struct State {
     /// Why the last merge failed.
     trouble: Option<String>,
     /// What the merger is asked to do besides merging.
-    request: Option<Request>,
+    request: Option<MergerRequest>,
     /// Ranges whose loss is accepted.
     accepted: Vec<(Bytes, Bytes)>,
 }
 
 /// What the merger can be asked to do besides merging.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Request {
+pub(crate) enum MergerRequest {
     /// Somebody met damage: take it out of the way.
     Quarantine,
     /// Nobody relies on the lost keys any more.
@@ -78,7 +78,7 @@ pub(crate) enum Wake {
     /// There may be work.
     Work,
     /// Somebody asks for something else.
-    Request(Request),
+    Request(MergerRequest),
     /// Nobody has committed for a while; groups have added so many bytes up to now.
     Idle {
         /// Bytes since opening.
@@ -218,7 +218,7 @@ impl Control {
 
     /// Has the merger deal with damage that somebody met, soon.
     pub fn ask_to_quarantine(&self) {
-        self.state.lock().request.get_or_insert(Request::Quarantine);
+        self.state.lock().request.get_or_insert(MergerRequest::Quarantine);
         self.work.notify_one();
     }
 
@@ -232,7 +232,7 @@ impl Control {
                     return;
                 }
                 is_asked = true;
-                state.request = Some(Request::Reclaim);
+                state.request = Some(MergerRequest::Reclaim);
                 self.work.notify_one();
             }
             self.merged.wait_for(&mut state, IDLE_INTERVAL);
@@ -255,7 +255,7 @@ impl Control {
             }
         }
         state.accepted = ranges;
-        state.request = Some(Request::AcceptLoss);
+        state.request = Some(MergerRequest::AcceptLoss);
         self.work.notify_one();
         while state.request.is_some() && !state.is_stopped && state.trouble.is_none() {
             self.merged.wait(&mut state);

@@ -12,12 +12,12 @@
 //!   engine from writing.
 //! - Damage stops nothing (`quarantine`).
 
-use crate::control::{Control, Request, Wake};
+use crate::control::{Control, MergerRequest, Wake};
 use crate::dropped::DroppedPrefixes;
 use crate::families::Families;
 use crate::lost::{BadBlock, DamageSignal};
 use crate::manifest::Manifest;
-use crate::policy::{self, MergeStep, Scope, Work};
+use crate::policy::{self, MergeStep, MergeWork, Scope};
 use crate::recovery::Journal;
 use crate::rewrite::{Inputs, WrittenSegments, merge_in_memory};
 use crate::run::SortedRun;
@@ -182,7 +182,7 @@ impl Merger {
         self
     }
 
-    fn answer(&mut self, request: Request) -> Result<(), Halt> {
+    fn answer(&mut self, request: MergerRequest) -> Result<(), Halt> {
         let signal = self.engine.damage();
         match signal.as_ref().and_then(|signal| signal.found()) {
             Some(Error::BadBlock(bad)) => self.quarantine(&bad)?,
@@ -193,9 +193,9 @@ impl Merger {
             signal.clear();
         }
         match request {
-            Request::Quarantine => {}
-            Request::AcceptLoss => self.accept_loss()?,
-            Request::Reclaim => self.reclaim()?,
+            MergerRequest::Quarantine => {}
+            MergerRequest::AcceptLoss => self.accept_loss()?,
+            MergerRequest::Reclaim => self.reclaim()?,
         }
         self.engine.control().answered();
         Ok(())
@@ -210,7 +210,7 @@ impl Merger {
         let view = self.engine.view();
         let in_memory: u64 = view.memory.iter().map(|segment| count(segment)).sum::<Result<_, _>>()?;
         if in_memory > 0 {
-            self.perform(view, Work::WriteRun)?;
+            self.perform(view, MergeWork::WriteRun)?;
         }
         let runs = self.engine.view().runs.clone();
         for segment in runs.iter().rev().flat_map(|run| &run.segments) {
@@ -271,7 +271,7 @@ impl Merger {
         if segments.memory.is_empty() {
             return Ok(());
         }
-        self.perform(segments, Work::WriteRun).map_err(|halt| match halt {
+        self.perform(segments, MergeWork::WriteRun).map_err(|halt| match halt {
             Halt::Stopped => crate::closed(),
             Halt::Failed(error) | Halt::Fatal(error) => error,
             Halt::BadBlock(bad) => crate::damaged(&bad.range.what),
@@ -280,32 +280,32 @@ impl Merger {
     }
 
     /// The next thing to do, and with what, unless the disk has no room for it.
-    fn next_work(&self, scope: Scope) -> Option<(Arc<SetView>, Work)> {
+    fn next_work(&self, scope: Scope) -> Option<(Arc<SetView>, MergeWork)> {
         let segments = self.engine.view();
         let work = policy::choose(&segments, &self.engine.control().options, scope)?;
         self.has_room(&segments, &work).then_some((segments, work))
     }
 
     /// What to do when nobody commits.
-    fn next_idle_work(&self, grown_bytes: u64) -> Option<(Arc<SetView>, Work)> {
+    fn next_idle_work(&self, grown_bytes: u64) -> Option<(Arc<SetView>, MergeWork)> {
         let segments = self.engine.view();
         let memory_credit = (grown_bytes - self.idle_bytes) * IDLE_TIMES;
         let work = policy::choose_idle(&segments, memory_credit, self.run_credit)?;
         self.has_room(&segments, &work).then_some((segments, work))
     }
 
-    fn spend_credit(&mut self, grown_bytes: u64) -> Option<(Arc<SetView>, Work)> {
+    fn spend_credit(&mut self, grown_bytes: u64) -> Option<(Arc<SetView>, MergeWork)> {
         let (segments, work) = self.next_idle_work(grown_bytes)?;
         match &work {
-            Work::MergeMemory(_) => self.idle_bytes = grown_bytes,
-            Work::WriteRun | Work::MergeRuns(_) => self.run_credit = 0,
+            MergeWork::MergeMemory(_) => self.idle_bytes = grown_bytes,
+            MergeWork::WriteRun | MergeWork::MergeRuns(_) => self.run_credit = 0,
         }
         Some((segments, work))
     }
 
     /// Whether the disk has room for what the work writes. What is in memory has to be written in any case.
-    fn has_room(&self, segments: &SetView, work: &Work) -> bool {
-        let Work::MergeRuns(range) = work else { return true };
+    fn has_room(&self, segments: &SetView, work: &MergeWork) -> bool {
+        let MergeWork::MergeRuns(range) = work else { return true };
         self.has_room_for(&segments.runs[range.clone()])
     }
 
@@ -330,11 +330,11 @@ impl Merger {
         Ok(())
     }
 
-    fn perform(&mut self, segments: Arc<SetView>, work: Work) -> Result<(), Halt> {
+    fn perform(&mut self, segments: Arc<SetView>, work: MergeWork) -> Result<(), Halt> {
         match work {
-            Work::MergeMemory(range) => self.merge_memory(&segments.memory[range]),
-            Work::WriteRun => self.write_run(&segments),
-            Work::MergeRuns(range) => {
+            MergeWork::MergeMemory(range) => self.merge_memory(&segments.memory[range]),
+            MergeWork::WriteRun => self.write_run(&segments),
+            MergeWork::MergeRuns(range) => {
                 let older = segments.runs.len() - range.end;
                 // What is replaced goes step by step, unless somebody holds it.
                 drop(segments);

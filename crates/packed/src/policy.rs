@@ -3,7 +3,7 @@
 //! Segments are sorted by size into classes, each a factor (the *fan*) above the next smaller; when as many neighbours as
 //! the fan are of one class or smaller, they are merged. So a key is merged once for each class, and a reader has less than
 //! the fan of segments to look at in each.
-//! In: the segments of a set. Out: [`Work`], the most urgent first: segments in memory are many and cheap to merge, and the
+//! In: the segments of a set. Out: [`MergeWork`], the most urgent first: segments in memory are many and cheap to merge, and the
 //! committer waits when memory is full; runs can wait.
 //! Invariant: what is chosen are neighbours in the list, so that newer stays newer.
 
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// Something to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Work {
+pub(crate) enum MergeWork {
     /// Merges these segments in memory into one.
     MergeMemory(Range<usize>),
     /// Writes all segments in memory into a run.
@@ -75,29 +75,29 @@ const MEMORY_CLASS_BYTES: u64 = 4 << 10;
 const REMOVED_SHARE: u64 = 3;
 
 /// The most urgent work, if there is any.
-pub(crate) fn choose(segments: &SetView, options: &SetOptions, scope: Scope) -> Option<Work> {
+pub(crate) fn choose(segments: &SetView, options: &SetOptions, scope: Scope) -> Option<MergeWork> {
     let written = if let Scope::OnlyMemoryBefore { written } = scope { written } else { 0 };
     if scope <= Scope::NotRuns && segments.memory_bytes() >= options.memory_bytes {
-        return Some(Work::WriteRun);
+        return Some(MergeWork::WriteRun);
     }
     let free = &segments.memory[..segments.memory.len().saturating_sub(written)];
     if let Some(range) = neighbours(&sizes(free), MEMORY_CLASS_BYTES, options.memory_fan) {
-        return Some(Work::MergeMemory(range));
+        return Some(MergeWork::MergeMemory(range));
     }
     if scope != Scope::All {
         return None;
     }
     let sizes = run_sizes(&segments.runs);
     let tiered = neighbours(&sizes, options.memory_bytes / 2, options.run_fan);
-    tiered.or_else(|| too_many_removals(&segments.runs)).map(Work::MergeRuns)
+    tiered.or_else(|| too_many_removals(&segments.runs)).map(MergeWork::MergeRuns)
 }
 
 /// What to merge when there is nothing else to do, so that readers have fewer segments to look at: the newest segments of one
 /// kind, as far as their bytes are within a credit. The credit is some times what has come since the last time, so that a
 /// slow trickle of changes does not rewrite everything again and again.
-pub(crate) fn choose_idle(segments: &SetView, memory_credit: u64, run_credit: u64) -> Option<Work> {
-    let memory = affordable(&sizes(&segments.memory), memory_credit).map(Work::MergeMemory);
-    memory.or_else(|| affordable(&run_sizes(&segments.runs), run_credit).map(Work::MergeRuns))
+pub(crate) fn choose_idle(segments: &SetView, memory_credit: u64, run_credit: u64) -> Option<MergeWork> {
+    let memory = affordable(&sizes(&segments.memory), memory_credit).map(MergeWork::MergeMemory);
+    memory.or_else(|| affordable(&run_sizes(&segments.runs), run_credit).map(MergeWork::MergeRuns))
 }
 
 fn affordable(sizes: &[u64], credit: u64) -> Option<Range<usize>> {

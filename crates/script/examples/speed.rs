@@ -6,8 +6,9 @@
 
 use astrarium_env::Env;
 use astrarium_script::{
-    Call, Container, DocumentLink, Feed, Host, HostError, IndexAction, Isolation, PageFunctions, Paging,
-    Query, Read, Script, ScriptKey, Scripts, Settings, Work, WorkerCommand, Written, run_worker,
+    Call, DocumentLink, Host, HostError, IndexAction, Isolation, PageFunctions, Paging, Read, RowPage,
+    Script, ScriptContainer, ScriptKey, ScriptQuery, ScriptSettings, ScriptWork, Scripts, WorkerCommand,
+    Written, run_worker,
 };
 use astrarium_value::Value;
 use std::fmt::Write as _;
@@ -44,11 +45,11 @@ impl Host for EmptyHost {
         Ok(Read::Document(DOCUMENT.as_bytes().to_vec()))
     }
 
-    fn read_feed(&mut self, _: Paging<'_>) -> Result<Feed, HostError> {
-        Ok(Feed::default())
+    fn read_feed(&mut self, _: Paging<'_>) -> Result<RowPage, HostError> {
+        Ok(RowPage::default())
     }
 
-    fn query(&mut self, _: Query<'_>, paging: Paging<'_>) -> Result<Feed, HostError> {
+    fn query(&mut self, _: ScriptQuery<'_>, paging: Paging<'_>) -> Result<RowPage, HostError> {
         self.read_feed(paging)
     }
 }
@@ -91,12 +92,12 @@ fn main() -> Result<(), String> {
     thousand_scripts()
 }
 
-fn settings(isolation: &Isolation, cache_bytes_max: usize) -> Settings {
+fn settings(isolation: &Isolation, cache_bytes_max: usize) -> ScriptSettings {
     let isolation = isolation.clone();
-    Settings { cache_bytes_max, isolation, procedure_threads_max: 1, ..Settings::default() }
+    ScriptSettings { cache_bytes_max, isolation, procedure_threads_max: 1, ..ScriptSettings::default() }
 }
 
-fn procedures(what: &str, source: &str, how: &str, settings: Settings) -> Result<(), String> {
+fn procedures(what: &str, source: &str, how: &str, settings: ScriptSettings) -> Result<(), String> {
     let scripts = Scripts::new(settings);
     let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|error| error.to_string())?;
     let script = script(0, source);
@@ -143,7 +144,7 @@ fn middle(latencies: &mut [Duration]) -> u128 {
     latencies.get(latencies.len() / 2).map_or(0, Duration::as_micros)
 }
 
-fn functions(settings: Settings) -> Result<(), String> {
+fn functions(settings: ScriptSettings) -> Result<(), String> {
     let scripts = Scripts::new(settings);
     let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|error| error.to_string())?;
     let source = "function isLong(pages, limit) { return pages > limit; }";
@@ -174,7 +175,7 @@ fn functions(settings: Settings) -> Result<(), String> {
 }
 
 fn thousand_scripts() -> Result<(), String> {
-    let scripts = Scripts::new(Settings { procedure_threads_max: 1, ..Settings::default() });
+    let scripts = Scripts::new(ScriptSettings { procedure_threads_max: 1, ..ScriptSettings::default() });
     let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|error| error.to_string())?;
     let run = |number: u32| {
         // Different texts, as different scripts have.
@@ -210,13 +211,13 @@ fn script(number: u32, source: &str) -> Script {
 }
 
 fn call() -> Call {
-    let container = Container {
+    let container = ScriptContainer {
         self_link: "dbs/a/colls/b".to_owned(),
         alt_link: "dbs/library/colls/books".to_owned(),
-        ..Container::default()
+        ..ScriptContainer::default()
     };
     Call {
-        work: Work::Procedure { parameters: format!("[{DOCUMENT}]").into_bytes() },
+        work: ScriptWork::Procedure { parameters: format!("[{DOCUMENT}]").into_bytes() },
         container: Arc::new(container),
         request_values: Vec::new(),
         env: Env::system(),

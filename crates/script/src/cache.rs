@@ -112,7 +112,7 @@ impl CachedCodes {
 mod tests {
     use super::*;
     use crate::compile::compile;
-    use crate::{Limits, Script};
+    use crate::{Script, ScriptLimits};
 
     fn script(number: usize) -> Script {
         let key = ScriptKey { id: number.to_string().into(), version: "1".into() };
@@ -125,7 +125,7 @@ mod tests {
         let mut compiled = false;
         let result = cache.get_or_compile(&script.key, || {
             compiled = true;
-            compile(&Limits::default(), &script)
+            compile(&ScriptLimits::default(), &script)
         });
         assert!(result.is_ok());
         compiled
@@ -154,7 +154,7 @@ mod tests {
         assert!(compiles(&cache, 0) && compiles(&cache, 0));
         let mut wrong = script(0);
         wrong.source = "function (".into();
-        assert!(cache.get_or_compile(&wrong.key, || compile(&Limits::default(), &wrong)).is_err());
+        assert!(cache.get_or_compile(&wrong.key, || compile(&ScriptLimits::default(), &wrong)).is_err());
         assert_eq!(cache.usage(), (0, 0));
     }
 }

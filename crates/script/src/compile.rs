@@ -10,7 +10,7 @@
 
 use crate::cache::Cache;
 use crate::exception::Thrown;
-use crate::{Error, Limits, Script, source};
+use crate::{Error, Script, ScriptLimits, source};
 pub(crate) use bytecode::Bytecode;
 use rquickjs::allocator::RustAllocator;
 use rquickjs::context::intrinsic;
@@ -38,7 +38,7 @@ impl Compiled {
 }
 
 /// Compiles a script. Runs nothing of it.
-pub(crate) fn compile(limits: &Limits, script: &Script) -> Result<Compiled, Error> {
+pub(crate) fn compile(limits: &ScriptLimits, script: &Script) -> Result<Compiled, Error> {
     let refuse = |message: String| Error::Compile { name: Arc::clone(&script.name), message };
     if script.source.len() > limits.source_bytes_max {
         return Err(refuse(format!("its source is larger than {} bytes.", limits.source_bytes_max)));
@@ -63,7 +63,7 @@ pub(crate) fn compile(limits: &Limits, script: &Script) -> Result<Compiled, Erro
 }
 
 /// Whether a source can be stored. A source without any function can be, as on the service; it fails when it is to run.
-pub(crate) fn check(cache: &Cache, limits: &Limits, script: &Script) -> Result<(), Error> {
+pub(crate) fn check(cache: &Cache, limits: &ScriptLimits, script: &Script) -> Result<(), Error> {
     match cache.get_or_compile(&script.key, || compile(limits, script)) {
         Err(Error::Compile { message, .. }) if message == NO_FUNCTION => Ok(()),
         result => result.map(drop),
@@ -72,7 +72,9 @@ pub(crate) fn check(cache: &Cache, limits: &Limits, script: &Script) -> Result<(
 
 /// Compiles a program of ours.
 pub(crate) fn compile_own(source: &str, file: &str) -> rquickjs::Result<Bytecode> {
-    in_compiler(Limits::default().stack_bytes_max, |ctx| Bytecode::compile_without_source(ctx, source, file))?
+    in_compiler(ScriptLimits::default().stack_bytes_max, |ctx| {
+        Bytecode::compile_without_source(ctx, source, file)
+    })?
 }
 
 /// Why there is nothing to call.

@@ -16,7 +16,7 @@ use crate::deadline::Deadline;
 use crate::exception::{Thrown, caught, thrown};
 use crate::json::{print, read};
 use crate::sandbox::{CollectionHooks, Sandbox};
-use crate::{Error, Host, Limits, Operation, Script};
+use crate::{Error, Host, Script, ScriptLimits, TriggeringOperation};
 use astrarium_env::Env;
 use rquickjs::function::Args;
 use rquickjs::{Ctx, Object, Value};
@@ -28,9 +28,9 @@ use std::time::Duration;
 #[derive(Clone)]
 pub struct Call {
     /// Procedure or trigger, and what it is given.
-    pub work: Work,
+    pub work: ScriptWork,
     /// The container it works in.
-    pub container: Arc<Container>,
+    pub container: Arc<ScriptContainer>,
     /// Headers of the request that the script may ask for by name.
     pub request_values: Vec<(String, String)>,
     /// Clock and randomness.
@@ -45,7 +45,7 @@ pub struct Call {
 
 /// The kinds of work.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Work {
+pub enum ScriptWork {
     /// A stored procedure.
     Procedure {
         /// A JSON array of arguments; any other value is the one argument.
@@ -54,14 +54,14 @@ pub enum Work {
     /// A trigger before a write.
     PreTrigger {
         /// What is about to happen.
-        operation: Operation,
+        operation: TriggeringOperation,
         /// The JSON of the document to be written, which the trigger may replace; nothing for a delete.
         document: Option<Vec<u8>>,
     },
     /// A trigger after a write.
     PostTrigger {
         /// What happened.
-        operation: Operation,
+        operation: TriggeringOperation,
         /// The JSON of the document that was sent; nothing for a delete.
         document: Option<Vec<u8>>,
         /// The JSON of the document as it was written; nothing for a delete.
@@ -71,7 +71,7 @@ pub enum Work {
 
 /// What scripts can learn about their container.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Container {
+pub struct ScriptContainer {
     /// `dbs/{rid}/colls/{rid}`, with or without a slash at its end.
     pub self_link: String,
     /// `dbs/{name}/colls/{name}`.
@@ -86,7 +86,7 @@ pub struct Container {
 
 /// What a script that completed left.
 #[derive(Debug)]
-pub struct Answer<H> {
+pub struct ScriptAnswer<H> {
     /// The JSON of the response, or of the request as a pre-trigger left it; nothing if there is none.
     pub body: Option<String>,
     /// What `console.log` collected.
@@ -97,7 +97,7 @@ pub struct Answer<H> {
 
 /// What a script that failed left. Its host is for counting what was done, not for committing.
 #[derive(Debug)]
-pub struct Failure<H> {
+pub struct ScriptFailure<H> {
     /// Why.
     pub error: Error,
     /// What `console.log` collected until then; nothing after a timeout.
@@ -110,12 +110,12 @@ pub struct Failure<H> {
 pub(crate) fn run<H: Host>(
     sandbox: &Sandbox,
     cache: &Cache,
-    limits: &Limits,
+    limits: &ScriptLimits,
     deadline: Deadline,
     script: &Script,
     call: &Call,
     mut host: H,
-) -> Result<Answer<H>, Box<Failure<H>>> {
+) -> Result<ScriptAnswer<H>, Box<ScriptFailure<H>>> {
     let state = &sandbox.state;
     host.begin(deadline.end.into());
     state.start(Start {
@@ -134,13 +134,13 @@ pub(crate) fn run<H: Host>(
     let host = kept.or_else(|| state.complete()).and_then(own_host);
     let log = state.take_log();
     match (result, host) {
-        (Ok(body), Some(host)) => Ok(Answer { body, log, host }),
+        (Ok(body), Some(host)) => Ok(ScriptAnswer { body, log, host }),
         (Ok(_), None) => {
             let what = "the host is gone".to_owned();
             let error = Error::Bug { name: Arc::clone(&script.name), what };
-            Err(Box::new(Failure { error, log, host: None }))
+            Err(Box::new(ScriptFailure { error, log, host: None }))
         }
-        (Err(error), host) => Err(Box::new(Failure { error, log, host })),
+        (Err(error), host) => Err(Box::new(ScriptFailure { error, log, host })),
     }
 }
 
@@ -174,7 +174,7 @@ impl From<Error> for End {
 struct Run<'a> {
     sandbox: &'a Sandbox,
     state: &'a SandboxState,
-    limits: &'a Limits,
+    limits: &'a ScriptLimits,
     script: &'a Script,
 }
 
@@ -216,9 +216,11 @@ impl Run<'_> {
         let given = Object::new(ctx.clone())?;
         let mut arguments = Vec::new();
         let (kind, operation, request, response) = match &call.work {
-            Work::Procedure { parameters } => ("procedure", "", Some(parameters), None),
-            Work::PreTrigger { operation, document } => ("pre", operation.name(), document.as_ref(), None),
-            Work::PostTrigger { operation, document, written } => {
+            ScriptWork::Procedure { parameters } => ("procedure", "", Some(parameters), None),
+            ScriptWork::PreTrigger { operation, document } => {
+                ("pre", operation.name(), document.as_ref(), None)
+            }
+            ScriptWork::PostTrigger { operation, document, written } => {
                 ("post", operation.name(), document.as_ref(), written.as_ref())
             }
         };

@@ -20,7 +20,7 @@ use crate::pool::Runner;
 use crate::process::{Child, encoded};
 use crate::sandbox::Sandbox;
 use crate::values::{Unusable, from_script, to_script};
-use crate::{Error, Limits, Script};
+use crate::{Error, Script, ScriptLimits};
 use astrarium_env::Env;
 use astrarium_value::Value;
 use hashbrown::HashMap;
@@ -36,9 +36,9 @@ use std::sync::Arc;
 pub struct PageFunctions(());
 
 /// What a page has besides its sandbox.
-pub(crate) struct Setting {
+pub(crate) struct PageSetting {
     pub(crate) cache: Arc<Cache>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: ScriptLimits,
     pub(crate) functions: Vec<Script>,
     pub(crate) env: Env,
 }
@@ -50,7 +50,7 @@ thread_local! {
 
 /// A page, where its functions are.
 enum Placed {
-    Thread(Page),
+    Thread(FunctionPage),
     Process(ProcessPage),
 }
 
@@ -59,11 +59,11 @@ pub(crate) fn run<T>(
     runner: &Runner,
     stop: &Stop,
     deadline: Deadline,
-    setting: Setting,
+    setting: PageSetting,
     work: impl FnOnce(PageFunctions) -> T,
 ) -> T {
     PAGE.set(Some(match runner {
-        Runner::Thread(sandbox) => Placed::Thread(Page::new(sandbox, deadline, setting)),
+        Runner::Thread(sandbox) => Placed::Thread(FunctionPage::new(sandbox, deadline, setting)),
         Runner::Process(child) => {
             let (child, stop) = (Rc::clone(child), stop.clone());
             Placed::Process(ProcessPage {
@@ -136,7 +136,7 @@ struct ProcessPage {
     child: Rc<RefCell<Child>>,
     stop: Stop,
     deadline: Deadline,
-    setting: Setting,
+    setting: PageSetting,
     is_open: Cell<bool>,
     /// Results of calls that were announced, each for one call.
     ready: RefCell<Ready>,
@@ -148,7 +148,7 @@ type Ready = HashMap<Key, VecDeque<Result<Value, Error>>, foldhash::fast::Random
 
 impl ProcessPage {
     fn call(&self, function: usize, arguments: &[Value]) -> Result<Value, Error> {
-        let Setting { functions, env, .. } = &self.setting;
+        let PageSetting { functions, env, .. } = &self.setting;
         if self.is_over() {
             return Err(Error::Timeout { name: Arc::clone(&functions[function].name) });
         }
@@ -167,7 +167,7 @@ impl ProcessPage {
         if self.is_open.replace(true) {
             return Ok(());
         }
-        let Setting { functions, env, .. } = &self.setting;
+        let PageSetting { functions, env, .. } = &self.setting;
         self.child.borrow_mut().open_page(&self.deadline, functions, env)
     }
 
@@ -180,7 +180,7 @@ impl ProcessPage {
     }
 
     fn announce(&self, calls: Vec<(Arc<str>, Vec<Value>)>) {
-        let Setting { functions, env, .. } = &self.setting;
+        let PageSetting { functions, env, .. } = &self.setting;
         let place = |name: &str| functions.iter().position(|function| &*function.name == name);
         let calls: Vec<_> =
             calls.into_iter().filter_map(|(name, arguments)| Some((place(&name)?, arguments))).collect();
@@ -207,20 +207,20 @@ impl Drop for ProcessPage {
 }
 
 /// A page whose functions are in a sandbox of this thread.
-pub(crate) struct Page {
+pub(crate) struct FunctionPage {
     // Dropped before the sandbox that its values belong to.
     loaded: RefCell<Vec<Option<Persistent<Function<'static>>>>>,
     sandbox: Rc<Sandbox>,
-    setting: Setting,
+    setting: PageSetting,
 }
 
-impl Page {
-    pub(crate) fn new(sandbox: &Rc<Sandbox>, deadline: Deadline, setting: Setting) -> Page {
+impl FunctionPage {
+    pub(crate) fn new(sandbox: &Rc<Sandbox>, deadline: Deadline, setting: PageSetting) -> FunctionPage {
         let env = setting.env.clone();
         let request_values = Vec::new();
         sandbox.state.start(Start { deadline, env, host: None, request_values, log_bytes_max: None });
         let loaded = setting.functions.iter().map(|_| None).collect();
-        Page { loaded: RefCell::new(loaded), sandbox: Rc::clone(sandbox), setting }
+        FunctionPage { loaded: RefCell::new(loaded), sandbox: Rc::clone(sandbox), setting }
     }
 
     /// Calls a function, by its place.
@@ -274,7 +274,7 @@ impl Page {
         if let Some(saved) = &self.loaded.borrow()[index] {
             return Ok(saved.clone().restore(ctx)?);
         }
-        let Setting { cache, limits, functions, .. } = &self.setting;
+        let PageSetting { cache, limits, functions, .. } = &self.setting;
         let script = &functions[index];
         let compiled =
             cache.get_or_compile(&script.key, || compile(limits, script)).map_err(Failed::Known)?;

@@ -45,10 +45,10 @@ pub trait Host: Any + Send {
     fn read(&mut self, link: DocumentLink<'_>, if_none_match: Option<&str>) -> Result<Read, HostError>;
 
     /// A page of all documents of the logical partition.
-    fn read_feed(&mut self, paging: Paging<'_>) -> Result<Feed, HostError>;
+    fn read_feed(&mut self, paging: Paging<'_>) -> Result<RowPage, HostError>;
 
     /// A page of the rows of a query over the logical partition.
-    fn query(&mut self, query: Query<'_>, paging: Paging<'_>) -> Result<Feed, HostError>;
+    fn query(&mut self, query: ScriptQuery<'_>, paging: Paging<'_>) -> Result<RowPage, HostError>;
 
     /// Does a write whose result the script does not look at.
     fn write_unseen(&mut self, write: UnseenWrite<'_>) -> Result<(), HostError> {
@@ -179,7 +179,7 @@ pub struct Paging<'a> {
 
 /// A query as the script wrote it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Query<'a> {
+pub struct ScriptQuery<'a> {
     /// SQL.
     pub text: &'a str,
     /// The JSON array of names and values, if there are parameters.
@@ -190,7 +190,7 @@ pub struct Query<'a> {
 
 /// A page of rows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Feed {
+pub struct RowPage {
     /// The JSON text of each row.
     pub rows: Vec<Vec<u8>>,
     /// Where the next page starts, if there may be one.

@@ -1,7 +1,7 @@
 //! Runs the JavaScript that clients store: stored procedures, triggers and user-defined functions.
 //!
 //! In: a [`Script`] (source, name, version), a [`Call`] (what is asked, with which texts), and a [`Host`], through which
-//! the script reads and writes documents. Out: an [`Answer`] with the response and the host, or a [`Failure`].
+//! the script reads and writes documents. Out: an [`ScriptAnswer`] with the response and the host, or a [`ScriptFailure`].
 //! - `source`: which function of a source is the script; `compile`: source to bytecode; `cache`: bytecode by version;
 //! - `sandbox`: one fresh, limited JavaScript world; `api`: what scripts find in it;
 //! - `execution`: one run of a procedure or trigger; `functions`: user-defined functions for one query;
@@ -42,12 +42,13 @@ mod source;
 mod values;
 
 pub use error::{Error, Exception, Kind};
-pub use execution::{Answer, Call, Container, Failure, Work};
+pub use execution::{Call, ScriptAnswer, ScriptContainer, ScriptFailure, ScriptWork};
 pub use functions::PageFunctions;
 pub use host::{
-    DocumentLink, Feed, Host, HostError, IndexAction, Paging, Query, Read, Spatial, UnseenWrite, Written,
+    DocumentLink, Host, HostError, IndexAction, Paging, Read, RowPage, ScriptQuery, Spatial, UnseenWrite,
+    Written,
 };
-pub use limits::{Isolation, Limits, Settings};
+pub use limits::{Isolation, ScriptLimits, ScriptSettings};
 pub use process::{WorkerCommand, run_worker};
-pub use script::{Operation, Script, ScriptKey};
-pub use scripts::{Scripts, Statistics};
+pub use script::{Script, ScriptKey, TriggeringOperation};
+pub use scripts::{ScriptStatistics, Scripts};

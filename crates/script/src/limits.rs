@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// What one execution may use.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Limits {
+pub struct ScriptLimits {
     /// Wall-clock time of an execution; then it is ended and nothing of it happens.
     pub time: Duration,
     /// Time after which calls of the collection are no longer accepted, so that a script can wrap up.
@@ -27,9 +27,9 @@ pub struct Limits {
     pub document_bytes_max: usize,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for ScriptLimits {
+    fn default() -> ScriptLimits {
+        ScriptLimits {
             time: Duration::from_secs(5),
             accept_time: Duration::from_secs(4),
             grace: Duration::from_millis(100),
@@ -43,7 +43,7 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl ScriptLimits {
     /// The times of an execution that starts now; calls are accepted during the same part of a shortened time as of the
     /// whole limit.
     pub(crate) fn deadline(&self, time: Duration) -> Deadline {
@@ -71,9 +71,9 @@ pub enum Isolation {
 
 /// How scripts share the machine.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Settings {
+pub struct ScriptSettings {
     /// What one execution may use.
-    pub limits: Limits,
+    pub limits: ScriptLimits,
     /// Where they run.
     pub isolation: Isolation,
     /// Whether a JavaScript world is put back from an image of its memory after an execution; otherwise each execution has
@@ -96,11 +96,11 @@ pub struct Settings {
     pub cache_bytes_max: usize,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
+impl Default for ScriptSettings {
+    fn default() -> ScriptSettings {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        Settings {
-            limits: Limits::default(),
+        ScriptSettings {
+            limits: ScriptLimits::default(),
             isolation: Isolation::Threads,
             memory_image: true,
             procedure_threads_max: (2 * cores).clamp(4, 16),

@@ -24,7 +24,7 @@ mod watch;
 
 use crate::deadline::{Deadline, Stop};
 use crate::sandbox::Purpose;
-use crate::{Isolation, Limits};
+use crate::{Isolation, ScriptLimits};
 use parking_lot::{Condvar, Mutex};
 use queue::{Queue, Standing};
 pub(crate) use runner::Runner;
@@ -51,7 +51,7 @@ pub(crate) struct Pool {
 #[derive(Debug, Clone)]
 pub(crate) struct PoolSettings {
     pub(crate) purpose: Purpose,
-    pub(crate) limits: Limits,
+    pub(crate) limits: ScriptLimits,
     pub(crate) isolation: Isolation,
     pub(crate) memory_image: bool,
     pub(crate) cache_bytes_max: usize,
@@ -109,7 +109,7 @@ struct ScriptPoolState {
     number: u64,
 }
 
-struct Task {
+struct PoolTask {
     ticket: Arc<Ticket>,
     work: Box<dyn PoolWork>,
     lost_at: Instant,
@@ -126,7 +126,7 @@ struct Running {
     slow_at: Instant,
     is_slow: bool,
     /// Tasks that the same thread does next.
-    followers: VecDeque<Task>,
+    followers: VecDeque<PoolTask>,
     /// What was known of its script when it began.
     standing: Standing,
 }
@@ -162,7 +162,7 @@ impl PoolSettings {
 }
 
 /// Tells a runner of tasks, unless it knows of some.
-fn announce(runner: &Runner, tasks: &mut VecDeque<Task>) {
+fn announce(runner: &Runner, tasks: &mut VecDeque<PoolTask>) {
     if tasks.len() > 1 && !runner.is_ahead() {
         let _ = tasks.iter_mut().all(|task| task.work.announce(runner, task.ticket.time));
     }
@@ -193,7 +193,7 @@ impl Pool {
         }
         let now = Instant::now();
         let lost_at = now + shared.settings.waiting_time;
-        state.queue.push(Task { ticket: Arc::clone(ticket), work, lost_at });
+        state.queue.push(PoolTask { ticket: Arc::clone(ticket), work, lost_at });
         if state.queue.standing(&ticket.script_id, now) == Standing::Proven
             && let Some(slow_at) = shared.enough_until(&state, now)
         {
@@ -305,7 +305,7 @@ impl PoolShared {
     }
 
     /// Waits for a task, and takes those with it that its thread is to do next; nothing if the thread has to end.
-    fn next_tasks(&self) -> VecDeque<Task> {
+    fn next_tasks(&self) -> VecDeque<PoolTask> {
         let mut state = self.state.lock();
         state.idle += 1;
         let mut tasks = VecDeque::new();
@@ -326,7 +326,7 @@ impl PoolShared {
     }
 
     /// Adds a share of what waits to a task that is known to end soon.
-    fn add_followers(&self, state: &mut ScriptPoolState, tasks: &mut VecDeque<Task>) {
+    fn add_followers(&self, state: &mut ScriptPoolState, tasks: &mut VecDeque<PoolTask>) {
         let (Some(first), now) = (tasks.front(), Instant::now()) else { return };
         if !self.settings.are_batched()
             || state.queue.standing(&first.ticket.script_id, now) != Standing::Proven
@@ -370,7 +370,7 @@ impl PoolShared {
         self: &Arc<PoolShared>,
         ticket: &Arc<Ticket>,
         end: Instant,
-        followers: VecDeque<Task>,
+        followers: VecDeque<PoolTask>,
     ) -> u64 {
         let mut state = self.state.lock();
         state.number += 1;
@@ -398,7 +398,7 @@ impl PoolShared {
 
     /// Returns what the thread does next; nothing if it has to go: it had been given up, or somebody else has taken its
     /// place.
-    fn note_end(self: &Arc<PoolShared>, number: u64) -> Option<VecDeque<Task>> {
+    fn note_end(self: &Arc<PoolShared>, number: u64) -> Option<VecDeque<PoolTask>> {
         let mut state = self.state.lock();
         let place = state.running.iter().position(|running| running.number == number);
         let Some(mut running) = place.map(|place| state.running.swap_remove(place)) else {

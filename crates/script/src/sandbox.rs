@@ -16,7 +16,7 @@
 mod arena;
 mod memory;
 
-use crate::Limits;
+use crate::ScriptLimits;
 use crate::api::{Program, SandboxState, install, load};
 use crate::deadline::Stop;
 use arena::Arena;
@@ -98,7 +98,11 @@ struct SavedHooks {
 
 impl Sandbox {
     /// A fresh world.
-    pub(crate) fn new(limits: &Limits, purpose: Purpose, memory_image: bool) -> rquickjs::Result<Sandbox> {
+    pub(crate) fn new(
+        limits: &ScriptLimits,
+        purpose: Purpose,
+        memory_image: bool,
+    ) -> rquickjs::Result<Sandbox> {
         let stop = Stop::default();
         let quota = Rc::new(Quota::unlimited());
         let state = Rc::new(SandboxState::new(stop.clone(), Rc::clone(&quota)));
@@ -221,7 +225,10 @@ mod tests {
     use crate::cache::Cache;
     use crate::compile::compile;
     use crate::counting::held_bytes;
-    use crate::{Call, Container, Feed, Host, HostError, IndexAction, Paging, Query, Read, Work, Written};
+    use crate::{
+        Call, Host, HostError, IndexAction, Paging, Read, RowPage, ScriptContainer, ScriptQuery, ScriptWork,
+        Written,
+    };
     use crate::{DocumentLink, Script, ScriptKey, execution};
     use astrarium_env::Env;
     use std::sync::Arc;
@@ -256,11 +263,11 @@ mod tests {
             Ok(Read::Document(br#"{"id":"1"}"#.to_vec()))
         }
 
-        fn read_feed(&mut self, _: Paging<'_>) -> Result<Feed, HostError> {
-            Ok(Feed { rows: vec![b"{}".to_vec(); 50], continuation: None })
+        fn read_feed(&mut self, _: Paging<'_>) -> Result<RowPage, HostError> {
+            Ok(RowPage { rows: vec![b"{}".to_vec(); 50], continuation: None })
         }
 
-        fn query(&mut self, _: Query<'_>, paging: Paging<'_>) -> Result<Feed, HostError> {
+        fn query(&mut self, _: ScriptQuery<'_>, paging: Paging<'_>) -> Result<RowPage, HostError> {
             self.read_feed(paging)
         }
     }
@@ -283,10 +290,10 @@ mod tests {
     /// The image holds all that the engine has; what is outside must be as large after an execution as before.
     #[test]
     fn nothing_outside_the_image_survives_an_execution() {
-        let limits = Limits { memory_bytes_max: 16 << 20, ..Limits::default() };
+        let limits = ScriptLimits { memory_bytes_max: 16 << 20, ..ScriptLimits::default() };
         let cache = Cache::new(usize::MAX);
         let mut sandbox = Sandbox::new(&limits, Purpose::Procedure, true).expect("a sandbox");
-        let (env, container) = (Env::system(), Arc::new(Container::default()));
+        let (env, container) = (Env::system(), Arc::new(ScriptContainer::default()));
         let mut run = |number: usize| {
             let key = ScriptKey { id: number.to_string().into(), version: "1".into() };
             let source = format!("function f() {{ {} }}", HARMLESS_AND_HARMFUL[number]);
@@ -295,7 +302,7 @@ mod tests {
             assert!(compiled.is_ok(), "{}", script.source);
             drop(compiled);
             let call = Call {
-                work: Work::Procedure { parameters: b"[1]".to_vec() },
+                work: ScriptWork::Procedure { parameters: b"[1]".to_vec() },
                 container: Arc::clone(&container),
                 request_values: vec![("name".to_owned(), "value".to_owned())],
                 env: env.clone(),

@@ -24,7 +24,7 @@ pub struct ScriptKey {
 
 /// What a trigger was called for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operation {
+pub enum TriggeringOperation {
     /// A document is created.
     Create,
     /// A document is replaced.
@@ -35,14 +35,14 @@ pub enum Operation {
     Delete,
 }
 
-impl Operation {
+impl TriggeringOperation {
     /// What `getOperationType()` says.
     pub fn name(self) -> &'static str {
         match self {
-            Operation::Create => "Create",
-            Operation::Replace => "Replace",
-            Operation::Upsert => "Upsert",
-            Operation::Delete => "Delete",
+            TriggeringOperation::Create => "Create",
+            TriggeringOperation::Replace => "Replace",
+            TriggeringOperation::Upsert => "Upsert",
+            TriggeringOperation::Delete => "Delete",
         }
     }
 }

@@ -6,11 +6,14 @@ use crate::compile;
 use crate::deadline::{Deadline, Stop};
 use crate::execution;
 use crate::foresight::Foresight;
-use crate::functions::{self, PageFunctions, Setting};
+use crate::functions::{self, PageFunctions, PageSetting};
 use crate::pool::{Lost, Pool, PoolSettings, PoolWork, Runner, Ticket};
 use crate::process::ProcessRun;
 use crate::sandbox::Purpose;
-use crate::{Answer, Call, Error, Failure, Host, Isolation, Limits, Script, ScriptKey, Settings};
+use crate::{
+    Call, Error, Host, Isolation, Script, ScriptAnswer, ScriptFailure, ScriptKey, ScriptLimits,
+    ScriptSettings,
+};
 use astrarium_env::Env;
 use parking_lot::Mutex;
 use std::marker::PhantomData;
@@ -21,11 +24,11 @@ use tokio::sync::oneshot;
 /// Runs scripts. Clones share their threads and their compiled scripts.
 #[derive(Clone)]
 pub struct Scripts {
-    inner: Arc<Inner>,
+    inner: Arc<ScriptsShared>,
 }
 
-struct Inner {
-    settings: Settings,
+struct ScriptsShared {
+    settings: ScriptSettings,
     cache: Arc<Cache>,
     caution: Arc<Caution>,
     foresight: Arc<Foresight>,
@@ -35,7 +38,7 @@ struct Inner {
 
 /// What is going on, for metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Statistics {
+pub struct ScriptStatistics {
     /// Procedures, triggers and pages with functions that run.
     pub running: usize,
     /// Those that wait for their turn.
@@ -54,7 +57,7 @@ pub struct Statistics {
 
 impl Scripts {
     /// No threads and processes are started before they are needed.
-    pub fn new(settings: Settings) -> Scripts {
+    pub fn new(settings: ScriptSettings) -> Scripts {
         let pool = |purpose, threads_max| {
             Pool::new(PoolSettings {
                 purpose,
@@ -74,7 +77,9 @@ impl Scripts {
         let functions = pool(Purpose::Function, settings.function_threads_max);
         let cache = Arc::new(Cache::new(settings.cache_bytes_max));
         let (caution, foresight) = (Arc::default(), Arc::default());
-        Scripts { inner: Arc::new(Inner { settings, cache, caution, foresight, procedures, functions }) }
+        Scripts {
+            inner: Arc::new(ScriptsShared { settings, cache, caution, foresight, procedures, functions }),
+        }
     }
 
     /// Runs a stored procedure or trigger. The host comes back with the answer: nothing it staged has happened unless the
@@ -84,13 +89,13 @@ impl Scripts {
         script: Script,
         mut call: Call,
         host: H,
-    ) -> Result<Answer<H>, Box<Failure<H>>> {
+    ) -> Result<ScriptAnswer<H>, Box<ScriptFailure<H>>> {
         call.ahead = call.ahead && self.inner.caution.allows(&script.key.id);
         let limits = self.inner.settings.limits.clone();
         let (cache, foresight) = (Arc::clone(&self.inner.cache), Arc::clone(&self.inner.foresight));
         let time = call.time.map_or(limits.time, |time| time.min(limits.time));
         let own = script.clone();
-        let failed = move |error| Err(Box::new(Failure { error, log: String::new(), host: None }));
+        let failed = move |error| Err(Box::new(ScriptFailure { error, log: String::new(), host: None }));
         let job = ExecutionJob { script, call, host, time, limits, cache, foresight };
         let result = self.run(&self.inner.procedures, &own, time, job, failed).await;
         if let Err(failure) = &result
@@ -132,7 +137,8 @@ impl Scripts {
             Script { key, name: "".into(), source: "".into() }
         };
         let first = functions.first().cloned().unwrap_or_else(nothing);
-        let setting = Setting { cache: Arc::clone(&self.inner.cache), limits, functions, env: env.clone() };
+        let setting =
+            PageSetting { cache: Arc::clone(&self.inner.cache), limits, functions, env: env.clone() };
         let work = move |runner: &Runner, stop: &Stop, deadline: Deadline| {
             Ok(functions::run(runner, stop, deadline, setting, page))
         };
@@ -140,11 +146,11 @@ impl Scripts {
     }
 
     /// What is going on.
-    pub fn statistics(&self) -> Statistics {
+    pub fn statistics(&self) -> ScriptStatistics {
         let (procedures, functions) = (self.inner.procedures.usage(), self.inner.functions.usage());
         let (cached_scripts, cached_bytes) = self.inner.cache.usage();
         let are_processes = matches!(self.inner.settings.isolation, Isolation::Processes(_));
-        Statistics {
+        ScriptStatistics {
             processes: if are_processes { procedures.threads + functions.threads } else { 0 },
             running: procedures.running + functions.running,
             waiting: procedures.waiting + functions.waiting,
@@ -191,7 +197,7 @@ impl Scripts {
             move |what: &str| failed(Error::Unavailable { name, what: what.to_owned() })
         };
         drop(sender);
-        let mut waiting = CancelOnDrop { pool, ticket: Some(Arc::clone(&ticket)) };
+        let mut waiting = CancelTaskOnDrop { pool, ticket: Some(Arc::clone(&ticket)) };
         pool.submit(&ticket, Box::new(AnsweredJob { job, answer, unavailable, result: PhantomData }));
         drop(ticket);
         let result = receiver.await.unwrap_or_else(|_| {
@@ -225,12 +231,12 @@ struct ExecutionJob<H> {
     call: Call,
     host: H,
     time: Duration,
-    limits: Limits,
+    limits: ScriptLimits,
     cache: Arc<Cache>,
     foresight: Arc<Foresight>,
 }
 
-impl<H: Host> ScriptJob<Result<Answer<H>, Box<Failure<H>>>> for ExecutionJob<H> {
+impl<H: Host> ScriptJob<Result<ScriptAnswer<H>, Box<ScriptFailure<H>>>> for ExecutionJob<H> {
     fn announce(&mut self, runner: &Runner, time: Duration) -> bool {
         let ExecutionJob { script, call, host, foresight, .. } = self;
         match runner {
@@ -241,7 +247,12 @@ impl<H: Host> ScriptJob<Result<Answer<H>, Box<Failure<H>>>> for ExecutionJob<H> 
         }
     }
 
-    fn run(self, runner: &Runner, stop: &Stop, deadline: Deadline) -> Result<Answer<H>, Box<Failure<H>>> {
+    fn run(
+        self,
+        runner: &Runner,
+        stop: &Stop,
+        deadline: Deadline,
+    ) -> Result<ScriptAnswer<H>, Box<ScriptFailure<H>>> {
         let ExecutionJob { script, call, host, time, limits, cache, foresight } = self;
         match runner {
             Runner::Thread(sandbox) => {
@@ -283,13 +294,13 @@ where
 }
 
 /// Ends a task whose owner has gone.
-struct CancelOnDrop<'a> {
+struct CancelTaskOnDrop<'a> {
     pool: &'a Pool,
     /// Nothing once it has ended.
     ticket: Option<Arc<Ticket>>,
 }
 
-impl Drop for CancelOnDrop<'_> {
+impl Drop for CancelTaskOnDrop<'_> {
     fn drop(&mut self) {
         if let Some(ticket) = &self.ticket {
             self.pool.cancel(ticket);

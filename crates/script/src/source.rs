@@ -14,7 +14,7 @@
 
 mod tokens;
 
-use tokens::{Token, tokens};
+use tokens::{SourceToken, tokens};
 
 /// What can be tried with a source.
 #[derive(Debug, PartialEq, Eq)]
@@ -35,11 +35,12 @@ pub(crate) fn programs(source: &str) -> Option<Programs> {
     // A byte order mark is no part of the language.
     let source = source.trim_start_matches('\u{feff}');
     let tokens = tokens(source);
-    if !tokens.iter().any(|(token, _)| matches!(token, Token::Word("function") | Token::Arrow)) {
+    if !tokens.iter().any(|(token, _)| matches!(token, SourceToken::Word("function") | SourceToken::Arrow)) {
         return None;
     }
     // `function () { .. };` is a statement: without its end it is an expression.
-    let end = tokens.iter().rev().find(|(token, _)| *token != Token::Mark(b';')).map_or(0, |(_, end)| *end);
+    let end =
+        tokens.iter().rev().find(|(token, _)| *token != SourceToken::Mark(b';')).map_or(0, |(_, end)| *end);
     let expression = format!("{EXPRESSION_START}{}\n); }})", &source[..end]);
     let declarations =
         entry_name(&tokens).map(|name| format!("{DECLARATIONS_START}{source}\n;return {name}; }})"));
@@ -57,27 +58,33 @@ pub(crate) fn looks_like_typescript(source: &str) -> bool {
     let types =
         ["string", "number", "boolean", "any", "void", "unknown", "never", "object", "Array", "Promise"];
     tokens.windows(3).any(|three| match [three[0].0, three[1].0, three[2].0] {
-        [Token::Word("interface" | "namespace" | "enum" | "declare"), Token::Word(_), _] => true,
-        [Token::Word("type"), Token::Word(_), Token::Mark(b'=')] => true,
-        [_, Token::Mark(b':'), Token::Word(word)] => types.contains(&word),
-        [Token::Word(_) | Token::Mark(b')' | b']'), Token::Word("as"), Token::Word(_)] => true,
+        [SourceToken::Word("interface" | "namespace" | "enum" | "declare"), SourceToken::Word(_), _] => true,
+        [SourceToken::Word("type"), SourceToken::Word(_), SourceToken::Mark(b'=')] => true,
+        [_, SourceToken::Mark(b':'), SourceToken::Word(word)] => types.contains(&word),
+        [
+            SourceToken::Word(_) | SourceToken::Mark(b')' | b']'),
+            SourceToken::Word("as"),
+            SourceToken::Word(_),
+        ] => true,
         _ => false,
     })
 }
 
 /// Whether a source uses the syntax of modules, which scripts are not.
 pub(crate) fn looks_like_module(source: &str) -> bool {
-    at_top_level(&tokens(source)).any(|token| matches!(token, Token::Word("import" | "export")))
+    at_top_level(&tokens(source)).any(|token| matches!(token, SourceToken::Word("import" | "export")))
 }
 
 /// The first function declared at the top level; failing that, the first name given a value there.
-fn entry_name<'a>(tokens: &[(Token<'a>, usize)]) -> Option<&'a str> {
-    let top: Vec<Token<'a>> = at_top_level(tokens).collect();
+fn entry_name<'a>(tokens: &[(SourceToken<'a>, usize)]) -> Option<&'a str> {
+    let top: Vec<SourceToken<'a>> = at_top_level(tokens).collect();
     let declared = top.iter().enumerate().find_map(|(index, token)| {
         let is_statement = index.checked_sub(1).is_none_or(|before| may_end_statement(top[before]));
         match (token, top.get(index + 1), top.get(index + 2)) {
-            (Token::Word("function"), Some(Token::Word(name)), _) if is_statement => Some(*name),
-            (Token::Word("function"), Some(Token::Mark(b'*')), Some(Token::Word(name))) if is_statement => {
+            (SourceToken::Word("function"), Some(SourceToken::Word(name)), _) if is_statement => Some(*name),
+            (SourceToken::Word("function"), Some(SourceToken::Mark(b'*')), Some(SourceToken::Word(name)))
+                if is_statement =>
+            {
                 Some(*name)
             }
             _ => None,
@@ -85,30 +92,36 @@ fn entry_name<'a>(tokens: &[(Token<'a>, usize)]) -> Option<&'a str> {
     });
     declared.or_else(|| {
         top.windows(3).find_map(|three| match three {
-            [Token::Word("var" | "let" | "const"), Token::Word(name), Token::Mark(b'=')] => Some(*name),
+            [
+                SourceToken::Word("var" | "let" | "const"),
+                SourceToken::Word(name),
+                SourceToken::Mark(b'='),
+            ] => Some(*name),
             _ => None,
         })
     })
 }
 
 /// Whether a declaration may follow: after an operator or its keyword a function is part of an expression.
-fn may_end_statement(token: Token<'_>) -> bool {
+fn may_end_statement(token: SourceToken<'_>) -> bool {
     match token {
-        Token::Text | Token::Mark(b';' | b'}' | b')' | b']') => true,
-        Token::Word(word) => {
+        SourceToken::Text | SourceToken::Mark(b';' | b'}' | b')' | b']') => true,
+        SourceToken::Word(word) => {
             !matches!(word, "new" | "typeof" | "void" | "delete" | "in" | "of" | "instanceof" | "await")
         }
-        Token::Arrow | Token::Mark(_) => false,
+        SourceToken::Arrow | SourceToken::Mark(_) => false,
     }
 }
 
 /// The tokens outside all brackets; of brackets the closing ones are kept, so that statements can be told apart.
-fn at_top_level<'a, 'b>(tokens: &'b [(Token<'a>, usize)]) -> impl Iterator<Item = Token<'a>> + 'b {
+fn at_top_level<'a, 'b>(
+    tokens: &'b [(SourceToken<'a>, usize)],
+) -> impl Iterator<Item = SourceToken<'a>> + 'b {
     let mut depth = 0_usize;
     tokens.iter().filter_map(move |(token, _)| {
         match token {
-            Token::Mark(b'{' | b'(' | b'[') => depth += 1,
-            Token::Mark(b'}' | b')' | b']') => {
+            SourceToken::Mark(b'{' | b'(' | b'[') => depth += 1,
+            SourceToken::Mark(b'}' | b')' | b']') => {
                 depth = depth.saturating_sub(1);
                 return (depth == 0).then_some(*token);
             }

@@ -16,13 +16,16 @@ use tokio::sync::oneshot;
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
 
 /// The running work.
-pub(crate) struct Background {
+pub(crate) struct BackgroundThread {
     stop: oneshot::Sender<()>,
     thread: JoinHandle<()>,
 }
 
-impl Background {
-    pub(crate) fn start(gateway: Gateway, maintenance: MaintenanceHandle) -> anyhow::Result<Background> {
+impl BackgroundThread {
+    pub(crate) fn start(
+        gateway: Gateway,
+        maintenance: MaintenanceHandle,
+    ) -> anyhow::Result<BackgroundThread> {
         let (stop, stopped) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
@@ -36,7 +39,7 @@ impl Background {
                 runtime.block_on(supervise(stopped, work, || gateway.count_background_failure()));
             })
             .context("start background work")?;
-        Ok(Background { stop, thread })
+        Ok(BackgroundThread { stop, thread })
     }
 
     /// Ends the work between two of its waits, and waits for that.

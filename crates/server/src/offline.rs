@@ -17,7 +17,7 @@ const OPEN_TABLES: usize = 64;
 
 /// What a check found.
 #[derive(Default)]
-struct Findings {
+struct CheckFindings {
     problem_count: usize,
     /// Whether all of them are of the index, which the server builds anew by itself.
     is_index_only: bool,
@@ -127,8 +127,8 @@ fn with_maintenance<T>(
 }
 
 /// Reads everything in a folder; reports what is there, if wished, and all problems.
-fn check(folder: &Path, is_told: bool) -> anyhow::Result<Findings> {
-    let mut found = Findings::default();
+fn check(folder: &Path, is_told: bool) -> anyhow::Result<CheckFindings> {
+    let mut found = CheckFindings::default();
     with_maintenance(folder, async |maintenance, engine| {
         while engine.check_next_file() {}
         for damage in engine.damages() {

@@ -1,6 +1,6 @@
 //! The life of a server: open the data, listen, say so, serve, and stop in good order.
 
-use crate::background::Background;
+use crate::background::BackgroundThread;
 use crate::machine::FileShares;
 use crate::memory::Shares;
 use crate::settings::{self, ServeSettings};
@@ -8,7 +8,7 @@ use crate::{engines, logging, machine, memory, private_files, scripts};
 use anyhow::Context as _;
 use astrarium_database::{Account, Env, Memory, Resources};
 use astrarium_gateway::certificate::Certificate;
-use astrarium_gateway::listener::{self, Limits};
+use astrarium_gateway::listener::{self, ConnectionLimits};
 use astrarium_gateway::{Gateway, Settings};
 use astrarium_kv::Engine;
 use astrarium_wire::authorization::{AccountKeys, DateWindow, MasterKey};
@@ -83,14 +83,14 @@ async fn serve(
             authority_pem: Some(certificate.authority_pem),
         },
     );
-    let limits = Limits {
+    let limits = ConnectionLimits {
         connections_max: files.connections,
         handshake_timeout: Duration::from_secs(10),
         idle_timeout: Duration::from_mins(4),
         shutdown_timeout: Duration::from_secs(10),
     };
     let mut terminate = signal(SignalKind::terminate()).context("listen for SIGTERM")?;
-    let background = Background::start(gateway.clone(), account.maintenance())?;
+    let background = BackgroundThread::start(gateway.clone(), account.maintenance())?;
     println!("{}", ready_line(settings, address));
     let version = env!("CARGO_PKG_VERSION");
     tracing::info!(version, listen = %address, data = place(settings), "started");

@@ -140,7 +140,7 @@ fn address(served: &Served) -> usize {
 }
 
 /// Finds documents of one range.
-pub(crate) struct Search<'a> {
+pub(crate) struct RangeSearch<'a> {
     pub(crate) plan: &'a IndexPlan,
     pub(crate) reader: &'a FeedReader,
     pub(crate) scope: &'a FeedScope,
@@ -148,7 +148,7 @@ pub(crate) struct Search<'a> {
     pub(crate) gauge: &'a Gauge,
 }
 
-impl Search<'_> {
+impl RangeSearch<'_> {
     /// The documents of a range for a query that looks at all of them, in any order; `None` if a scan is cheaper.
     pub(crate) async fn all(&self, range: &Range) -> Result<Option<Found>, ExecuteError> {
         self.find(range, u64::MAX, false).await

@@ -49,7 +49,7 @@ impl Expired {
         finder: &Finder,
     ) -> Result<Option<Expired>, ExecuteError> {
         let Expiry { default_ttl, now } = reader.expiry;
-        let mut search = Search { finder, found: Expired { numbers: Arc::from([]), entries: 0 } };
+        let mut search = ExpirySearch { finder, found: Expired { numbers: Arc::from([]), entries: 0 } };
         let default = match default_ttl {
             None => return Ok(Some(search.found)),
             Some(DefaultTtl::NoDefault) => None,
@@ -93,12 +93,12 @@ fn served(set: &astrarium_index::IndexSet, name: &str, predicate: Predicate) -> 
     }
 }
 
-struct Search<'a> {
+struct ExpirySearch<'a> {
     finder: &'a Finder,
     found: Expired,
 }
 
-impl Search<'_> {
+impl ExpirySearch<'_> {
     /// The lifetimes of documents that have one of their own; `None` for those that never expire.
     async fn lifetimes(
         &mut self,

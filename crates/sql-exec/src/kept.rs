@@ -9,7 +9,7 @@
 //! Not here: how long rows are kept and for whom (`database::kept_results`).
 
 use crate::operators::sort::{RowOrder, SortedRow};
-use crate::resume::{Place, Resume};
+use crate::resume::{Resume, ResumePlace};
 use std::cmp::Ordering;
 
 /// Rows of a query after a position.
@@ -44,16 +44,16 @@ impl KeptRows {
             self.order.compare((&row.keys, row.place), last) != Ordering::Greater
         };
         let start = match (&resume.place, self.before) {
-            (Place::Count, Some(before)) => {
+            (ResumePlace::Count, Some(before)) => {
                 usize::try_from((resume.given + resume.skipped).checked_sub(before)?).ok()?
             }
-            (Place::Row(number, index), None) => {
+            (ResumePlace::Row(number, index), None) => {
                 self.rows.partition_point(|row| is_given(row, (&[], (*number, *index))))
             }
-            (Place::Key(keys, number, index), None) => {
+            (ResumePlace::Key(keys, number, index), None) => {
                 self.rows.partition_point(|row| is_given(row, (keys, (*number, *index))))
             }
-            (Place::LongKey(long), None) => self.rows.iter().position(|row| row.place == long.next)?,
+            (ResumePlace::LongKey(long), None) => self.rows.iter().position(|row| row.place == long.next)?,
             _ => return None,
         };
         let rows = self.rows.get(start..)?;

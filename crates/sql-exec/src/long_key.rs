@@ -1,6 +1,6 @@
 //! Positions after rows whose sort keys are too long for a token.
 //!
-//! In: the last row given and the next one. Out: a [`Place`] that stays good whatever becomes of both.
+//! In: the last row given and the next one. Out: a [`ResumePlace`] that stays good whatever becomes of both.
 //! How: mostly a short text lies between the two keys (as the separators of a B-tree are short), and everything on its far
 //! side is still to be given. Where keys agree for longer than a token, the place names both rows and how their keys begin:
 //! it goes on after the one, or at the other.
@@ -8,7 +8,7 @@
 //! the last one's may come once more.
 
 use crate::operators::group::RowPlace;
-use crate::resume::{Place, keys_fit};
+use crate::resume::{ResumePlace, keys_fit};
 use astrarium_value::{Object, Value};
 
 /// Sort keys and place of a row. Fewer keys than the order has stand for all rows that begin with them.
@@ -59,15 +59,15 @@ impl Directions<'_> {
     }
 
     /// The place between two rows that follow each other.
-    pub(crate) fn between(&self, last: LastRow, next: &LastRow) -> Place {
+    pub(crate) fn between(&self, last: LastRow, next: &LastRow) -> ResumePlace {
         let (keys, (number, index)) = last;
         if keys_fit(&keys) {
-            return Place::Key(keys, number, index);
+            return ResumePlace::Key(keys, number, index);
         }
         if let Some((keys, (number, index))) = self.separator(&keys, &next.0) {
-            return Place::Key(keys, number, index);
+            return ResumePlace::Key(keys, number, index);
         }
-        Place::LongKey(LongKey { last: (number, index), next: next.1, beginning: beginning(&keys) })
+        ResumePlace::LongKey(LongKey { last: (number, index), next: next.1, beginning: beginning(&keys) })
     }
 
     /// Short keys between two that differ in their last one, if there are some.

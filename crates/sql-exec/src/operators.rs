@@ -8,7 +8,7 @@
 //! - `finished`: rows that are known only when all documents were seen: `top_k`, `distinct`, `group`, `rank`, sorted by `sort`;
 //! - `limit`: takes rows into the page.
 //!
-//! A new operator is a file here; if it needs all documents first, it is a `Sink` (`scan`) that `finished` opens.
+//! A new operator is a file here; if it needs all documents first, it is a `DocumentSink` (`scan`) that `finished` opens.
 
 pub(crate) mod distinct;
 pub(crate) mod filter;
@@ -27,7 +27,7 @@ pub(crate) mod top_k;
 use crate::error::ExecuteError;
 use crate::execution::Execution;
 use crate::long_key::{Directions, LastRow};
-use crate::resume::{PartialDocument, Place};
+use crate::resume::{PartialDocument, ResumePlace};
 use crate::rows::Counts;
 use astrarium_store::FeedPosition;
 use finished::Finished;
@@ -60,9 +60,9 @@ pub(crate) struct RowBatch {
     /// What was read for them and is not counted yet.
     pub(crate) counts: Counts,
     /// Where a next page goes on if this one is full after the last of them; none if it has to see another row first.
-    pub(crate) after: Option<Place>,
+    pub(crate) after: Option<ResumePlace>,
     /// Where a next page goes on because this one ends here, full or not.
-    pub(crate) end: Option<Place>,
+    pub(crate) end: Option<ResumePlace>,
 }
 
 /// What stands on top of a page.
@@ -95,15 +95,15 @@ impl RowSource<'_> {
         last: Option<RowMark>,
         next: &RowMark,
         directions: &Directions<'_>,
-    ) -> Option<Place> {
+    ) -> Option<ResumePlace> {
         match (last, next) {
             (_, RowMark::Document(position, partial)) => {
-                Some(Place::Stream(position.clone(), partial.clone()))
+                Some(ResumePlace::Stream(position.clone(), partial.clone()))
             }
-            (_, RowMark::Counted(_)) => Some(Place::Count),
+            (_, RowMark::Counted(_)) => Some(ResumePlace::Count),
             (Some(RowMark::Ordered(last)), RowMark::Ordered(next)) => {
                 Some(if directions.descending.is_empty() {
-                    Place::Row(last.1.0, last.1.1)
+                    ResumePlace::Row(last.1.0, last.1.1)
                 } else {
                     directions.between(last, next)
                 })

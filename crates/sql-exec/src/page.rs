@@ -12,7 +12,7 @@ use crate::operators::sort::RowOrder;
 use crate::operators::stream::StreamRows;
 use crate::operators::{OutputRow, RowBatch, RowMark, RowSource};
 use crate::report::{OperatorReport, reports};
-use crate::resume::{Place, Resume};
+use crate::resume::{Resume, ResumePlace};
 use crate::rows::Input;
 use crate::runtime::Runtime;
 use crate::scan::Job;
@@ -119,7 +119,7 @@ pub fn run_kept(plan: &QueryPlan, kept: &KeptRows, resume: &Resume, limits: Limi
 }
 
 /// Where a page ended, if there may be more, and the rows that it did not take.
-type PageEnd = (Option<Place>, Vec<OutputRow>);
+type PageEnd = (Option<ResumePlace>, Vec<OutputRow>);
 
 /// Takes the rows of a batch into a page; tells if it ends with them.
 fn take(
@@ -174,7 +174,7 @@ impl Opened<'_> {
 async fn open<'a>(
     execution: &mut Execution<'a>,
     input: &'a Input,
-    place: Option<Place>,
+    place: Option<ResumePlace>,
     taken: &PageLimiter,
 ) -> Result<Opened<'a>, ExecuteError> {
     let plan = execution.plan;
@@ -198,7 +198,7 @@ async fn open<'a>(
 async fn open_ordered<'a>(
     execution: &mut Execution<'_>,
     input: &'a Input,
-    place: Option<Place>,
+    place: Option<ResumePlace>,
     wanted: u64,
 ) -> Result<Opened<'a>, ExecuteError> {
     let plan = execution.plan;
@@ -214,7 +214,7 @@ async fn open_ordered<'a>(
     let backward = indexed.map_or(first_descends, |scanned| scanned.ordered.backward);
     let order = RowOrder::new(keys, !plan.distinct && backward);
     let after = match place {
-        Some(Place::LongKey(long)) => {
+        Some(ResumePlace::LongKey(long)) => {
             let last = find_keys(execution, input, long.last).await?;
             let next = find_keys(execution, input, long.next).await?;
             Some(long.after(last, next, &order.directions()))

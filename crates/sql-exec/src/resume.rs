@@ -24,14 +24,14 @@ pub struct Resume {
     /// Rows skipped for OFFSET by the pages before.
     pub skipped: u64,
     /// The place.
-    pub place: Place,
+    pub place: ResumePlace,
     /// The number of the result that is kept for the next pages; 0 if none is.
     pub kept: u64,
 }
 
 /// A place in a query's rows.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Place {
+pub enum ResumePlace {
     /// After a document of the feed; and if the rows of the next one were given in part, where in it.
     Stream(Option<FeedPosition>, Option<PartialDocument>),
     /// After a row that has this number and index, in an order by those.
@@ -57,14 +57,14 @@ impl Resume {
     /// The bytes of a token.
     pub fn encode(&self) -> Vec<u8> {
         let kind = match &self.place {
-            Place::Stream(None, _) => 0,
-            Place::Stream(Some(FeedPosition::Number { .. }), _) => 1,
-            Place::Stream(Some(FeedPosition::Within { .. }), _) => 2,
-            Place::Stream(Some(FeedPosition::Key { .. }), _) => 3,
-            Place::Row(..) => 4,
-            Place::Key(..) => 5,
-            Place::Count => 6,
-            Place::LongKey(_) => 7,
+            ResumePlace::Stream(None, _) => 0,
+            ResumePlace::Stream(Some(FeedPosition::Number { .. }), _) => 1,
+            ResumePlace::Stream(Some(FeedPosition::Within { .. }), _) => 2,
+            ResumePlace::Stream(Some(FeedPosition::Key { .. }), _) => 3,
+            ResumePlace::Row(..) => 4,
+            ResumePlace::Key(..) => 5,
+            ResumePlace::Count => 6,
+            ResumePlace::LongKey(_) => 7,
         };
         let mut bytes = vec![if self.kept == 0 { kind } else { kind | KEPT }];
         bytes.extend(self.given.to_be_bytes());
@@ -73,7 +73,7 @@ impl Resume {
             bytes.extend(self.kept.to_be_bytes());
         }
         match &self.place {
-            Place::Stream(position, partial) => {
+            ResumePlace::Stream(position, partial) => {
                 push_partial(&mut bytes, partial.as_ref());
                 match position {
                     None => {}
@@ -89,17 +89,17 @@ impl Resume {
                     }
                 }
             }
-            Place::Row(number, index) => push_row(&mut bytes, *number, *index),
-            Place::Key(keys, number, index) => {
+            ResumePlace::Row(number, index) => push_row(&mut bytes, *number, *index),
+            ResumePlace::Key(keys, number, index) => {
                 push_row(&mut bytes, *number, *index);
                 push_keys(&mut bytes, keys);
             }
-            Place::LongKey(LongKey { last, next, beginning }) => {
+            ResumePlace::LongKey(LongKey { last, next, beginning }) => {
                 push_row(&mut bytes, last.0, last.1);
                 push_row(&mut bytes, next.0, next.1);
                 push_keys(&mut bytes, beginning);
             }
-            Place::Count => {}
+            ResumePlace::Count => {}
         }
         bytes
     }
@@ -120,22 +120,22 @@ impl Resume {
                 } else {
                     Some(stream_position(kind, rest)?)
                 };
-                Place::Stream(position, partial)
+                ResumePlace::Stream(position, partial)
             }
             4 | 5 => {
                 let ((number, index), rest) = take_row(rest)?;
                 match (kind, rest) {
-                    (4, []) => Place::Row(number, index),
-                    (5, keys) => Place::Key(read_keys(keys)?, number, index),
+                    (4, []) => ResumePlace::Row(number, index),
+                    (5, keys) => ResumePlace::Key(read_keys(keys)?, number, index),
                     _ => return None,
                 }
             }
             7 => {
                 let (last, rest) = take_row(rest)?;
                 let (next, keys) = take_row(rest)?;
-                Place::LongKey(LongKey { last, next, beginning: read_keys(keys)? })
+                ResumePlace::LongKey(LongKey { last, next, beginning: read_keys(keys)? })
             }
-            6 if rest.is_empty() => Place::Count,
+            6 if rest.is_empty() => ResumePlace::Count,
             _ => return None,
         };
         Some(Resume { given, skipped, place, kept })

@@ -1,6 +1,6 @@
 //! Where a query's documents come from: a container's range of keys, or values at hand.
 
-use crate::access::{Found, Search};
+use crate::access::{Found, RangeSearch};
 use crate::budget::Gauge;
 use crate::error::ExecuteError;
 use crate::frame::Datum;
@@ -53,13 +53,13 @@ impl Input {
 const STEP: PageLimit = PageLimit { count_max: 256, bytes_max: 4 << 20 };
 
 /// A document on its way into a query.
-pub(crate) struct Incoming {
+pub(crate) struct ReadDocument {
     pub(crate) datum: Datum,
     /// Where to go on after it.
     pub(crate) after: Option<FeedPosition>,
 }
 
-impl Incoming {
+impl ReadDocument {
     /// What the document is known by: its number in the container, or its place among the values.
     pub(crate) fn number(&self) -> u64 {
         match (&self.datum, &self.after) {
@@ -142,14 +142,14 @@ impl<'a> Reader<'a> {
     }
 
     /// The next documents; none at the end.
-    pub(crate) async fn next(&mut self) -> Result<Option<Vec<Incoming>>, ExecuteError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<ReadDocument>>, ExecuteError> {
         if self.at_end {
             return Ok(None);
         }
         let position = self.position.take();
         self.at_end = true;
         match self.input {
-            Input::Nothing => Ok(Some(vec![Incoming { datum: Datum::Empty, after: None }])),
+            Input::Nothing => Ok(Some(vec![ReadDocument { datum: Datum::Empty, after: None }])),
             Input::Values(values) => Ok(Some(values_after(values, position.as_ref()))),
             Input::Container(reader, scope, index) => {
                 if let Some(plan) = index
@@ -176,7 +176,7 @@ impl<'a> Reader<'a> {
         reader: &FeedReader,
         scope: &FeedScope,
         position: Option<&FeedPosition>,
-    ) -> Result<Option<Vec<Incoming>>, ExecuteError> {
+    ) -> Result<Option<Vec<ReadDocument>>, ExecuteError> {
         let ranges = reader.ranges(scope)?;
         let keyed = matches!(scope, FeedScope::Partition(_) | FeedScope::Slice(_));
         let after = match position {
@@ -192,7 +192,7 @@ impl<'a> Reader<'a> {
         let range = ranges[index];
         let began = Instant::now();
         if self.found.as_ref().is_none_or(|(known, _)| *known != id) {
-            let search = Search { plan, reader, scope, index_use: self.index_use, gauge: self.gauge };
+            let search = RangeSearch { plan, reader, scope, index_use: self.index_use, gauge: self.gauge };
             let found = search.in_order(range, self.row_count).await?;
             self.entries += found.as_ref().map_or(0, |found| found.candidates.entries);
             self.found = Some((id, found));
@@ -230,21 +230,22 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn incoming(reader: &FeedReader, documents: Vec<(FeedPosition, Body)>) -> Vec<Incoming> {
+fn incoming(reader: &FeedReader, documents: Vec<(FeedPosition, Body)>) -> Vec<ReadDocument> {
     let container = reader.container.rid();
-    let incoming = |(after, body)| Incoming { datum: Datum::Document(container, body), after: Some(after) };
+    let incoming =
+        |(after, body)| ReadDocument { datum: Datum::Document(container, body), after: Some(after) };
     documents.into_iter().map(incoming).collect()
 }
 
 /// Values are numbered from 1 in their order.
-fn values_after(values: &[Value], position: Option<&FeedPosition>) -> Vec<Incoming> {
+fn values_after(values: &[Value], position: Option<&FeedPosition>) -> Vec<ReadDocument> {
     let after = match position {
         Some(FeedPosition::Number { number, .. }) => *number,
         _ => 0,
     };
     let numbered = values.iter().zip(1_u64..).filter(|(_, number)| *number > after);
     numbered
-        .map(|(value, number)| Incoming {
+        .map(|(value, number)| ReadDocument {
             datum: Datum::Value(value.clone()),
             after: Some(FeedPosition::Number { range_id: 0, number }),
         })
@@ -282,7 +283,7 @@ impl Cursor {
         let mut entries = 0;
         for range in reader.ranges(scope)? {
             let found = match index {
-                Some(plan) => Search { plan, reader, scope, index_use, gauge }.all(range).await?,
+                Some(plan) => RangeSearch { plan, reader, scope, index_use, gauge }.all(range).await?,
                 None => None,
             };
             pieces.push_back(match found {

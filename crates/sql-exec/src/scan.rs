@@ -1,6 +1,6 @@
 //! Looks at every document of a query's input, in any order and on all cores.
 //!
-//! In: an input, and a [`Sink`] that takes documents. Out: the sink, and what was read.
+//! In: an input, and a [`DocumentSink`] that takes documents. Out: the sink, and what was read.
 //! The first documents are read at once, so a small query costs nothing extra. What is left then is divided into parts,
 //! each with a sink of its own; this thread and as many helpers as there are to spare take part after part.
 //! Invariants
@@ -30,7 +30,7 @@ use std::sync::Arc;
 const PART_COUNT: usize = 32;
 
 /// What takes documents in.
-pub(crate) trait Sink: Send + Sized + 'static {
+pub(crate) trait DocumentSink: Send + Sized + 'static {
     /// Takes the rows of the machine's document, which has this number.
     fn take(&mut self, machine: &Machine<'_>, plan: &QueryPlan, number: u64) -> Result<(), EvaluateError>;
 
@@ -95,7 +95,7 @@ impl Job {
     }
 
     /// Hands every document of an input that can pass the filter to a sink.
-    pub(crate) async fn everything<S: Sink>(
+    pub(crate) async fn everything<S: DocumentSink>(
         &self,
         input: &Input,
         sink: S,
@@ -104,7 +104,7 @@ impl Job {
     }
 
     /// Hands documents of an input to a sink: with [`IndexUse::Never`] all of them.
-    pub(crate) async fn documents<S: Sink>(
+    pub(crate) async fn documents<S: DocumentSink>(
         &self,
         input: &Input,
         index_use: IndexUse,
@@ -136,14 +136,14 @@ impl Job {
     }
 
     /// Reads all parts, on this thread and on those that help.
-    async fn in_parallel<S: Sink>(
+    async fn in_parallel<S: DocumentSink>(
         &self,
         parts: Vec<Cursor>,
         merged: Merged<S>,
     ) -> Result<(S, Counts), ExecuteError> {
         let helpers = &self.runtime.helpers;
         let helper_count = helpers.count_max().min(parts.len().saturating_sub(1));
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ScanShared {
             job: self.clone(),
             parts: Mutex::new(parts.into_iter().enumerate()),
             empty: Mutex::new(merged.sink.empty()),
@@ -167,7 +167,7 @@ impl Job {
 }
 
 /// What the threads of one query share.
-struct Shared<S> {
+struct ScanShared<S> {
     job: Job,
     parts: Mutex<std::iter::Enumerate<std::vec::IntoIter<Cursor>>>,
     empty: Mutex<S>,
@@ -176,7 +176,7 @@ struct Shared<S> {
     failure: Mutex<Option<ExecuteError>>,
 }
 
-impl<S: Sink> Shared<S> {
+impl<S: DocumentSink> ScanShared<S> {
     /// Takes part after part until there are no more, or one of them fails.
     async fn take_parts(&self) {
         loop {
@@ -208,7 +208,7 @@ struct Merged<S> {
     waiting: BTreeMap<usize, (S, Worker)>,
 }
 
-impl<S: Sink> Merged<S> {
+impl<S: DocumentSink> Merged<S> {
     fn add(&mut self, place: usize, sink: S, worker: Worker) -> Result<(), EvaluateError> {
         self.waiting.insert(place, (sink, worker));
         while let Some((later, part)) = self.waiting.remove(&self.next) {
@@ -237,7 +237,11 @@ impl Worker {
         Worker { job, frame, budget, ahead, announcer, counts: Counts::default() }
     }
 
-    async fn take_all<S: Sink>(&mut self, mut cursor: Cursor, mut sink: S) -> Result<S, ExecuteError> {
+    async fn take_all<S: DocumentSink>(
+        &mut self,
+        mut cursor: Cursor,
+        mut sink: S,
+    ) -> Result<S, ExecuteError> {
         while let Some(bodies) = cursor.next().await? {
             self.take_documents(cursor.container(), bodies, &mut sink)?;
         }
@@ -249,7 +253,7 @@ impl Worker {
         &mut self,
         container: Rid,
         bodies: Vec<Body>,
-        sink: &mut impl Sink,
+        sink: &mut impl DocumentSink,
     ) -> Result<(), EvaluateError> {
         self.ahead.fetch(&bodies);
         let bytes: usize = bodies.iter().map(|body| body.text().len()).sum();
@@ -266,7 +270,7 @@ impl Worker {
     fn take(
         &mut self,
         documents: impl IntoIterator<Item = (Datum, u64)>,
-        sink: &mut impl Sink,
+        sink: &mut impl DocumentSink,
     ) -> Result<(), EvaluateError> {
         let job = &self.job;
         let mut documents = documents.into_iter();

@@ -4,9 +4,9 @@ use crate::budget::Budget;
 use crate::operators::finished::Collector;
 use crate::operators::group::Groups;
 use crate::operators::project::output;
-use crate::operators::rank::{self, ScoredRow, Statistics};
+use crate::operators::rank::{self, RankStatistics, ScoredRow};
 use crate::pipeline::{Flow, Machine};
-use crate::scan::Sink;
+use crate::scan::DocumentSink;
 use astrarium_sql_plan::evaluate::EvaluateError;
 use astrarium_sql_plan::plan::{QueryPlan, RankComponent};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub(crate) struct CollectorSink {
     pub(crate) collector: Collector,
 }
 
-impl Sink for CollectorSink {
+impl DocumentSink for CollectorSink {
     fn take(&mut self, machine: &Machine<'_>, plan: &QueryPlan, number: u64) -> Result<(), EvaluateError> {
         let mut index = 0;
         machine.visit(plan, &mut || {
@@ -44,7 +44,7 @@ pub(crate) struct GroupsSink {
     pub(crate) groups: Groups,
 }
 
-impl Sink for GroupsSink {
+impl DocumentSink for GroupsSink {
     fn take(&mut self, machine: &Machine<'_>, plan: &QueryPlan, number: u64) -> Result<(), EvaluateError> {
         let Some(grouping) = &plan.grouping else { return Ok(()) };
         let mut index = 0;
@@ -69,10 +69,10 @@ impl Sink for GroupsSink {
 /// The statistics of full-text scores.
 pub(crate) struct StatisticsSink {
     pub(crate) components: Arc<[RankComponent]>,
-    pub(crate) statistics: Vec<Statistics>,
+    pub(crate) statistics: Vec<RankStatistics>,
 }
 
-impl Sink for StatisticsSink {
+impl DocumentSink for StatisticsSink {
     fn take(&mut self, machine: &Machine<'_>, _: &QueryPlan, _: u64) -> Result<(), EvaluateError> {
         rank::count(machine, &self.components, &mut self.statistics)
     }
@@ -90,12 +90,12 @@ impl Sink for StatisticsSink {
 /// Rows with their scores.
 pub(crate) struct ScoreSink {
     pub(crate) components: Arc<[RankComponent]>,
-    pub(crate) statistics: Arc<[Statistics]>,
+    pub(crate) statistics: Arc<[RankStatistics]>,
     pub(crate) rows: Vec<ScoredRow>,
     pub(crate) bytes: usize,
 }
 
-impl Sink for ScoreSink {
+impl DocumentSink for ScoreSink {
     fn take(&mut self, machine: &Machine<'_>, plan: &QueryPlan, number: u64) -> Result<(), EvaluateError> {
         let mut index = 0;
         machine.visit(plan, &mut || {

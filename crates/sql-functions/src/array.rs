@@ -13,9 +13,9 @@ use astrarium_value::{Object, Value};
 use crate::arguments::{array, at, count, integer};
 use crate::limits::{ARRAY_BYTES_MAX, approximate_bytes, may_go_on};
 use crate::operators::{all_true, any_true, equals, truth_value};
-use crate::{ANY_COUNT, IndexUse, ScalarFunction};
+use crate::{ANY_COUNT, FunctionIndexUse, ScalarFunction};
 
-const CONTAINS: Option<IndexUse> = Some(IndexUse::ArrayContains { array: 0, first: 1 });
+const CONTAINS: Option<FunctionIndexUse> = Some(FunctionIndexUse::ArrayContains { array: 0, first: 1 });
 
 pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction {

@@ -14,7 +14,7 @@ use astrarium_value::Value;
 use crate::arguments::{integer, string, text};
 use crate::{Context, ScalarFunction};
 
-use instant::{Instant, TICKS_PER_MILLISECOND};
+use instant::{TICKS_PER_MILLISECOND, TimePoint};
 use part::TimePart;
 
 pub(crate) use instant::parse;
@@ -177,7 +177,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     },
 ];
 
-fn instant(arguments: &[Value], place: usize) -> Option<Instant> {
+fn instant(arguments: &[Value], place: usize) -> Option<TimePoint> {
     parse(text(arguments, place)?)
 }
 
@@ -185,16 +185,16 @@ fn part(arguments: &[Value], place: usize) -> Option<TimePart> {
     TimePart::parse(text(arguments, place)?)
 }
 
-fn to_text(instant: Instant) -> Value {
+fn to_text(instant: TimePoint) -> Value {
     string(instant.to_string())
 }
 
 /// Rounded to a double, which tells single ticks apart until 1998 and pairs of them after that.
-fn to_ticks(instant: Instant) -> Value {
+fn to_ticks(instant: TimePoint) -> Value {
     Value::Number(instant.ticks() as f64)
 }
 
-fn to_timestamp(instant: Instant) -> Value {
+fn to_timestamp(instant: TimePoint) -> Value {
     Value::Number(instant.ticks().div_euclid(TICKS_PER_MILLISECOND) as f64)
 }
 
@@ -222,13 +222,13 @@ fn from_parts(arguments: &[Value]) -> Option<Value> {
     for (place, part) in parts.iter_mut().enumerate().take(arguments.len()) {
         *part = integer(arguments, place)?;
     }
-    Instant::from_parts(parts).map(to_text)
+    TimePoint::from_parts(parts).map(to_text)
 }
 
 fn bin(arguments: &[Value]) -> Option<Value> {
     let (instant_given, part) = (instant(arguments, 0)?, part(arguments, 1)?);
     let size = if arguments.len() > 2 { integer(arguments, 2)? } else { 1 };
-    let origin = if arguments.len() > 3 { instant(arguments, 3)? } else { Instant::EPOCH };
+    let origin = if arguments.len() > 3 { instant(arguments, 3)? } else { TimePoint::EPOCH };
     part.bin(instant_given, size, origin).map(to_text)
 }
 
@@ -239,15 +239,15 @@ fn formatted(arguments: &[Value]) -> Option<Value> {
 
 fn from_count(arguments: &[Value], ticks_each: i64) -> Option<Value> {
     let ticks = integer(arguments, 0)?.checked_mul(ticks_each)?;
-    Instant::from_ticks(ticks).map(to_text)
+    TimePoint::from_ticks(ticks).map(to_text)
 }
 
-fn now(context: &Context<'_>) -> Option<Instant> {
-    Instant::from_microseconds(context.now_microseconds)
+fn now(context: &Context<'_>) -> Option<TimePoint> {
+    TimePoint::from_microseconds(context.now_microseconds)
 }
 
-fn query_start(context: &Context<'_>) -> Option<Instant> {
-    Instant::from_microseconds(context.query_start_microseconds)
+fn query_start(context: &Context<'_>) -> Option<TimePoint> {
+    TimePoint::from_microseconds(context.query_start_microseconds)
 }
 
 fn shifted_now(context: &Context<'_>, arguments: &[Value], direction: i64) -> Option<Value> {

@@ -11,8 +11,8 @@ use std::ops::RangeInclusive;
 
 use astrarium_value::Value;
 
-use crate::full_text::Language;
-use crate::vector::{DataType, DistanceFunction};
+use crate::full_text::TextLanguage;
+use crate::vector::{DataType, VectorMetric};
 
 /// The upper bound of `arguments` for functions that take any number.
 pub const ANY_COUNT: usize = usize::MAX;
@@ -28,7 +28,7 @@ pub struct ScalarFunction {
     /// Computes the result; `Undefined` for arguments of a wrong type.
     pub evaluate: fn(&Context<'_>, &[Value]) -> Value,
     /// How a filter that calls the function can use an index.
-    pub index_use: Option<IndexUse>,
+    pub index_use: Option<FunctionIndexUse>,
     /// Whether the same arguments always give the same result, so that a call on constants can be folded.
     pub deterministic: bool,
 }
@@ -65,7 +65,7 @@ impl fmt::Debug for ScalarFunction {
 /// Numbers are places of arguments. An access path built from this finds a superset of the matching documents
 /// unless said otherwise; the filter still runs on what it finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IndexUse {
+pub enum FunctionIndexUse {
     /// The path's text begins with the prefix: one range of the index, or an expanded one when case is ignored.
     Prefix {
         /// The path.
@@ -183,7 +183,7 @@ pub enum SpatialMode {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct VectorDefaults {
     /// How vectors are compared.
-    pub distance_function: DistanceFunction,
+    pub distance_function: VectorMetric,
     /// How the numbers of a vector are stored.
     pub data_type: DataType,
 }
@@ -200,7 +200,7 @@ pub struct Context<'a> {
     /// How the container's shapes are meant.
     pub spatial_mode: SpatialMode,
     /// The language of the text that full-text functions look at, resolved from the path by the caller.
-    pub full_text_language: Language,
+    pub full_text_language: TextLanguage,
     /// What the container's vector policy says about the path that vector functions look at.
     pub vector: VectorDefaults,
 }
@@ -213,7 +213,7 @@ impl Default for Context<'static> {
             query_start_microseconds: 0,
             random: &|| 0,
             spatial_mode: SpatialMode::default(),
-            full_text_language: Language::default(),
+            full_text_language: TextLanguage::default(),
             vector: VectorDefaults::default(),
         }
     }

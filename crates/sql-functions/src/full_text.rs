@@ -17,14 +17,14 @@ mod words;
 use astrarium_value::Value;
 
 use crate::arguments::{at, count, number, text};
-use crate::{ANY_COUNT, Context, IndexUse, ScalarFunction};
+use crate::{ANY_COUNT, Context, FunctionIndexUse, ScalarFunction};
 
-pub use language::Language;
+pub use language::TextLanguage;
 pub use score::{CorpusStatistics, bm25};
 pub use term::{SearchTerm, occurrences};
 pub use words::{for_each_word, word_count};
 
-const FULL_TEXT: Option<IndexUse> = Some(IndexUse::FullText { text: 0, first: 1 });
+const FULL_TEXT: Option<FunctionIndexUse> = Some(FunctionIndexUse::FullText { text: 0, first: 1 });
 
 pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction {

@@ -39,5 +39,7 @@ pub mod vector;
 #[cfg(test)]
 mod testing;
 
-pub use definition::{ANY_COUNT, Context, IndexUse, ScalarFunction, SpatialMode, TypeName, VectorDefaults};
+pub use definition::{
+    ANY_COUNT, Context, FunctionIndexUse, ScalarFunction, SpatialMode, TypeName, VectorDefaults,
+};
 pub use registry::{all, find, is_rank_function};

@@ -9,10 +9,10 @@ use std::f64::consts::PI;
 use astrarium_value::Value;
 
 use crate::arguments::{integer, number};
-use crate::{Context, IndexUse, ScalarFunction};
+use crate::{Context, FunctionIndexUse, ScalarFunction};
 
 /// Comparisons of these with a constant turn into ranges of their argument.
-const NUMBER_RANGE: Option<IndexUse> = Some(IndexUse::NumberRange { number: 0 });
+const NUMBER_RANGE: Option<FunctionIndexUse> = Some(FunctionIndexUse::NumberRange { number: 0 });
 
 pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction {

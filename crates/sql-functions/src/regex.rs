@@ -18,7 +18,7 @@ use astrarium_value::Value;
 
 use crate::arguments::{string, text};
 use crate::limits::may_go_on;
-use crate::{IndexUse, ScalarFunction};
+use crate::{FunctionIndexUse, ScalarFunction};
 
 pub use reduce::{TextTest, TextTestKind, reduce};
 
@@ -41,7 +41,8 @@ const BACKTRACK_MATCHES_MAX: usize = 256;
 /// Compiled patterns kept per thread.
 const CACHE_PATTERNS_MAX: usize = 16;
 
-const PATTERN: Option<IndexUse> = Some(IndexUse::Pattern { text: 0, pattern: 1, modifiers: 2 });
+const PATTERN: Option<FunctionIndexUse> =
+    Some(FunctionIndexUse::Pattern { text: 0, pattern: 1, modifiers: 2 });
 
 pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction {

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use astrarium_value::{Object, Value};
 
 use crate::arguments::at;
-use crate::{Context, IndexUse, ScalarFunction, SpatialMode};
+use crate::{Context, FunctionIndexUse, ScalarFunction, SpatialMode};
 
 use figure::Figure;
 use plane::Plane;
@@ -37,7 +37,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         evaluate: |context, arguments| {
             of_two(context, arguments, |a, b| a.distance(b).map(Value::Number)).unwrap_or_default()
         },
-        index_use: Some(IndexUse::SpatialDistance),
+        index_use: Some(FunctionIndexUse::SpatialDistance),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
@@ -47,7 +47,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         evaluate: |context, arguments| {
             of_two(context, arguments, |a, b| a.is_within(b).map(Value::Bool)).unwrap_or_default()
         },
-        index_use: Some(IndexUse::SpatialWithin),
+        index_use: Some(FunctionIndexUse::SpatialWithin),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
@@ -57,7 +57,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         evaluate: |context, arguments| {
             of_two(context, arguments, |a, b| a.intersects(b).map(Value::Bool)).unwrap_or_default()
         },
-        index_use: Some(IndexUse::SpatialIntersects),
+        index_use: Some(FunctionIndexUse::SpatialIntersects),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {

@@ -13,11 +13,11 @@ use astrarium_value::Value;
 
 use crate::arguments::{array, as_text, number, optional_flag, string, text};
 use crate::limits::{REPLICATE_UNITS_MAX, TEXT_BYTES_MAX};
-use crate::{ANY_COUNT, IndexUse, ScalarFunction, utf16};
+use crate::{ANY_COUNT, FunctionIndexUse, ScalarFunction, utf16};
 
 pub(crate) use case::{fold, lower};
 
-const CONTAINS: Option<IndexUse> = Some(IndexUse::Contains { text: 0, first: 1 });
+const CONTAINS: Option<FunctionIndexUse> = Some(FunctionIndexUse::Contains { text: 0, first: 1 });
 
 pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction {
@@ -72,7 +72,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         arguments: 2..=3,
         summary: "True when the first text begins with the second; the third argument makes it ignore case.",
         evaluate: |_, arguments| search::test(arguments, search::starts_with).unwrap_or_default(),
-        index_use: Some(IndexUse::Prefix { text: 0, prefix: 1, ignore_case: Some(2) }),
+        index_use: Some(FunctionIndexUse::Prefix { text: 0, prefix: 1, ignore_case: Some(2) }),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
@@ -80,7 +80,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         arguments: 2..=3,
         summary: "True when the first text ends with the second; the third argument makes it ignore case.",
         evaluate: |_, arguments| search::test(arguments, search::ends_with).unwrap_or_default(),
-        index_use: Some(IndexUse::Suffix { text: 0, suffix: 1 }),
+        index_use: Some(FunctionIndexUse::Suffix { text: 0, suffix: 1 }),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
@@ -88,7 +88,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         arguments: 2..=3,
         summary: "True when both texts are equal; the third argument makes it ignore case.",
         evaluate: |_, arguments| search::test(arguments, search::equals).unwrap_or_default(),
-        index_use: Some(IndexUse::Equality { text: 0, other: 1, ignore_case: 2 }),
+        index_use: Some(FunctionIndexUse::Equality { text: 0, other: 1, ignore_case: 2 }),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
@@ -110,7 +110,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         arguments: 2..=2,
         summary: "The first units of the text.",
         evaluate: |_, arguments| cut::left(arguments).unwrap_or_default(),
-        index_use: Some(IndexUse::Beginning { text: 0 }),
+        index_use: Some(FunctionIndexUse::Beginning { text: 0 }),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
@@ -125,7 +125,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         arguments: 3..=3,
         summary: "The part of the text that begins at a position and has at most a length.",
         evaluate: |_, arguments| cut::substring(arguments).unwrap_or_default(),
-        index_use: Some(IndexUse::Beginning { text: 0 }),
+        index_use: Some(FunctionIndexUse::Beginning { text: 0 }),
         ..ScalarFunction::PLAIN
     },
     // The four below are known by name only (unsure): what is not found gives the empty text, as in XPath.

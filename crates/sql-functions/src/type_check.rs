@@ -4,7 +4,7 @@ use astrarium_value::Value;
 
 use crate::arguments::{at, number, text, whole};
 use crate::date_time::parse;
-use crate::{IndexUse, ScalarFunction, TypeName};
+use crate::{FunctionIndexUse, ScalarFunction, TypeName};
 
 pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction {
@@ -12,7 +12,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         arguments: 1..=1,
         summary: "True when the value is not undefined.",
         evaluate: |_, arguments| Value::Bool(!at(arguments, 0).is_undefined()),
-        index_use: Some(IndexUse::TypeCheck { value: 0, name: TypeName::Defined }),
+        index_use: Some(FunctionIndexUse::TypeCheck { value: 0, name: TypeName::Defined }),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
@@ -20,7 +20,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         arguments: 1..=1,
         summary: "True when the value is an array.",
         evaluate: |_, arguments| Value::Bool(matches!(at(arguments, 0), Value::Array(_))),
-        index_use: Some(IndexUse::TypeCheck { value: 0, name: TypeName::Array }),
+        index_use: Some(FunctionIndexUse::TypeCheck { value: 0, name: TypeName::Array }),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
@@ -28,7 +28,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         arguments: 1..=1,
         summary: "True when the value is a boolean.",
         evaluate: |_, arguments| Value::Bool(matches!(at(arguments, 0), Value::Bool(_))),
-        index_use: Some(IndexUse::TypeCheck { value: 0, name: TypeName::Boolean }),
+        index_use: Some(FunctionIndexUse::TypeCheck { value: 0, name: TypeName::Boolean }),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
@@ -36,7 +36,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         arguments: 1..=1,
         summary: "True when the value is null.",
         evaluate: |_, arguments| Value::Bool(matches!(at(arguments, 0), Value::Null)),
-        index_use: Some(IndexUse::TypeCheck { value: 0, name: TypeName::Null }),
+        index_use: Some(FunctionIndexUse::TypeCheck { value: 0, name: TypeName::Null }),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
@@ -44,7 +44,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         arguments: 1..=1,
         summary: "True when the value is a number.",
         evaluate: |_, arguments| Value::Bool(matches!(at(arguments, 0), Value::Number(_))),
-        index_use: Some(IndexUse::TypeCheck { value: 0, name: TypeName::Number }),
+        index_use: Some(FunctionIndexUse::TypeCheck { value: 0, name: TypeName::Number }),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
@@ -52,7 +52,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         arguments: 1..=1,
         summary: "True when the value is an object.",
         evaluate: |_, arguments| Value::Bool(matches!(at(arguments, 0), Value::Object(_))),
-        index_use: Some(IndexUse::TypeCheck { value: 0, name: TypeName::Object }),
+        index_use: Some(FunctionIndexUse::TypeCheck { value: 0, name: TypeName::Object }),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
@@ -65,7 +65,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
                 Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)
             ))
         },
-        index_use: Some(IndexUse::TypeCheck { value: 0, name: TypeName::Primitive }),
+        index_use: Some(FunctionIndexUse::TypeCheck { value: 0, name: TypeName::Primitive }),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
@@ -73,7 +73,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         arguments: 1..=1,
         summary: "True when the value is a text.",
         evaluate: |_, arguments| Value::Bool(matches!(at(arguments, 0), Value::String(_))),
-        index_use: Some(IndexUse::TypeCheck { value: 0, name: TypeName::String }),
+        index_use: Some(FunctionIndexUse::TypeCheck { value: 0, name: TypeName::String }),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
@@ -81,7 +81,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         arguments: 1..=1,
         summary: "True when the value is a number and neither infinite nor NaN.",
         evaluate: |_, arguments| Value::Bool(number(arguments, 0).is_some_and(f64::is_finite)),
-        index_use: Some(IndexUse::TypeCheck { value: 0, name: TypeName::Number }),
+        index_use: Some(FunctionIndexUse::TypeCheck { value: 0, name: TypeName::Number }),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
@@ -89,7 +89,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         arguments: 1..=1,
         summary: "True when the value is a number without fraction that fits in 64 bits.",
         evaluate: |_, arguments| Value::Bool(number(arguments, 0).and_then(whole).is_some()),
-        index_use: Some(IndexUse::TypeCheck { value: 0, name: TypeName::Number }),
+        index_use: Some(FunctionIndexUse::TypeCheck { value: 0, name: TypeName::Number }),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {

@@ -10,11 +10,11 @@
 use astrarium_value::{Object, Value};
 
 use crate::arguments::{array, as_text, at, boolean};
-use crate::{Context, IndexUse, ScalarFunction, VectorDefaults};
+use crate::{Context, FunctionIndexUse, ScalarFunction, VectorDefaults};
 
 /// How vectors are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DistanceFunction {
+pub enum VectorMetric {
     /// The cosine of the angle between them, from -1 to 1, most alike first when descending.
     #[default]
     Cosine,
@@ -24,20 +24,20 @@ pub enum DistanceFunction {
     Euclidean,
 }
 
-impl DistanceFunction {
+impl VectorMetric {
     /// By its name in policies and calls, in any case.
-    pub fn from_name(name: &str) -> Option<DistanceFunction> {
+    pub fn from_name(name: &str) -> Option<VectorMetric> {
         Some(match name.to_ascii_lowercase().as_str() {
-            "cosine" => DistanceFunction::Cosine,
-            "dotproduct" => DistanceFunction::DotProduct,
-            "euclidean" => DistanceFunction::Euclidean,
+            "cosine" => VectorMetric::Cosine,
+            "dotproduct" => VectorMetric::DotProduct,
+            "euclidean" => VectorMetric::Euclidean,
             _ => return None,
         })
     }
 
     /// Whether a smaller result means more alike.
     pub fn is_ascending(self) -> bool {
-        self == DistanceFunction::Euclidean
+        self == VectorMetric::Euclidean
     }
 
     /// The distance of two vectors of the same length.
@@ -45,9 +45,9 @@ impl DistanceFunction {
         let sum = |term: fn(f64, f64) -> f64| a.iter().zip(b).map(|(a, b)| term(*a, *b)).sum::<f64>();
         let dot = |a: f64, b: f64| a * b;
         match self {
-            DistanceFunction::DotProduct => sum(dot),
-            DistanceFunction::Euclidean => sum(|a, b| (a - b) * (a - b)).sqrt(),
-            DistanceFunction::Cosine => {
+            VectorMetric::DotProduct => sum(dot),
+            VectorMetric::Euclidean => sum(|a, b| (a - b) * (a - b)).sqrt(),
+            VectorMetric::Cosine => {
                 let lengths = sum(|a, _| a * a).sqrt() * sum(|_, b| b * b).sqrt();
                 // The zero vector has no direction; it is taken as at right angles to everything.
                 if lengths == 0.0 { 0.0 } else { (sum(dot) / lengths).clamp(-1.0, 1.0) }
@@ -89,7 +89,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         arguments: 2..=4,
         summary: "How alike two vectors are, by the container's or the given distance function.",
         evaluate: |context, arguments| distance(context, arguments).unwrap_or_default(),
-        index_use: Some(IndexUse::Vector),
+        index_use: Some(FunctionIndexUse::Vector),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
@@ -97,7 +97,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
         arguments: 2..=4,
         summary: "How alike two vectors are, greater always meaning more alike; used in rewritten queries.",
         evaluate: |context, arguments| score(context, arguments).unwrap_or_default(),
-        index_use: Some(IndexUse::Vector),
+        index_use: Some(FunctionIndexUse::Vector),
         ..ScalarFunction::PLAIN
     },
 ];
@@ -113,7 +113,7 @@ fn score(context: &Context<'_>, arguments: &[Value]) -> Option<Value> {
     Some(Value::Number(if function.is_ascending() { -distance } else { distance }))
 }
 
-fn measure(context: &Context<'_>, arguments: &[Value]) -> Option<(f64, DistanceFunction)> {
+fn measure(context: &Context<'_>, arguments: &[Value]) -> Option<(f64, VectorMetric)> {
     // The third argument asks for a search without index, which a single call always is.
     if arguments.len() > 2 {
         boolean(arguments, 2)?;
@@ -133,7 +133,7 @@ fn measure(context: &Context<'_>, arguments: &[Value]) -> Option<(f64, DistanceF
 /// The other options only steer the index.
 fn read_options(options: &Object, defaults: VectorDefaults) -> Option<VectorDefaults> {
     let distance_function = match options.get("distanceFunction") {
-        Some(name) => DistanceFunction::from_name(as_text(name)?)?,
+        Some(name) => VectorMetric::from_name(as_text(name)?)?,
         None => defaults.distance_function,
     };
     let data_type = match options.get("dataType") {
@@ -183,7 +183,7 @@ mod tests {
             ("VECTORDISTANCE", r#"[[1],[1], false, {"dataType": "float64"}]"#, "undefined"),
         ]);
         let vector =
-            VectorDefaults { distance_function: DistanceFunction::DotProduct, data_type: DataType::Int8 };
+            VectorDefaults { distance_function: VectorMetric::DotProduct, data_type: DataType::Int8 };
         let context = Context { vector, ..Context::default() };
         check_in(&context, "VECTORDISTANCE", "[[1,2],[3,4]]", "11");
         check_in(
@@ -210,11 +210,11 @@ mod tests {
         #[test]
         fn symmetric_and_bounded(pairs in prop::collection::vec((-1e3..1e3, -1e3..1e3), 1..8)) {
             let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
-            for function in [DistanceFunction::Cosine, DistanceFunction::DotProduct, DistanceFunction::Euclidean] {
+            for function in [VectorMetric::Cosine, VectorMetric::DotProduct, VectorMetric::Euclidean] {
                 prop_assert!((function.measure(&a, &b) - function.measure(&b, &a)).abs() < 1e-6);
             }
-            prop_assert!((-1.0..=1.0).contains(&DistanceFunction::Cosine.measure(&a, &b)));
-            prop_assert!(DistanceFunction::Euclidean.measure(&a, &a) == 0.0);
+            prop_assert!((-1.0..=1.0).contains(&VectorMetric::Cosine.measure(&a, &b)));
+            prop_assert!(VectorMetric::Euclidean.measure(&a, &a) == 0.0);
         }
     }
 }

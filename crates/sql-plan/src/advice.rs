@@ -13,7 +13,7 @@ use crate::error::PlanError;
 use crate::expression::Expr;
 use crate::plan::{Order, Projection, QueryPlan, Score, SourceKind};
 use crate::{Parameters, rules};
-use astrarium_sql_syntax::ast::{BinaryOperator, Query};
+use astrarium_sql_syntax::ast::{BinaryOperator, SelectQuery};
 use astrarium_value::Value;
 
 /// A rule of the advisor that a query matches.
@@ -60,7 +60,7 @@ impl Advice {
 }
 
 /// The rules that a query matches. Refuses what `bind` refuses.
-pub fn advise(query: &Query, parameters: &Parameters) -> Result<Vec<Advice>, PlanError> {
+pub fn advise(query: &SelectQuery, parameters: &Parameters) -> Result<Vec<Advice>, PlanError> {
     // Bound without the container's definition: computed properties stay plain paths.
     let plan = rules::apply(bind(query, &Catalog::default(), parameters)?);
     let mut found = Findings { advice: Vec::new() };

@@ -15,7 +15,7 @@ use crate::expression::{Expr, Slot};
 use crate::plan::{Grouping, Order, Projection, QueryPlan};
 use astrarium_catalog::definition::container::ContainerDefinition;
 use astrarium_sql_syntax::Span;
-use astrarium_sql_syntax::ast::{self, Count, Query};
+use astrarium_sql_syntax::ast::{self, Count, SelectQuery};
 use astrarium_value::Value;
 use grouping::Grouped;
 use std::collections::BTreeSet;
@@ -29,7 +29,11 @@ pub struct Catalog<'a> {
 }
 
 /// Resolves a whole query.
-pub fn bind(query: &Query, catalog: &Catalog<'_>, parameters: &Parameters) -> Result<QueryPlan, PlanError> {
+pub fn bind(
+    query: &SelectQuery,
+    catalog: &Catalog<'_>,
+    parameters: &Parameters,
+) -> Result<QueryPlan, PlanError> {
     let mut binder = Binder {
         catalog: *catalog,
         parameters,
@@ -68,14 +72,14 @@ impl Binder<'_> {
         self.slot_count - 1
     }
 
-    fn query(&mut self, query: &Query) -> Result<QueryPlan, PlanError> {
+    fn query(&mut self, query: &SelectQuery) -> Result<QueryPlan, PlanError> {
         self.scopes.push(Vec::new());
         let plan = self.query_in_scope(query);
         self.scopes.pop();
         plan
     }
 
-    fn query_in_scope(&mut self, query: &Query) -> Result<QueryPlan, PlanError> {
+    fn query_in_scope(&mut self, query: &SelectQuery) -> Result<QueryPlan, PlanError> {
         let sources = self.sources(query.from.as_ref())?;
         let filter = query.filter.as_ref().map(|filter| self.filter(filter)).transpose()?;
         let mut filters = vec![Vec::new(); sources.len() + 1];
@@ -125,18 +129,18 @@ impl Binder<'_> {
 
     fn projection(
         &mut self,
-        query: &Query,
+        query: &SelectQuery,
         mut grouped: Option<&mut Grouped>,
     ) -> Result<Projection, PlanError> {
         match &query.select.projection {
-            ast::Projection::Star => {
+            ast::SelectForm::Star => {
                 let span = query.select.span;
                 let slot = self.scopes.last().and_then(|names| names.first()).map(|(_, slot)| *slot);
                 let message = "'SELECT *' is not valid if FROM clause is omitted.";
                 slot.map(Projection::Star).ok_or_else(|| PlanError::new(span, "SC2042", message))
             }
-            ast::Projection::Value(value) => Ok(Projection::Value(self.projected(value, &mut grouped)?)),
-            ast::Projection::List(items) => {
+            ast::SelectForm::Value(value) => Ok(Projection::Value(self.projected(value, &mut grouped)?)),
+            ast::SelectForm::List(items) => {
                 let mut unnamed = 0;
                 let mut names = BTreeSet::new();
                 let mut members: Vec<(Arc<str>, Expr)> = Vec::with_capacity(items.len());
@@ -167,7 +171,7 @@ impl Binder<'_> {
     }
 
     /// OFFSET LIMIT, or TOP, as rows to skip and rows to give.
-    fn limits(&self, query: &Query) -> Result<(u64, Option<u64>), PlanError> {
+    fn limits(&self, query: &SelectQuery) -> Result<(u64, Option<u64>), PlanError> {
         if let Some(clause) = &query.offset_limit {
             let offset = self.count(&clause.offset, "SC2062", "OFFSET")?;
             return Ok((offset, Some(self.count(&clause.limit, "SC2061", "LIMIT")?)));

@@ -26,7 +26,7 @@ use crate::error::PlanError;
 use crate::{Parameters, QueryPlan};
 use astrarium_partition::EffectiveKey;
 use astrarium_sql_functions::aggregates::AggregateFunction;
-use astrarium_sql_syntax::ast::{OrderBy, Query};
+use astrarium_sql_syntax::ast::{OrderBy, SelectQuery};
 use astrarium_sql_syntax::check;
 use features::Features;
 
@@ -138,7 +138,7 @@ impl ClientPlan {
 /// `text` is what `query` was parsed from. `supported_features` is the list that the client sends; a client that sends
 /// none supports nothing that needs merging, as on the service.
 pub fn client_plan(
-    query: &Query,
+    query: &SelectQuery,
     text: &str,
     catalog: &Catalog<'_>,
     parameters: &Parameters,
@@ -163,7 +163,7 @@ pub fn client_plan(
 
 /// What the files below work from.
 struct Asked<'a> {
-    query: &'a Query,
+    query: &'a SelectQuery,
     bound: &'a QueryPlan,
     parameters: &'a Parameters,
     supported: &'a Features<'a>,

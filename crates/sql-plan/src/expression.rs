@@ -71,7 +71,7 @@ pub enum Expr {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct CallSettings {
     /// The language of a full-text path.
-    pub language: Option<astrarium_sql_functions::full_text::Language>,
+    pub language: Option<astrarium_sql_functions::full_text::TextLanguage>,
     /// How vectors of a path are compared.
     pub vector: Option<astrarium_sql_functions::VectorDefaults>,
 }

@@ -29,7 +29,7 @@ pub use error::{NOT_JSON, PlanError};
 pub use expression::Expr;
 pub use plan::QueryPlan;
 
-use astrarium_sql_syntax::ast::Query;
+use astrarium_sql_syntax::ast::SelectQuery;
 use astrarium_value::Value;
 use std::collections::BTreeMap;
 
@@ -57,7 +57,11 @@ impl Parameters {
 }
 
 /// Makes the plan of a query: bound, checked against the indexing policy, and improved by all rules.
-pub fn plan(query: &Query, catalog: &Catalog<'_>, parameters: &Parameters) -> Result<QueryPlan, PlanError> {
+pub fn plan(
+    query: &SelectQuery,
+    catalog: &Catalog<'_>,
+    parameters: &Parameters,
+) -> Result<QueryPlan, PlanError> {
     let plan = bind(query, catalog, parameters)?;
     serving::check(&plan, *catalog)?;
     Ok(rules::apply(plan))

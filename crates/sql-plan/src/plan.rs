@@ -8,7 +8,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub struct QueryPlan {
     /// Where rows come from, each source once for each row of those before it.
-    pub sources: Vec<Source>,
+    pub sources: Vec<PlanSource>,
     /// Conditions by the number of sources they need: `filters[i]` is checked after the first `i` sources are bound.
     pub filters: Vec<Vec<Expr>>,
     /// Grouping, if the query aggregates.
@@ -31,7 +31,7 @@ pub struct QueryPlan {
 
 /// A source of rows, bound to a slot.
 #[derive(Debug, Clone)]
-pub struct Source {
+pub struct PlanSource {
     /// Where each of its values is put.
     pub slot: Slot,
     /// What it gives.
@@ -121,7 +121,7 @@ pub enum Score {
         /// The terms.
         terms: Vec<Expr>,
         /// The language of the text.
-        language: astrarium_sql_functions::full_text::Language,
+        language: astrarium_sql_functions::full_text::TextLanguage,
     },
     /// Similarity of vectors: the call as a score in which greater is better.
     Vector(Expr),
@@ -217,7 +217,7 @@ impl QueryPlan {
     /// Whether the query can give more than one row for a row of the query around it.
     pub fn may_have_many_rows(&self) -> bool {
         let grouped_to_one = self.grouping.as_ref().is_some_and(|grouping| grouping.keys.is_empty());
-        let several = |source: &Source| match &source.kind {
+        let several = |source: &PlanSource| match &source.kind {
             SourceKind::Documents | SourceKind::Value(_) => false,
             SourceKind::Elements(_) | SourceKind::ElementsOfRows(_) => true,
             SourceKind::Rows(plan) => plan.may_have_many_rows(),

@@ -15,7 +15,7 @@ use crate::span::Span;
 
 /// A whole query or a subquery.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Query {
+pub struct SelectQuery {
     /// What each row becomes.
     pub select: Select,
     /// Where rows come from; without it there is one row and no names.
@@ -40,14 +40,14 @@ pub struct Select {
     /// The number after TOP.
     pub top: Option<Count>,
     /// What follows.
-    pub projection: Projection,
+    pub projection: SelectForm,
     /// From `SELECT` to the end of the projection.
     pub span: Span,
 }
 
 /// The form of a SELECT clause.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Projection {
+pub enum SelectForm {
     /// `*`: the row itself.
     Star,
     /// `VALUE e`: one value per row.
@@ -108,25 +108,25 @@ impl Count {
 #[derive(Debug, Clone, PartialEq)]
 pub struct FromClause {
     /// The source after FROM.
-    pub first: Source,
+    pub first: FromSource,
     /// The sources after each JOIN, in order; later ones may use the names of earlier ones.
-    pub joins: Vec<Source>,
+    pub joins: Vec<FromSource>,
     /// From `FROM` to the last source.
     pub span: Span,
 }
 
 /// One source of rows.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Source {
+pub struct FromSource {
     /// What it is.
-    pub kind: SourceKind,
+    pub kind: FromSourceKind,
     /// With its alias, without FROM or JOIN.
     pub span: Span,
 }
 
 /// The forms of a source.
 #[derive(Debug, Clone, PartialEq)]
-pub enum SourceKind {
+pub enum FromSourceKind {
     /// `c`, `c.a.b AS x`: the container, or one value inside each row.
     Path {
         /// An identifier with members and indexes applied to it, nothing else.
@@ -144,7 +144,7 @@ pub enum SourceKind {
     /// `(SELECT ..) AS x`: one row per row of the subquery.
     Subquery {
         /// The subquery.
-        query: Box<Query>,
+        query: Box<SelectQuery>,
         /// The name given to its rows.
         alias: Option<Name>,
     },
@@ -153,10 +153,10 @@ pub enum SourceKind {
 /// What an `IN` source iterates over.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Collection {
-    /// A path, of the same form as in `SourceKind::Path`.
+    /// A path, of the same form as in `FromSourceKind::Path`.
     Path(Expression),
     /// The rows of a subquery.
-    Subquery(Box<Query>),
+    Subquery(Box<SelectQuery>),
 }
 
 /// The ORDER BY clause.
@@ -193,12 +193,12 @@ pub struct OrderItem {
     /// The key.
     pub expression: Expression,
     /// The direction, if the text names one; without it the order ascends.
-    pub direction: Option<Direction>,
+    pub direction: Option<SortDirection>,
 }
 
 /// The direction of a sort key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub enum SortDirection {
     /// ASC.
     Ascending,
     /// DESC.
@@ -359,7 +359,7 @@ pub enum ExpressionKind {
         /// What its rows become.
         form: SubqueryForm,
         /// The subquery.
-        query: Box<Query>,
+        query: Box<SelectQuery>,
     },
     /// Text that the printer copies as it is, such as the placeholders of query plans; `parse` never returns it.
     Raw(String),

@@ -7,7 +7,7 @@
 //!
 //! Not here: what needs names, functions, parameters or a container (`sql-plan`).
 
-use crate::ast::{ExpressionKind, OrderBy, Projection, Query};
+use crate::ast::{ExpressionKind, OrderBy, SelectForm, SelectQuery};
 use crate::error::{SyntaxError, code};
 use crate::span::Span;
 use crate::visit::TreePart;
@@ -19,7 +19,7 @@ pub const JOIN_COUNT_MAX: usize = 10;
 pub const USER_FUNCTION_CALL_COUNT_MAX: usize = 10;
 
 /// Every rule that the query breaks; `text` is what it was parsed from.
-pub fn check(query: &Query, text: &str) -> Vec<SyntaxError> {
+pub fn check(query: &SelectQuery, text: &str) -> Vec<SyntaxError> {
     let mut checker = Checker { text, errors: Vec::new(), user_function_calls: 0 };
     checker.query(query);
     checker.walk(TreePart::Subquery(query));
@@ -68,9 +68,9 @@ impl Checker<'_> {
     }
 
     /// The rules of any query.
-    fn query(&mut self, query: &Query) {
+    fn query(&mut self, query: &SelectQuery) {
         let joins = query.from.as_ref().map_or(0, |from| from.joins.len());
-        if query.select.projection == Projection::Star {
+        if query.select.projection == SelectForm::Star {
             let span = query.select.span;
             if query.from.is_none() {
                 let message = "'SELECT *' is not valid if FROM clause is omitted.";
@@ -97,7 +97,7 @@ impl Checker<'_> {
     }
 
     /// The rules of a query inside another.
-    fn subquery(&mut self, query: &Query) {
+    fn subquery(&mut self, query: &SelectQuery) {
         if let Some(count) = &query.select.top {
             self.report(count.span(), code::SUBQUERY_TOP, "'TOP' is not supported in subqueries.");
         }

@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use crate::span::{Position, Span};
+use crate::span::{Span, TextPosition};
 
 /// Longest piece of the query that a message repeats, in characters.
 const EXCERPT_LENGTH_MAX: usize = 60;
@@ -68,7 +68,7 @@ pub struct SyntaxError {
 impl SyntaxError {
     /// An error at `span` of `text`; `explanation` is what follows the place in `detail` and may be empty.
     pub fn new(text: &str, span: Span, code: &'static str, message: String, explanation: &str) -> Self {
-        let Position { line, column } = span.position(text);
+        let TextPosition { line, column } = span.position(text);
         let detail = if explanation.is_empty() {
             format!("line {line}, column {column}")
         } else {
@@ -78,7 +78,7 @@ impl SyntaxError {
     }
 
     /// Line and column of the place in the text that was parsed.
-    pub fn position(&self, text: &str) -> Position {
+    pub fn position(&self, text: &str) -> TextPosition {
         self.span.position(text)
     }
 

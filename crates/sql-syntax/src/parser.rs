@@ -17,7 +17,7 @@ mod expression;
 mod primary;
 mod query;
 
-use crate::ast::{Expression, ExpressionKind, Name, Query};
+use crate::ast::{Expression, ExpressionKind, Name, SelectQuery};
 use crate::error::{SyntaxError, code, excerpt};
 use crate::lexer::Lexer;
 use crate::span::Span;
@@ -36,7 +36,7 @@ const NESTING_MAX: u32 = 128;
 const PENDING_MAX: usize = 32 * 1024;
 
 /// Reads a whole query.
-pub fn parse(text: &str) -> Result<Query, SyntaxError> {
+pub fn parse(text: &str) -> Result<SelectQuery, SyntaxError> {
     let whole = |mut parser: Parser<'_>| {
         let (query, _) = parser.query()?;
         parser.expect_end("another clause or the end of the query")?;

@@ -12,8 +12,8 @@
 use std::fmt::Write;
 
 use crate::ast::{
-    Collection, Count, Direction, Expression, ExpressionKind, FromClause, LogicalOperator, ObjectMember,
-    OrderBy, Projection, Query, SelectItem, Source, SourceKind, SubqueryForm, UnaryOperator,
+    Collection, Count, Expression, ExpressionKind, FromClause, FromSource, FromSourceKind, LogicalOperator,
+    ObjectMember, OrderBy, SelectForm, SelectItem, SelectQuery, SortDirection, SubqueryForm, UnaryOperator,
 };
 use crate::literal::write_string;
 use crate::token::is_plain_name;
@@ -26,7 +26,7 @@ const INDENTATION_MAX: usize = 16;
 const NESTED_CHAIN_MAX: usize = 64;
 
 /// The normalised text of a query.
-pub fn print(query: &Query) -> String {
+pub fn print(query: &SelectQuery) -> String {
     let mut printer = Printer { output: String::new(), indentation: 0 };
     printer.query(query);
     printer.output
@@ -80,7 +80,7 @@ impl Printer {
         self.separated(expressions, Self::expression);
     }
 
-    fn query(&mut self, query: &Query) {
+    fn query(&mut self, query: &SelectQuery) {
         self.text(if query.select.distinct { "SELECT DISTINCT " } else { "SELECT " });
         if let Some(count) = &query.select.top {
             self.text("TOP ");
@@ -88,12 +88,12 @@ impl Printer {
             self.text(" ");
         }
         match &query.select.projection {
-            Projection::Star => self.text("*"),
-            Projection::Value(value) => {
+            SelectForm::Star => self.text("*"),
+            SelectForm::Value(value) => {
                 self.text("VALUE ");
                 self.expression(value);
             }
-            Projection::List(items) => self.separated(items, Self::select_item),
+            SelectForm::List(items) => self.separated(items, Self::select_item),
         }
         if let Some(from) = &query.from {
             self.sources(from);
@@ -145,13 +145,13 @@ impl Printer {
         }
     }
 
-    fn source(&mut self, source: &Source) {
+    fn source(&mut self, source: &FromSource) {
         match &source.kind {
-            SourceKind::Path { path, alias } => {
+            FromSourceKind::Path { path, alias } => {
                 self.expression(path);
                 self.alias(alias.as_ref());
             }
-            SourceKind::Iterate { alias, collection } => {
+            FromSourceKind::Iterate { alias, collection } => {
                 self.text(&alias.text);
                 self.text(" IN ");
                 match collection {
@@ -159,14 +159,14 @@ impl Printer {
                     Collection::Subquery(query) => self.subquery(query),
                 }
             }
-            SourceKind::Subquery { query, alias } => {
+            FromSourceKind::Subquery { query, alias } => {
                 self.subquery(query);
                 self.alias(alias.as_ref());
             }
         }
     }
 
-    fn subquery(&mut self, query: &Query) {
+    fn subquery(&mut self, query: &SelectQuery) {
         self.text("(");
         self.indentation += 1;
         self.new_line();
@@ -182,8 +182,8 @@ impl Printer {
             OrderBy::Items { items, .. } => self.separated(items, |printer, item| {
                 printer.expression(&item.expression);
                 match item.direction {
-                    Some(Direction::Ascending) => printer.text(" ASC"),
-                    Some(Direction::Descending) => printer.text(" DESC"),
+                    Some(SortDirection::Ascending) => printer.text(" ASC"),
+                    Some(SortDirection::Descending) => printer.text(" DESC"),
                     None => {}
                 }
             }),

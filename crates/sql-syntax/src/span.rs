@@ -55,17 +55,17 @@ impl Span {
     }
 
     /// Line and column of the start.
-    pub fn position(self, text: &str) -> Position {
+    pub fn position(self, text: &str) -> TextPosition {
         let before = text.get(..self.start as usize).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let column = before.get(line_start..).unwrap_or("").chars().count() + 1;
-        Position { line: before.bytes().filter(|&byte| byte == b'\n').count() + 1, column }
+        TextPosition { line: before.bytes().filter(|&byte| byte == b'\n').count() + 1, column }
     }
 }
 
 /// A place as an editor shows it, both numbers from 1; columns count characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Position {
+pub struct TextPosition {
     /// Number of the line.
     pub line: usize,
     /// Number of the character in its line.
@@ -82,7 +82,7 @@ mod tests {
         let place = text.find('x').expect("the text has an x");
         let span = Span::new(place, place + 1);
         assert_eq!(span.utf16_range(text), 16..17);
-        assert_eq!(span.position(text), Position { line: 2, column: 3 });
+        assert_eq!(span.position(text), TextPosition { line: 2, column: 3 });
         assert_eq!(span.of(text), "x");
         assert_eq!(Span::new(900, 901).of(text), "");
         assert_eq!(Span::new(0, 1).to(span).range(), 0..place + 1);

@@ -9,16 +9,16 @@ use proptest::option;
 use proptest::prelude::*;
 
 use crate::ast::{
-    BinaryOperator, Collection, Count, Direction, Expression, ExpressionKind, FromClause, LogicalOperator,
-    Name, ObjectMember, OffsetLimit, OrderBy, OrderItem, Projection, Query, Select, SelectItem, Source,
-    SourceKind, SubqueryForm, UnaryOperator,
+    BinaryOperator, Collection, Count, Expression, ExpressionKind, FromClause, FromSource, FromSourceKind,
+    LogicalOperator, Name, ObjectMember, OffsetLimit, OrderBy, OrderItem, Select, SelectForm, SelectItem,
+    SelectQuery, SortDirection, SubqueryForm, UnaryOperator,
 };
 use crate::number::Number;
 use crate::span::Span;
 use crate::token::is_plain_name;
 
 /// Any query: every clause, subqueries included.
-pub fn query() -> BoxedStrategy<Query> {
+pub fn query() -> BoxedStrategy<SelectQuery> {
     query_of(expression())
 }
 
@@ -226,7 +226,7 @@ fn subquery_form() -> BoxedStrategy<SubqueryForm> {
     prop::sample::select(vec![Scalar, Exists, Array, All, First, Last]).boxed()
 }
 
-fn query_of(inner: BoxedStrategy<Expression>) -> BoxedStrategy<Query> {
+fn query_of(inner: BoxedStrategy<Expression>) -> BoxedStrategy<SelectQuery> {
     (
         select(inner.clone()),
         option::of(from_clause(&inner)),
@@ -235,7 +235,7 @@ fn query_of(inner: BoxedStrategy<Expression>) -> BoxedStrategy<Query> {
         option::of(order_by(inner)),
         option::of((count(), count())),
     )
-        .prop_map(|(select, from, filter, group_by, order_by, offset_limit)| Query {
+        .prop_map(|(select, from, filter, group_by, order_by, offset_limit)| SelectQuery {
             select,
             from,
             filter,
@@ -258,9 +258,9 @@ fn select(inner: BoxedStrategy<Expression>) -> BoxedStrategy<Select> {
         span: Span::default(),
     });
     let projection = prop_oneof![
-        Just(Projection::Star),
-        boxed(inner).prop_map(Projection::Value),
-        vec(item, 1..4).prop_map(Projection::List),
+        Just(SelectForm::Star),
+        boxed(inner).prop_map(SelectForm::Value),
+        vec(item, 1..4).prop_map(SelectForm::List),
     ];
     (any::<bool>(), option::of(count()), projection)
         .prop_map(|(distinct, top, projection)| Select { distinct, top, projection, span: Span::default() })
@@ -281,25 +281,25 @@ fn from_clause(inner: &BoxedStrategy<Expression>) -> BoxedStrategy<FromClause> {
         .boxed()
 }
 
-fn source(inner: &BoxedStrategy<Expression>) -> BoxedStrategy<Source> {
+fn source(inner: &BoxedStrategy<Expression>) -> BoxedStrategy<FromSource> {
     // Subqueries of sources are small, or each level would multiply the size of the tree.
     let subquery = || {
         select(inner.clone()).prop_map(|select| {
             let (span, group_by) = (Span::default(), Vec::new());
             let (from, filter, order_by, offset_limit) = (None, None, None, None);
-            Box::new(Query { select, from, filter, group_by, order_by, offset_limit, span })
+            Box::new(SelectQuery { select, from, filter, group_by, order_by, offset_limit, span })
         })
     };
     prop_oneof![
-        3 => (path(), option::of(name())).prop_map(|(path, alias)| SourceKind::Path { path, alias }),
+        3 => (path(), option::of(name())).prop_map(|(path, alias)| FromSourceKind::Path { path, alias }),
         3 => (name(), path())
-            .prop_map(|(alias, path)| SourceKind::Iterate { alias, collection: Collection::Path(path) }),
+            .prop_map(|(alias, path)| FromSourceKind::Iterate { alias, collection: Collection::Path(path) }),
         1 => (name(), subquery()).prop_map(|(alias, query)| {
-            SourceKind::Iterate { alias, collection: Collection::Subquery(query) }
+            FromSourceKind::Iterate { alias, collection: Collection::Subquery(query) }
         }),
-        1 => (subquery(), option::of(name())).prop_map(|(query, alias)| SourceKind::Subquery { query, alias }),
+        1 => (subquery(), option::of(name())).prop_map(|(query, alias)| FromSourceKind::Subquery { query, alias }),
     ]
-    .prop_map(|kind| Source { kind, span: Span::default() })
+    .prop_map(|kind| FromSource { kind, span: Span::default() })
     .boxed()
 }
 
@@ -327,7 +327,8 @@ fn path() -> BoxedStrategy<Expression> {
 }
 
 fn order_by(inner: BoxedStrategy<Expression>) -> BoxedStrategy<OrderBy> {
-    let direction = prop::sample::select(vec![None, Some(Direction::Ascending), Some(Direction::Descending)]);
+    let direction =
+        prop::sample::select(vec![None, Some(SortDirection::Ascending), Some(SortDirection::Descending)]);
     let item =
         (inner.clone(), direction).prop_map(|(expression, direction)| OrderItem { expression, direction });
     prop_oneof![

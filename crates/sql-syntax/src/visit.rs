@@ -3,7 +3,9 @@
 //! `parts` calls back once per part, in the order of the text, and does not go deeper: the caller decides whether to
 //! recurse, which is safe because trees are at most `HEIGHT_MAX` levels high.
 
-use crate::ast::{Collection, Expression, ExpressionKind, OrderBy, Projection, Query, Source, SourceKind};
+use crate::ast::{
+    Collection, Expression, ExpressionKind, FromSource, FromSourceKind, OrderBy, SelectForm, SelectQuery,
+};
 
 /// A part of a tree.
 #[derive(Debug, Clone, Copy)]
@@ -11,7 +13,7 @@ pub enum TreePart<'tree> {
     /// A scalar expression.
     Expression(&'tree Expression),
     /// A subquery, as a value or as a source.
-    Subquery(&'tree Query),
+    Subquery(&'tree SelectQuery),
 }
 
 impl Expression {
@@ -53,13 +55,13 @@ impl Expression {
     }
 }
 
-impl Query {
+impl SelectQuery {
     /// Calls `visit` with each direct part, sources included.
     pub fn parts<'tree>(&'tree self, visit: &mut dyn FnMut(TreePart<'tree>)) {
         match &self.select.projection {
-            Projection::Star => {}
-            Projection::Value(value) => visit(TreePart::Expression(value)),
-            Projection::List(items) => {
+            SelectForm::Star => {}
+            SelectForm::Value(value) => visit(TreePart::Expression(value)),
+            SelectForm::List(items) => {
                 for item in items {
                     visit(TreePart::Expression(&item.expression));
                 }
@@ -81,14 +83,16 @@ impl Query {
     }
 }
 
-impl Source {
+impl FromSource {
     /// The path or subquery that the source reads.
     pub fn part(&self) -> TreePart<'_> {
         match &self.kind {
-            SourceKind::Path { path, .. }
-            | SourceKind::Iterate { collection: Collection::Path(path), .. } => TreePart::Expression(path),
-            SourceKind::Subquery { query, .. }
-            | SourceKind::Iterate { collection: Collection::Subquery(query), .. } => {
+            FromSourceKind::Path { path, .. }
+            | FromSourceKind::Iterate { collection: Collection::Path(path), .. } => {
+                TreePart::Expression(path)
+            }
+            FromSourceKind::Subquery { query, .. }
+            | FromSourceKind::Iterate { collection: Collection::Subquery(query), .. } => {
                 TreePart::Subquery(query)
             }
         }

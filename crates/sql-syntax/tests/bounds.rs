@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use astrarium_sql_syntax::ast::{ExpressionKind, Projection};
+use astrarium_sql_syntax::ast::{ExpressionKind, SelectForm};
 use astrarium_sql_syntax::{HEIGHT_MAX, TEXT_LENGTH_MAX, parse, print};
 
 /// Far more than the slowest text takes in a debug build, far less than anything quadratic would.
@@ -103,7 +103,7 @@ fn the_parentheses_of_a_printed_chain_are_accepted() {
     let count = 20_000;
     let text = format!("SELECT VALUE {}a{}", "(".repeat(count), " OR a)".repeat(count));
     let query = parse(&text).expect("a chain is one level high");
-    let Projection::Value(value) = &query.select.projection else { panic!("VALUE was written") };
+    let SelectForm::Value(value) = &query.select.projection else { panic!("VALUE was written") };
     let ExpressionKind::Logical { operands, .. } = &value.kind else { panic!("a chain was written") };
     assert_eq!(operands.len(), count + 1);
     check(&text, "ok");

@@ -1,6 +1,6 @@
 //! What texts mean, seen through the normalised text: every construct, precedence, names, literals.
 
-use astrarium_sql_syntax::ast::{Expression, ExpressionKind, Projection};
+use astrarium_sql_syntax::ast::{Expression, ExpressionKind, SelectForm};
 use astrarium_sql_syntax::{parse, parse_expression, print, print_expression};
 
 fn check(text: &str, printed: &str) {
@@ -175,7 +175,7 @@ fn chains_are_one_node() {
 fn spans_cover_what_was_written() {
     let text = "SELECT c.a AS x, (c.b + 1) * f(2) FROM c WHERE NOT c.d";
     let query = parse(text).expect("the query is correct");
-    let Projection::List(items) = &query.select.projection else { panic!("a list was written") };
+    let SelectForm::List(items) = &query.select.projection else { panic!("a list was written") };
     assert_eq!(items[0].span.of(text), "c.a AS x");
     assert_eq!(items[0].alias.as_ref().map(|name| name.span.of(text)), Some("x"));
     assert_eq!(items[1].expression.span.of(text), "(c.b + 1) * f(2)");

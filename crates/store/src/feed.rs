@@ -1,6 +1,6 @@
 //! Reading many documents: by insertion order, or by key within a logical partition or a slice of the key space.
 //!
-//! In: a snapshot, a range, a position, a page limit. Out: a [`Page`] with visible documents and where to go on.
+//! In: a snapshot, a range, a position, a page limit. Out: a [`KeyedPage`] with visible documents and where to go on.
 //! Invariants
 //! - A page stops at its limits; a document that alone is larger still comes, so a reader always moves on.
 //! - A position is valid after any change of the data and after a restart: it is a place, not a count.
@@ -30,7 +30,7 @@ pub struct PageLimit {
 
 /// Documents in order, and the position to go on from if there may be more.
 #[derive(Debug, Default)]
-pub(crate) struct Page<P> {
+pub(crate) struct KeyedPage<P> {
     /// The documents, each with the position right after it.
     pub(crate) documents: Vec<(P, Body)>,
     /// Where the next page starts.
@@ -39,21 +39,21 @@ pub(crate) struct Page<P> {
 
 /// Which documents of a range a keyed read covers.
 #[derive(Debug, Clone)]
-pub(crate) enum Scope<'a> {
+pub(crate) enum RangeScope<'a> {
     /// One logical partition.
     Partition(&'a PartitionKey, astrarium_partition::EffectiveKey),
     /// A slice of the key space.
     Slice(EffectiveRange),
 }
 
-impl Scope<'_> {
+impl RangeScope<'_> {
     pub(crate) fn key_range(&self, range: &Range) -> KeyRange {
         let shard = range.shard.0;
         match self {
-            Scope::Partition(partition, effective) => {
+            RangeScope::Partition(partition, effective) => {
                 KeyRange::prefix(&document::partition_prefix(shard, effective, partition))
             }
-            Scope::Slice(slice) => {
+            RangeScope::Slice(slice) => {
                 let all = KeyRange::prefix(&document::shard_prefix(shard));
                 let start = document::effective_bound(shard, &slice.min).max(all.start);
                 let end = document::effective_bound(shard, &slice.max).min(all.end);
@@ -70,7 +70,7 @@ pub(crate) async fn by_insertion(
     after: u64,
     limit: PageLimit,
     expiry: Expiry,
-) -> Result<Page<u64>, Error> {
+) -> Result<KeyedPage<u64>, Error> {
     let shard = range.shard.0;
     let mut keys = KeyRange::prefix(&number::number_prefix(shard));
     let mut page = PageBuilder::new(limit, expiry);
@@ -102,11 +102,11 @@ pub(crate) async fn by_insertion(
 pub(crate) async fn by_key(
     view: &dyn View,
     range: &Range,
-    scope: &Scope<'_>,
+    scope: &RangeScope<'_>,
     after: Option<&[u8]>,
     limit: PageLimit,
     expiry: Expiry,
-) -> Result<Page<Bytes>, Error> {
+) -> Result<KeyedPage<Bytes>, Error> {
     let mut keys = scope.key_range(range);
     let mut page = PageBuilder::new(limit, expiry);
     let mut position = Bytes::copy_from_slice(after.unwrap_or_default());
@@ -175,11 +175,11 @@ impl<P> PageBuilder<P> {
         Ok(true)
     }
 
-    fn stopped_at(self, position: P) -> Page<P> {
-        Page { documents: self.documents, resume: Some(position) }
+    fn stopped_at(self, position: P) -> KeyedPage<P> {
+        KeyedPage { documents: self.documents, resume: Some(position) }
     }
 
-    fn finished(self) -> Page<P> {
-        Page { documents: self.documents, resume: None }
+    fn finished(self) -> KeyedPage<P> {
+        KeyedPage { documents: self.documents, resume: None }
     }
 }

@@ -113,7 +113,7 @@ pub async fn build_step(
         Some(mark) if mark.is_complete() => return Ok(BuildStep::Complete),
         None => state.put(&mut batch, &Watermark::first(construction)),
         Some(mark) => {
-            let step = Step { shard: range.shard.0, indexes, set, mark };
+            let step = RebuildStep { shard: range.shard.0, indexes, set, mark };
             let count_max = DOCUMENTS_MAX.checked_shr(lost).unwrap_or_default().max(1);
             let mark = step.stage(&*view, count_max, &mut batch).await?;
             state.put(&mut batch, &mark);
@@ -124,14 +124,14 @@ pub async fn build_step(
 }
 
 /// One step after the beginning.
-struct Step<'a> {
+struct RebuildStep<'a> {
     shard: u64,
     indexes: &'a Indexes,
     set: &'a IndexSet,
     mark: Watermark,
 }
 
-impl Step<'_> {
+impl RebuildStep<'_> {
     /// Stages the entries of the next documents; gives the watermark after them.
     async fn stage(
         &self,

@@ -61,7 +61,7 @@ pub async fn restore_range(
             break;
         }
         let mut entries =
-            Entries { batch: WriteBatch::new(range.shard, range.epoch), added: BTreeSet::new() };
+            RestoredEntries { batch: WriteBatch::new(range.shard, range.epoch), added: BTreeSet::new() };
         // Of the steps before this one.
         let written = engine.view(range.shard, range.epoch).await?;
         for (key, value) in step {
@@ -103,12 +103,12 @@ struct Belongings {
 }
 
 /// Entries of one step.
-struct Entries {
+struct RestoredEntries {
     batch: WriteBatch,
     added: BTreeSet<Bytes>,
 }
 
-impl Entries {
+impl RestoredEntries {
     /// Whether another document has one of the entries.
     async fn has_any(&self, written: &dyn View, wanted: &[(Bytes, Bytes)]) -> Result<bool, Error> {
         let keys: Vec<Bytes> = wanted.iter().map(|(key, _)| key.clone()).collect();

@@ -4,7 +4,7 @@
 //! Order: by insertion within each range; a keyed scope of more than one page's bytes comes in order of keys, because
 //! sorting it for every page would cost more than reading it.
 
-use crate::feed::{PageLimit, Scope, by_insertion, by_key};
+use crate::feed::{PageLimit, RangeScope, by_insertion, by_key};
 use crate::{Error, Expiry};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_keys::body::Body;
@@ -146,10 +146,10 @@ impl FeedReader {
             FeedScope::Partition(key) => {
                 let effective = definition.effective(key);
                 let place = EffectiveRange { min: effective.clone(), max: effective.clone() };
-                self.by_key(&Scope::Partition(key, effective), &place, position, limit).await
+                self.by_key(&RangeScope::Partition(key, effective), &place, position, limit).await
             }
             FeedScope::Slice(slice) => {
-                self.by_key(&Scope::Slice(slice.clone()), slice, position, limit).await
+                self.by_key(&RangeScope::Slice(slice.clone()), slice, position, limit).await
             }
         }
     }
@@ -197,9 +197,9 @@ impl FeedReader {
             FeedScope::All | FeedScope::Range(_) => None,
             FeedScope::Partition(key) => {
                 let effective = self.container.definition.partition_key.effective(key);
-                Some(Scope::Partition(key, effective).key_range(range))
+                Some(RangeScope::Partition(key, effective).key_range(range))
             }
-            FeedScope::Slice(slice) => Some(Scope::Slice(slice.clone()).key_range(range)),
+            FeedScope::Slice(slice) => Some(RangeScope::Slice(slice.clone()).key_range(range)),
         }
     }
 
@@ -230,7 +230,7 @@ impl FeedReader {
 
     async fn by_key(
         &self,
-        scope: &Scope<'_>,
+        scope: &RangeScope<'_>,
         place: &EffectiveRange,
         position: Option<FeedPosition>,
         limit: PageLimit,
@@ -294,7 +294,7 @@ impl FeedReader {
     async fn smallest(
         &self,
         range: &Range,
-        scope: &Scope<'_>,
+        scope: &RangeScope<'_>,
         after_number: u64,
         limit: PageLimit,
     ) -> Result<Vec<Body>, FeedError> {

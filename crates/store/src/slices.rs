@@ -6,7 +6,7 @@
 //! - Where a slice is divided depends on its first and last key only, so the same data gives the same parts.
 
 use crate::Error;
-use crate::feed::Scope;
+use crate::feed::RangeScope;
 use crate::scoped::{FeedError, FeedReader, FeedScope};
 use astrarium_catalog::container::Range;
 use astrarium_keys::body::Body;
@@ -42,9 +42,9 @@ impl FeedReader {
             FeedScope::All | FeedScope::Range(_) => KeyRange::prefix(&document::shard_prefix(range.shard.0)),
             FeedScope::Partition(key) => {
                 let effective = self.container.definition.partition_key.effective(key);
-                Scope::Partition(key, effective).key_range(range)
+                RangeScope::Partition(key, effective).key_range(range)
             }
-            FeedScope::Slice(slice) => Scope::Slice(slice.clone()).key_range(range),
+            FeedScope::Slice(slice) => RangeScope::Slice(slice.clone()).key_range(range),
         };
         KeySlice { shard: range.shard, keys }
     }

@@ -2,7 +2,7 @@
 //!
 //! A step is one batch, and tells where the next one begins.
 
-use crate::feed::Scope;
+use crate::feed::RangeScope;
 use crate::{Error, FeedScope, Transaction};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_env::Env;
@@ -42,10 +42,10 @@ pub async fn sweep_partition(
     let view = engine.view(range.shard, range.epoch).await?;
     let mut keys = match scope {
         FeedScope::Partition(key) => {
-            Scope::Partition(key, container.definition.partition_key.effective(key)).key_range(range)
+            RangeScope::Partition(key, container.definition.partition_key.effective(key)).key_range(range)
         }
-        FeedScope::Slice(slice) => Scope::Slice(slice.clone()).key_range(range),
-        FeedScope::All | FeedScope::Range(_) => Scope::Slice(EffectiveRange::full()).key_range(range),
+        FeedScope::Slice(slice) => RangeScope::Slice(slice.clone()).key_range(range),
+        FeedScope::All | FeedScope::Range(_) => RangeScope::Slice(EffectiveRange::full()).key_range(range),
     };
     if let Some(begin) = begin {
         keys.start = begin;

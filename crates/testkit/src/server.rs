@@ -12,7 +12,7 @@ use crate::request::Key;
 use astrarium_database::{Account, Env};
 use astrarium_env::{ManualClock, Random};
 use astrarium_gateway::certificate::Certificate;
-use astrarium_gateway::listener::{self, Limits};
+use astrarium_gateway::listener::{self, ConnectionLimits};
 use astrarium_gateway::{Gateway, Settings};
 use astrarium_kv::Engine;
 use astrarium_kv::memory::MemoryEngine;
@@ -59,7 +59,7 @@ pub struct Options {
     /// What holds the data.
     pub engine: EngineKind,
     /// Bounds of connections.
-    pub limits: Limits,
+    pub limits: ConnectionLimits,
     /// Longest time for a request's body to arrive.
     pub body_timeout: Duration,
     /// Endpoint to tell clients.
@@ -81,7 +81,7 @@ impl Options {
     pub fn on(engine: EngineKind) -> Options {
         Options {
             engine,
-            limits: Limits {
+            limits: ConnectionLimits {
                 connections_max: 20_000,
                 handshake_timeout: Duration::from_secs(10),
                 idle_timeout: Duration::from_mins(4),

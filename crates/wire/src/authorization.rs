@@ -16,7 +16,7 @@ use std::borrow::Cow;
 
 use crate::{date, percent};
 
-pub use account_keys::{Access, AccountKeys, DateWindow, Signed, signing_payload};
+pub use account_keys::{AccountKeys, DateWindow, KeyAccess, Signed, signing_payload};
 pub use master_key::MasterKey;
 
 /// Longest header read, before decoding: the longest token with every byte escaped.

@@ -1,6 +1,6 @@
 //! Batches: many operations on documents in one request, as one transaction or one by one.
 //!
-//! In: the body of the request, JSON or binary rows, told apart by its first byte. Out: [`Operation`]s; and from their
+//! In: the body of the request, JSON or binary rows, told apart by its first byte. Out: [`BatchElement`]s; and from their
 //! [`OperationResult`]s the body of the response in the same form, and its status.
 //! Invariants
 //! - A body that is read has 1 to [`OPERATIONS_MAX`] operations, each with the id and the body that it needs.
@@ -40,14 +40,14 @@ pub struct Batch {
     /// The form to answer in.
     pub encoding: Encoding,
     /// What to do, in this order.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<BatchElement>,
 }
 
 /// One operation of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Operation {
+pub struct BatchElement {
     /// What to do.
-    pub action: Action,
+    pub action: BatchVerb,
     /// The operation's own partition key as JSON array, where the request has none for all.
     pub partition_key: Option<String>,
     /// As the header of that name.
@@ -62,7 +62,7 @@ pub struct Operation {
 
 /// What an operation does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
+pub enum BatchVerb {
     /// Writes a new document.
     Create {
         /// The document as it was sent.
@@ -166,21 +166,21 @@ impl Encoding {
     }
 }
 
-impl Action {
+impl BatchVerb {
     /// The id that the operation names, where it is not the document that does.
     pub fn id(&self) -> Option<&str> {
         match self {
-            Action::Create { .. } | Action::Upsert { .. } => None,
-            Action::Replace { id, .. }
-            | Action::Read { id }
-            | Action::Delete { id }
-            | Action::Patch { id, .. } => Some(id),
+            BatchVerb::Create { .. } | BatchVerb::Upsert { .. } => None,
+            BatchVerb::Replace { id, .. }
+            | BatchVerb::Read { id }
+            | BatchVerb::Delete { id }
+            | BatchVerb::Patch { id, .. } => Some(id),
         }
     }
 
     /// Whether the operation only reads.
     pub fn is_read(&self) -> bool {
-        matches!(self, Action::Read { .. })
+        matches!(self, BatchVerb::Read { .. })
     }
 }
 
@@ -266,18 +266,18 @@ const KINDS: [(Kind, &str, i32); 6] = [
 
 impl Parts {
     /// The operation, if it has what its kind needs; else what is missing.
-    fn operation(self, kind: Kind) -> Result<Operation, String> {
+    fn operation(self, kind: Kind) -> Result<BatchElement, String> {
         let id = self.id.ok_or("has no 'id'");
         let body = self.body.ok_or("has no 'resourceBody'");
         let action = match kind {
-            Kind::Create => Action::Create { body: body? },
-            Kind::Upsert => Action::Upsert { body: body? },
-            Kind::Replace => Action::Replace { id: id?, body: body? },
-            Kind::Read => Action::Read { id: id? },
-            Kind::Delete => Action::Delete { id: id? },
-            Kind::Patch => Action::Patch { id: id?, body: body? },
+            Kind::Create => BatchVerb::Create { body: body? },
+            Kind::Upsert => BatchVerb::Upsert { body: body? },
+            Kind::Replace => BatchVerb::Replace { id: id?, body: body? },
+            Kind::Read => BatchVerb::Read { id: id? },
+            Kind::Delete => BatchVerb::Delete { id: id? },
+            Kind::Patch => BatchVerb::Patch { id: id?, body: body? },
         };
-        Ok(Operation {
+        Ok(BatchElement {
             action,
             partition_key: self.partition_key,
             if_match: self.if_match,
@@ -291,8 +291,8 @@ impl Parts {
 /// Collects operations up to the limit; `read` says what is wrong with one.
 fn collect<T>(
     items: impl Iterator<Item = T>,
-    read: impl Fn(T) -> Result<Operation, String>,
-) -> Result<Vec<Operation>, BatchError> {
+    read: impl Fn(T) -> Result<BatchElement, String>,
+) -> Result<Vec<BatchElement>, BatchError> {
     let mut operations = Vec::new();
     for item in items {
         if operations.len() == OPERATIONS_MAX {

@@ -195,11 +195,11 @@ impl<'a> BinaryReader<'a> {
     }
 
     /// Whether another item follows, with the comma before it. An item that reaches beyond the content is an error.
-    fn goes_on(&mut self, end: Content, first: &mut bool) -> Option<bool> {
+    fn goes_on(&mut self, end: ContentEnd, first: &mut bool) -> Option<bool> {
         let more = match end {
-            Content::None => false,
-            Content::One => *first,
-            Content::Until(end) => {
+            ContentEnd::None => false,
+            ContentEnd::One => *first,
+            ContentEnd::Until(end) => {
                 (self.offset <= end).then_some(())?;
                 self.offset < end
             }
@@ -211,11 +211,11 @@ impl<'a> BinaryReader<'a> {
     }
 
     /// Reads the marker of a list or object: empty, of one, with a byte length, with a byte length and a count.
-    fn content_end(&mut self, empty: u8) -> Option<Content> {
+    fn content_end(&mut self, empty: u8) -> Option<ContentEnd> {
         let form = self.byte()?.checked_sub(empty)?;
         let width = match form {
-            0 => return Some(Content::None),
-            1 => return Some(Content::One),
+            0 => return Some(ContentEnd::None),
+            1 => return Some(ContentEnd::One),
             2 | 5 => 1,
             3 | 6 => 2,
             4 | 7 => 4,
@@ -226,7 +226,7 @@ impl<'a> BinaryReader<'a> {
             self.unsigned(width)?;
         }
         let end = self.offset.checked_add(length)?;
-        (end <= self.body.len()).then_some(Content::Until(end))
+        (end <= self.body.len()).then_some(ContentEnd::Until(end))
     }
 
     /// A list of numbers of one kind: the kind's marker, a count, then the numbers; or such lists one after another.
@@ -316,7 +316,7 @@ impl<'a> BinaryReader<'a> {
 
 /// Where the content of a list or object ends.
 #[derive(Clone, Copy)]
-enum Content {
+enum ContentEnd {
     None,
     One,
     Until(usize),

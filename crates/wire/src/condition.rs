@@ -1,13 +1,13 @@
 //! `If-Match` and `If-None-Match`.
 //!
-//! In: the header's value. Out: a [`Condition`] that an etag matches or not. Etags compare as opaque text once the marks
+//! In: the header's value. Out: a [`HeaderCondition`] that an etag matches or not. Etags compare as opaque text once the marks
 //! around them are off: clients send them with quotes as they got them, without, or with the weak prefix `W/`.
 //! Invariant: nothing is copied or collected; a list is walked when it is compared.
 //! Not here: which status a failed condition gives (`gateway`), positions of a change feed (`change_feed`).
 
 /// What a conditional header asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Condition<'a> {
+pub enum HeaderCondition<'a> {
     /// `*`: any version of an existing resource.
     Any,
     /// One of these versions.
@@ -18,21 +18,21 @@ pub enum Condition<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EtagList<'a>(&'a str);
 
-impl<'a> Condition<'a> {
+impl<'a> HeaderCondition<'a> {
     /// Reads a header's value; `None` when it is blank, which counts as absent.
     pub fn parse(text: &'a str) -> Option<Self> {
         match text.trim() {
             "" => None,
-            "*" => Some(Condition::Any),
-            list => Some(Condition::Etags(EtagList(list))),
+            "*" => Some(HeaderCondition::Any),
+            list => Some(HeaderCondition::Etags(EtagList(list))),
         }
     }
 
     /// True when an existing resource with this etag, quoted or not, satisfies `If-Match`.
     pub fn matches(&self, etag: &str) -> bool {
         match self {
-            Condition::Any => true,
-            Condition::Etags(list) => list.iter().any(|one| one == bare(etag)),
+            HeaderCondition::Any => true,
+            HeaderCondition::Etags(list) => list.iter().any(|one| one == bare(etag)),
         }
     }
 }
@@ -83,7 +83,11 @@ mod tests {
 
     #[track_caller]
     fn check(header: &str, expected: Option<bool>) {
-        assert_eq!(Condition::parse(header).map(|condition| condition.matches(ETAG)), expected, "{header}");
+        assert_eq!(
+            HeaderCondition::parse(header).map(|condition| condition.matches(ETAG)),
+            expected,
+            "{header}"
+        );
     }
 
     #[test]
@@ -106,7 +110,7 @@ mod tests {
 
     #[test]
     fn lists() {
-        let Some(Condition::Etags(list)) = Condition::parse("\"a,b\" , W/\"c\", d, \"e,") else {
+        let Some(HeaderCondition::Etags(list)) = HeaderCondition::parse("\"a,b\" , W/\"c\", d, \"e,") else {
             panic!("a list");
         };
         assert_eq!(list.iter().collect::<Vec<_>>(), ["a,b", "c", "d", "\"e,"]);
@@ -116,7 +120,7 @@ mod tests {
         #[test]
         fn parse_is_total(header in ".*", near in "[\",W/*a ]{0,20}", etag in ".*") {
             for header in [&header, &near] {
-                if let Some(condition) = Condition::parse(header) {
+                if let Some(condition) = HeaderCondition::parse(header) {
                     let _ = condition.matches(&etag);
                 }
             }
@@ -126,9 +130,9 @@ mod tests {
         fn an_etag_matches_itself_in_any_list(etag in "[a-z0-9,-]{1,20}", other in "[a-z0-9,-]{1,20}") {
             let header = format!("\"{other}\", W/\"{etag}\"");
             let quoted = format!("\"{etag}\"");
-            prop_assert!(Condition::parse(&header).unwrap().matches(&quoted));
+            prop_assert!(HeaderCondition::parse(&header).unwrap().matches(&quoted));
             let alone = format!("\"{other}\"");
-            prop_assert_eq!(Condition::parse(&alone).unwrap().matches(&etag), etag == other);
+            prop_assert_eq!(HeaderCondition::parse(&alone).unwrap().matches(&etag), etag == other);
         }
     }
 }

@@ -104,12 +104,12 @@ pub struct Continuation<'a> {
     /// What [`open`] takes.
     pub token: Cow<'a, str>,
     /// Bounds of the range that the wrapper names, if there is a wrapper; not to be believed.
-    pub range: Option<EffectiveRange>,
+    pub range: Option<EffectiveBounds>,
 }
 
 /// Bounds of effective partition keys, as hexadecimal text: the smallest inclusive, the greatest exclusive.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EffectiveRange {
+pub struct EffectiveBounds {
     /// Lower bound, `""` for the beginning.
     pub min: String,
     /// Upper bound, `FF` for the end.
@@ -133,7 +133,7 @@ impl<'a> Continuation<'a> {
         let range = text_at("/range/min").zip(text_at("/range/max")).ok_or(InvalidContinuation)?;
         Ok(Continuation {
             token: Cow::Owned(token),
-            range: Some(EffectiveRange { min: range.0, max: range.1 }),
+            range: Some(EffectiveBounds { min: range.0, max: range.1 }),
         })
     }
 }

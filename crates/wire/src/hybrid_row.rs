@@ -14,8 +14,8 @@ mod cursor;
 pub mod record_io;
 mod row;
 
-use cursor::Cursor;
-use row::{Cell, Column, Schema, Storage, Type};
+use cursor::ByteCursor;
+use row::{Cell, Column, ColumnType, Schema, Storage};
 
 /// The first byte of every row, hence of every body in this format.
 pub const FIRST_BYTE: u8 = 0x81;
@@ -76,37 +76,37 @@ pub struct ResultRow<'a> {
     pub request_charge: Option<f64>,
 }
 
-const fn column(name: &'static str, kind: Type, storage: Storage) -> Column {
+const fn column(name: &'static str, kind: ColumnType, storage: Storage) -> Column {
     Column { name, kind, storage }
 }
 
 const OPERATION: Schema<12> = Schema {
     id: 2_145_473_648,
     columns: [
-        column("operationType", Type::Int32, Storage::Fixed),
-        column("resourceType", Type::Int32, Storage::Fixed),
-        column("partitionKey", Type::Utf8, Storage::Variable),
-        column("effectivePartitionKey", Type::Binary, Storage::Variable),
-        column("id", Type::Utf8, Storage::Variable),
-        column("binaryId", Type::Binary, Storage::Variable),
-        column("resourceBody", Type::Binary, Storage::Variable),
-        column("indexingDirective", Type::Utf8, Storage::Sparse),
-        column("ifMatch", Type::Utf8, Storage::Sparse),
-        column("ifNoneMatch", Type::Utf8, Storage::Sparse),
-        column("timeToLiveInSeconds", Type::Int32, Storage::Sparse),
-        column("minimalReturnPreference", Type::Bool, Storage::Sparse),
+        column("operationType", ColumnType::Int32, Storage::Fixed),
+        column("resourceType", ColumnType::Int32, Storage::Fixed),
+        column("partitionKey", ColumnType::Utf8, Storage::Variable),
+        column("effectivePartitionKey", ColumnType::Binary, Storage::Variable),
+        column("id", ColumnType::Utf8, Storage::Variable),
+        column("binaryId", ColumnType::Binary, Storage::Variable),
+        column("resourceBody", ColumnType::Binary, Storage::Variable),
+        column("indexingDirective", ColumnType::Utf8, Storage::Sparse),
+        column("ifMatch", ColumnType::Utf8, Storage::Sparse),
+        column("ifNoneMatch", ColumnType::Utf8, Storage::Sparse),
+        column("timeToLiveInSeconds", ColumnType::Int32, Storage::Sparse),
+        column("minimalReturnPreference", ColumnType::Bool, Storage::Sparse),
     ],
 };
 
 const RESULT: Schema<6> = Schema {
     id: 2_145_473_649,
     columns: [
-        column("statusCode", Type::Int32, Storage::Fixed),
-        column("subStatusCode", Type::Int32, Storage::Fixed),
-        column("eTag", Type::Utf8, Storage::Variable),
-        column("resourceBody", Type::Binary, Storage::Variable),
-        column("retryAfterMilliseconds", Type::UInt32, Storage::Sparse),
-        column("requestCharge", Type::Float64, Storage::Sparse),
+        column("statusCode", ColumnType::Int32, Storage::Fixed),
+        column("subStatusCode", ColumnType::Int32, Storage::Fixed),
+        column("eTag", ColumnType::Utf8, Storage::Variable),
+        column("resourceBody", ColumnType::Binary, Storage::Variable),
+        column("retryAfterMilliseconds", ColumnType::UInt32, Storage::Sparse),
+        column("requestCharge", ColumnType::Float64, Storage::Sparse),
     ],
 };
 

@@ -26,7 +26,7 @@ const FORMAT_VERSION: u8 = 2;
 
 /// What a permission allows on its resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PermissionMode {
+pub enum TokenMode {
     /// Reads and queries.
     Read,
     /// Everything.
@@ -41,7 +41,7 @@ pub struct ResourceToken {
     /// Which version of the permission this is of, so that a changed one can be refused.
     pub permission_etag: u64,
     /// What may be done.
-    pub mode: PermissionMode,
+    pub mode: TokenMode,
     /// The permitted resource, as path of resource ids or whatever form the issuer compares.
     pub resource: String,
     /// The only partition key allowed, as the JSON text of its array; `None` allows all.
@@ -109,8 +109,8 @@ impl ResourceToken {
 
     fn write(&self, output: &mut Vec<u8>) -> Result<(), ResourceTokenError> {
         let mode = match self.mode {
-            PermissionMode::Read => 0,
-            PermissionMode::All => 1,
+            TokenMode::Read => 0,
+            TokenMode::All => 1,
         };
         output.extend([FORMAT_VERSION, mode, u8::from(self.partition_key.is_some())]);
         output.extend(self.permission_etag.to_be_bytes());
@@ -129,8 +129,8 @@ impl ResourceToken {
             return None;
         };
         let mode = match mode {
-            0 => PermissionMode::Read,
-            1 => PermissionMode::All,
+            0 => TokenMode::Read,
+            1 => TokenMode::All,
             _ => return None,
         };
         let (permission_etag, rest) = rest.split_first_chunk()?;
@@ -192,7 +192,7 @@ mod tests {
         ResourceToken {
             permission_rid: "ehszADxRRgACAAAAAAAAAA==".to_owned(),
             permission_etag: u64::MAX - 1,
-            mode: PermissionMode::Read,
+            mode: TokenMode::Read,
             resource: "dbs/ehszAA==/colls/ehszALxRRgA=/".to_owned(),
             partition_key: Some(r#"["a"]"#.to_owned()),
             issued_at_seconds: 1000,
@@ -260,7 +260,7 @@ mod tests {
             let token = ResourceToken {
                 permission_rid,
                 permission_etag,
-                mode: if all { PermissionMode::All } else { PermissionMode::Read },
+                mode: if all { TokenMode::All } else { TokenMode::Read },
                 resource,
                 partition_key,
                 issued_at_seconds: u64::from(times[0]),

@@ -11,13 +11,13 @@ use astrarium_catalog::container::Container;
 use astrarium_keys::record::RecordKind;
 use astrarium_script::{self as script, PageFunctions, Script};
 use astrarium_sql_exec::UserFunctions;
-use astrarium_sql_syntax::ast::{ExpressionKind, Query};
+use astrarium_sql_syntax::ast::{ExpressionKind, SelectQuery};
 use astrarium_sql_syntax::visit::TreePart;
 use astrarium_value::Value;
 use std::sync::{Arc, OnceLock};
 
 /// The user-defined functions that a query calls, each once.
-pub(crate) fn names(query: &Query) -> Vec<String> {
+pub(crate) fn names(query: &SelectQuery) -> Vec<String> {
     let mut names = Vec::new();
     collect(TreePart::Subquery(query), &mut names);
     names

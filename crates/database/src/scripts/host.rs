@@ -17,7 +17,7 @@ use astrarium_keys::body::{Body, IndexDirective};
 use astrarium_keys::rid::Rid;
 use astrarium_partition::PartitionKey;
 use astrarium_script::{
-    self as script, DocumentLink, Feed, Host, HostError, IndexAction, Paging, Read, Spatial, UnseenWrite,
+    self as script, DocumentLink, Host, HostError, IndexAction, Paging, Read, RowPage, Spatial, UnseenWrite,
     Written,
 };
 use astrarium_store::{FeedReader, FeedScope, Incoming, Location, Transaction, push_document};
@@ -229,7 +229,7 @@ impl ScriptHost {
         text
     }
 
-    async fn page(&mut self, query: &Query, paging: Paging<'_>) -> Result<Feed, Failure> {
+    async fn page(&mut self, query: &Query, paging: Paging<'_>) -> Result<RowPage, Failure> {
         let resume = paging.continuation.map(resume_of).transpose()?;
         let micros = self.end.saturating_duration_since(Instant::now()).as_micros();
         let micros = u64::try_from(micros).unwrap_or(u64::MAX);
@@ -248,7 +248,7 @@ impl ScriptHost {
         self.hold(page.rows.iter().map(Vec::len).sum())?;
         self.seen.extend(page.rows.iter().filter_map(|row| number_in(row)));
         let continuation = page.resume.map(|resume| BASE64.encode(resume.encode()));
-        Ok(Feed { rows: page.rows, continuation })
+        Ok(RowPage { rows: page.rows, continuation })
     }
 }
 
@@ -342,14 +342,14 @@ impl Host for ScriptHost {
         })
     }
 
-    fn read_feed(&mut self, paging: Paging<'_>) -> Result<Feed, HostError> {
+    fn read_feed(&mut self, paging: Paging<'_>) -> Result<RowPage, HostError> {
         self.wait(async |host| {
             let query = Query::parse("SELECT * FROM c", Vec::new())?;
             host.page(&query, paging).await
         })
     }
 
-    fn query(&mut self, query: script::Query<'_>, paging: Paging<'_>) -> Result<Feed, HostError> {
+    fn query(&mut self, query: script::ScriptQuery<'_>, paging: Paging<'_>) -> Result<RowPage, HostError> {
         self.wait(async |host| {
             let parameters = query.parameters.map(parameters).transpose()?.unwrap_or_default();
             let query = Query::parse(query.text, parameters)?;

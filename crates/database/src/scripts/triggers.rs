@@ -5,7 +5,7 @@
 //! Not here: which headers name the triggers (`gateway`). Writes of scripts and batches run no triggers.
 
 use super::host::ScriptHost;
-use super::{EXECUTION_CHARGE, Execution, ScriptRequest, Turns, script_of};
+use super::{EXECUTION_CHARGE, ScriptExecution, ScriptRequest, ScriptTurns, script_of};
 use crate::attempts::Failure;
 use crate::databases::find;
 use crate::documents::{Target, check_own_partition, checked_key, locate_in, required, stage_write};
@@ -19,7 +19,7 @@ use astrarium_keys::body::Body;
 use astrarium_keys::record::RecordKind;
 use astrarium_kv::View;
 use astrarium_partition::PartitionKey;
-use astrarium_script::{Operation, Script, Work};
+use astrarium_script::{Script, ScriptWork, TriggeringOperation};
 use astrarium_store::{Incoming, Location, push_document};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -48,18 +48,18 @@ pub struct TriggeredOutcome {
 
 /// What is done between the triggers.
 #[derive(Clone, Copy)]
-enum Change<'a> {
+enum TriggeredChange<'a> {
     Write(WriteMode<'a>, &'a [u8], WriteOptions<'a>),
     Delete(DocumentLink<'a>, &'a Conditions),
 }
 
-impl Change<'_> {
-    fn operation(&self) -> Operation {
+impl TriggeredChange<'_> {
+    fn operation(&self) -> TriggeringOperation {
         match self {
-            Change::Write(WriteMode::Create, ..) => Operation::Create,
-            Change::Write(WriteMode::Upsert, ..) => Operation::Upsert,
-            Change::Write(WriteMode::Replace(_), ..) => Operation::Replace,
-            Change::Delete(..) => Operation::Delete,
+            TriggeredChange::Write(WriteMode::Create, ..) => TriggeringOperation::Create,
+            TriggeredChange::Write(WriteMode::Upsert, ..) => TriggeringOperation::Upsert,
+            TriggeredChange::Write(WriteMode::Replace(_), ..) => TriggeringOperation::Replace,
+            TriggeredChange::Delete(..) => TriggeringOperation::Delete,
         }
     }
 }
@@ -84,7 +84,7 @@ impl ScriptsHandle<'_> {
     ) -> Result<TriggeredOutcome, Error> {
         let ScriptsHandle { core, container } = self;
         let key = required(options.partition_key)?;
-        core.change_with_triggers(container, key, Change::Write(mode, text, options), triggers).await
+        core.change_with_triggers(container, key, TriggeredChange::Write(mode, text, options), triggers).await
     }
 
     /// Removes a document with triggers.
@@ -97,7 +97,7 @@ impl ScriptsHandle<'_> {
     ) -> Result<TriggeredOutcome, Error> {
         let ScriptsHandle { core, container } = self;
         let key = required(partition_key)?;
-        core.change_with_triggers(container, key, Change::Delete(link, conditions), triggers).await
+        core.change_with_triggers(container, key, TriggeredChange::Delete(link, conditions), triggers).await
     }
 }
 
@@ -106,11 +106,11 @@ impl AccountCore {
         &self,
         container: &Arc<Container>,
         key: &PartitionKey,
-        change: Change<'_>,
+        change: TriggeredChange<'_>,
         triggers: &Triggers,
     ) -> Result<TriggeredOutcome, Error> {
         let key = checked_key(&container.definition.partition_key, key)?;
-        let turns = Turns::new(self, container, key);
+        let turns = ScriptTurns::new(self, container, key);
         let turns = &turns;
         self.attempt_without_bound(container, |trial| async move {
             let (execution, _turn) = turns.next(trial).await?;
@@ -121,8 +121,8 @@ impl AccountCore {
 
     async fn change_once(
         &self,
-        execution: &Execution,
-        change: Change<'_>,
+        execution: &ScriptExecution,
+        change: TriggeredChange<'_>,
         triggers: &Triggers,
     ) -> Result<TriggeredOutcome, Failure> {
         let catalog = self.catalog().await?;
@@ -133,12 +133,12 @@ impl AccountCore {
         let post = post.await?;
         let mut host = execution.host(self).await?;
         let mut document = match change {
-            Change::Write(_, text, _) => Some(text.to_vec()),
-            Change::Delete(..) => None,
+            TriggeredChange::Write(_, text, _) => Some(text.to_vec()),
+            TriggeredChange::Delete(..) => None,
         };
         let mut log = String::new();
         if let Some(script) = pre {
-            let work = Work::PreTrigger { operation, document: document.clone() };
+            let work = ScriptWork::PreTrigger { operation, document: document.clone() };
             let answer = execution.run(self, script, work, &triggers.request, host).await?;
             host = answer.host;
             host.add_charge(EXECUTION_CHARGE);
@@ -153,7 +153,7 @@ impl AccountCore {
             // The service's queries do not find the document whose write runs the trigger.
             host.transaction().hide(changed.replaced.iter().chain([&changed.key]));
             let written = document.is_some().then(|| shown(&execution.container, &changed.body));
-            let work = Work::PostTrigger { operation, document, written };
+            let work = ScriptWork::PostTrigger { operation, document, written };
             let answer = execution.run(self, script, work, &triggers.request, host).await?;
             host = answer.host;
             host.add_charge(EXECUTION_CHARGE);
@@ -163,7 +163,7 @@ impl AccountCore {
         // The trigger may have written the document once more.
         let body = host.transaction().read(&changed.key).await?.cloned().unwrap_or(changed.body);
         let (lsn, charge) = self.commit_host(host).await?;
-        let body = if operation == Operation::Delete { body } else { body.committed_at(lsn) };
+        let body = if operation == TriggeringOperation::Delete { body } else { body.committed_at(lsn) };
         let range_id = execution.range().id;
         let container = execution.container.clone();
         let outcome = Outcome { container, range_id, lsn, body, created: changed.created, charge };
@@ -173,14 +173,14 @@ impl AccountCore {
     /// The change itself.
     async fn change_between(
         &self,
-        execution: &Execution,
+        execution: &ScriptExecution,
         host: &mut ScriptHost,
-        change: Change<'_>,
+        change: TriggeredChange<'_>,
         document: Option<&[u8]>,
     ) -> Result<Changed, Failure> {
         let container = &execution.container;
         let (mode, options) = match change {
-            Change::Delete(link, conditions) => {
+            TriggeredChange::Delete(link, conditions) => {
                 let stored = host.transaction().stored();
                 let key = locate_in(stored, container, link, &execution.key).await?.key;
                 let body = host.transaction().remove(&key).await?.ok_or(Error::NotFound)?;
@@ -188,7 +188,7 @@ impl AccountCore {
                 host.add_charge(write_charge(body.text().len()));
                 return Ok(Changed { key, replaced: None, body, created: false });
             }
-            Change::Write(mode, _, options) => (mode, options),
+            TriggeredChange::Write(mode, _, options) => (mode, options),
         };
         let text = document.unwrap_or_default();
         let incoming = Incoming::parse(&container.definition, text).map_err(Error::from)?;
@@ -212,10 +212,10 @@ impl AccountCore {
     async fn trigger(
         &self,
         catalog: &dyn View,
-        execution: &Execution,
+        execution: &ScriptExecution,
         name: Option<&str>,
         expected: TriggerType,
-        operation: Operation,
+        operation: TriggeringOperation,
     ) -> Result<Option<Script>, Error> {
         let Some(name) = name else { return Ok(None) };
         let found = find(catalog, RecordKind::Trigger, execution.container.rid(), Link::Name(name)).await?;
@@ -247,12 +247,12 @@ fn shown(container: &Container, body: &Body) -> Vec<u8> {
     text
 }
 
-fn serves(trigger: TriggerOperation, operation: Operation) -> bool {
+fn serves(trigger: TriggerOperation, operation: TriggeringOperation) -> bool {
     match trigger {
         TriggerOperation::All => true,
-        TriggerOperation::Create => operation == Operation::Create,
-        TriggerOperation::Update | TriggerOperation::Replace => operation == Operation::Replace,
-        TriggerOperation::Delete => operation == Operation::Delete,
-        TriggerOperation::Upsert => operation == Operation::Upsert,
+        TriggerOperation::Create => operation == TriggeringOperation::Create,
+        TriggerOperation::Update | TriggerOperation::Replace => operation == TriggeringOperation::Replace,
+        TriggerOperation::Delete => operation == TriggeringOperation::Delete,
+        TriggerOperation::Upsert => operation == TriggeringOperation::Upsert,
     }
 }

@@ -21,12 +21,12 @@ pub(super) struct Admissions {
 struct AdmissionState {
     pages: usize,
     by_client: HashMap<ClientId, usize, RandomState>,
-    waiting: Vec<Waiting>,
+    waiting: Vec<WaitingQuery>,
     number: u64,
     refused: u64,
 }
 
-struct Waiting {
+struct WaitingQuery {
     number: u64,
     client: ClientId,
     admitted: oneshot::Sender<()>,
@@ -62,7 +62,7 @@ impl Admissions {
             let (admitted, receiver) = oneshot::channel();
             state.number += 1;
             let number = state.number;
-            state.waiting.push(Waiting { number, client, admitted });
+            state.waiting.push(WaitingQuery { number, client, admitted });
             (receiver, Waiter { admissions: self, client, number })
         };
         let admitted = receiver.await.is_ok();

@@ -20,7 +20,7 @@ use crate::request::{Request, etag_condition};
 use crate::service::GatewayState;
 use crate::session;
 use crate::wire::batch::{
-    self, Action, Encoding, FAILED_DEPENDENCY, Operation, OperationResult, RESPONSE_BYTES_MAX,
+    self, BatchElement, BatchVerb, Encoding, FAILED_DEPENDENCY, OperationResult, RESPONSE_BYTES_MAX,
 };
 use crate::wire::headers;
 use http::StatusCode;
@@ -117,31 +117,31 @@ async fn bulk(
 }
 
 /// The body of an operation as text; empty where it has none.
-fn text(operation: &Operation) -> Result<Cow<'_, [u8]>, Error> {
+fn text(operation: &BatchElement) -> Result<Cow<'_, [u8]>, Error> {
     match &operation.action {
-        Action::Create { body }
-        | Action::Upsert { body }
-        | Action::Replace { body, .. }
-        | Action::Patch { body, .. } => {
+        BatchVerb::Create { body }
+        | BatchVerb::Upsert { body }
+        | BatchVerb::Replace { body, .. }
+        | BatchVerb::Patch { body, .. } => {
             document_text(body).map_err(|failure| Error::Invalid(failure.message))
         }
-        Action::Read { .. } | Action::Delete { .. } => Ok(Cow::Borrowed(&[])),
+        BatchVerb::Read { .. } | BatchVerb::Delete { .. } => Ok(Cow::Borrowed(&[])),
     }
 }
 
 fn operation<'a>(
-    sent: &'a Operation,
+    sent: &'a BatchElement,
     text: &'a Result<Cow<'_, [u8]>, Error>,
     is_shown: bool,
 ) -> BatchOperation<'a> {
     let action = text.as_ref().map_err(Error::clone).and_then(|text| {
         Ok(match &sent.action {
-            Action::Create { .. } => BatchAction::Write(WriteMode::Create, text),
-            Action::Upsert { .. } => BatchAction::Write(WriteMode::Upsert, text),
-            Action::Replace { id, .. } => BatchAction::Write(WriteMode::Replace(Link::Name(id)), text),
-            Action::Read { id } => BatchAction::Read(id),
-            Action::Delete { id } => BatchAction::Delete(id),
-            Action::Patch { id, .. } => BatchAction::Patch(id, Box::new(patch::parse(text)?)),
+            BatchVerb::Create { .. } => BatchAction::Write(WriteMode::Create, text),
+            BatchVerb::Upsert { .. } => BatchAction::Write(WriteMode::Upsert, text),
+            BatchVerb::Replace { id, .. } => BatchAction::Write(WriteMode::Replace(Link::Name(id)), text),
+            BatchVerb::Read { id } => BatchAction::Read(id),
+            BatchVerb::Delete { id } => BatchAction::Delete(id),
+            BatchVerb::Patch { id, .. } => BatchAction::Patch(id, Box::new(patch::parse(text)?)),
         })
     });
     let own_key = sent.partition_key.as_deref().map(PartitionKey::parse_header).transpose();

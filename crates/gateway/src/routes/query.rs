@@ -9,7 +9,7 @@ use crate::database::{
     query_parameters,
 };
 use crate::error::ErrorAnswer;
-use crate::paging::{self, Binding, Feed};
+use crate::paging::{self, Feed, TokenBinding};
 use crate::place::ServedBy;
 use crate::render;
 use crate::request::Request;
@@ -179,8 +179,8 @@ fn limits(request: &Request<'_>) -> Result<Limits, ErrorAnswer> {
 }
 
 /// What a token is bound to.
-fn binding(query: &Query, scope: u64) -> Binding {
-    Binding {
+fn binding(query: &Query, scope: u64) -> TokenBinding {
+    TokenBinding {
         query: fingerprint(&[&query.identity()]),
         shape: fingerprint(&[query.shape().as_bytes()]),
         scope,

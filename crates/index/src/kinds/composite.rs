@@ -23,7 +23,7 @@ const KIND: u8 = 2;
 const COMBINATIONS_MAX: usize = 256;
 
 #[derive(Debug)]
-pub(super) struct CompositeIndex {
+pub(super) struct CompositeKind {
     family: Family,
     parts: Vec<CompositeComponent>,
     shown: String,
@@ -46,12 +46,12 @@ struct Bounds {
     conditions: Vec<usize>,
 }
 
-impl CompositeIndex {
+impl CompositeKind {
     pub(super) fn new(
         generation: u8,
         index: &container::CompositeIndex,
         is_stored: &dyn Fn(&Path) -> bool,
-    ) -> CompositeIndex {
+    ) -> CompositeKind {
         let mut description = vec![KIND];
         let mut parts = Vec::new();
         let mut shown = Vec::new();
@@ -69,7 +69,7 @@ impl CompositeIndex {
             parts.push(CompositeComponent { property: path.path.clone(), path: own, descending, is_stored });
             shown.push(format!("{} {}", path.path.as_str(), if descending { "DESC" } else { "ASC" }));
         }
-        CompositeIndex { family: Family::of(generation, &description), parts, shown: shown.join(", ") }
+        CompositeKind { family: Family::of(generation, &description), parts, shown: shown.join(", ") }
     }
 
     /// What conditions say about the first paths: equalities, then anything on one more path.
@@ -166,7 +166,7 @@ impl CompositeComponent {
     }
 }
 
-impl IndexKind for CompositeIndex {
+impl IndexKind for CompositeKind {
     fn entries(&self, document: &Document<'_>, out: &mut Entries<'_>) {
         out.push(self.family, |key| {
             for part in &self.parts {

@@ -19,14 +19,14 @@ const NAME: u8 = 1;
 const ELEMENTS: u8 = 2;
 
 #[derive(Debug)]
-pub(super) struct RangeIndex {
+pub(super) struct RangeKind {
     generation: u8,
     policy: Policy,
 }
 
-impl RangeIndex {
-    pub(super) fn new(generation: u8, policy: Policy) -> RangeIndex {
-        RangeIndex { generation, policy }
+impl RangeKind {
+    pub(super) fn new(generation: u8, policy: Policy) -> RangeKind {
+        RangeKind { generation, policy }
     }
 
     fn family(&self, path: &Path) -> Family {
@@ -48,7 +48,7 @@ fn push_name(description: &mut Vec<u8>, name: &str) {
     description.extend_from_slice(name.as_bytes());
 }
 
-impl IndexKind for RangeIndex {
+impl IndexKind for RangeKind {
     fn entries(&self, document: &Document<'_>, out: &mut Entries<'_>) {
         let mut walker = Walker { index: self, out, description: vec![KIND] };
         let start = self.policy.start();
@@ -127,7 +127,7 @@ pub(crate) fn shown(path: &Path) -> String {
 
 /// Walks a document and its policy together.
 struct Walker<'w, 'o> {
-    index: &'w RangeIndex,
+    index: &'w RangeKind,
     out: &'w mut Entries<'o>,
     /// The family of the place where the walk stands, spelt out.
     description: Vec<u8>,

@@ -7,7 +7,9 @@ use super::callback::sees_error_only;
 use super::{Program, SandboxState, load};
 use crate::exception::cut;
 use crate::json::{print, read};
-use crate::{DocumentLink, Feed, HostError, IndexAction, Paging, Query, Read, Spatial, UnseenWrite, Written};
+use crate::{
+    DocumentLink, HostError, IndexAction, Paging, Read, RowPage, ScriptQuery, Spatial, UnseenWrite, Written,
+};
 use astrarium_value::json::write_string;
 use rquickjs::prelude::List;
 use rquickjs::{Array, Ctx, Exception, Function, IntoJs, Object, Persistent, Result, Value};
@@ -198,7 +200,7 @@ fn install_reads<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<SandboxSt
                   size: f64,
                   continuation: String,
                   enable_scan: bool| {
-                let query = Query { text: &text, parameters: given(&parameters), enable_scan };
+                let query = ScriptQuery { text: &text, parameters: given(&parameters), enable_scan };
                 feed(&ctx, own.ask(|host| host.query(query, paging(size, &continuation))))
             },
         )?,
@@ -245,7 +247,7 @@ fn written<'js>(
 /// The pair of rows and continuation.
 fn feed<'js>(
     ctx: &Ctx<'js>,
-    answer: std::result::Result<Feed, HostError>,
+    answer: std::result::Result<RowPage, HostError>,
 ) -> Result<List<(Value<'js>, Option<String>)>> {
     let feed = answer.map_err(|error| throw(ctx, &error))?;
     let rows = Array::new(ctx.clone())?;

@@ -19,22 +19,22 @@ pub(crate) fn read<'js>(ctx: &Ctx<'js>, text: impl Into<Vec<u8>>) -> Result<Valu
     });
     match read {
         Some(Ok(value)) => Ok(value.into_value(ctx)),
-        Some(Err(Refusal::Exception)) => Err(Error::Exception),
-        Some(Err(Refusal::ForEngine)) | None => ctx.json_parse(text),
+        Some(Err(ReadRefusal::Exception)) => Err(Error::Exception),
+        Some(Err(ReadRefusal::ForEngine)) | None => ctx.json_parse(text),
     }
 }
 
 /// Why a text was not read here.
-enum Refusal {
+enum ReadRefusal {
     /// The engine could not go on, and has thrown.
     Exception,
     /// It is the engine's to read.
     ForEngine,
 }
 
-impl From<Error> for Refusal {
-    fn from(_: Error) -> Refusal {
-        Refusal::Exception
+impl From<Error> for ReadRefusal {
+    fn from(_: Error) -> ReadRefusal {
+        ReadRefusal::Exception
     }
 }
 
@@ -45,13 +45,13 @@ struct ValueReader<'a> {
 }
 
 impl<'a> ValueReader<'a> {
-    fn whole(&mut self) -> std::result::Result<HeldValue, Refusal> {
+    fn whole(&mut self) -> std::result::Result<HeldValue, ReadRefusal> {
         let value = self.value(0)?;
         self.skip_space();
-        if self.at == self.text.len() { Ok(value) } else { Err(Refusal::ForEngine) }
+        if self.at == self.text.len() { Ok(value) } else { Err(ReadRefusal::ForEngine) }
     }
 
-    fn value(&mut self, depth: usize) -> std::result::Result<HeldValue, Refusal> {
+    fn value(&mut self, depth: usize) -> std::result::Result<HeldValue, ReadRefusal> {
         self.skip_space();
         let value = match self.peek() {
             Some(b'{') if depth < DEPTH_MAX => return self.object(depth),
@@ -61,12 +61,12 @@ impl<'a> ValueReader<'a> {
             Some(b't') => self.word("true", qjs::JS_TRUE)?,
             Some(b'f') => self.word("false", qjs::JS_FALSE)?,
             Some(b'n') => self.word("null", qjs::JS_NULL)?,
-            _ => return Err(Refusal::ForEngine),
+            _ => return Err(ReadRefusal::ForEngine),
         };
         Ok(HeldValue::new(self.context, value)?)
     }
 
-    fn object(&mut self, depth: usize) -> std::result::Result<HeldValue, Refusal> {
+    fn object(&mut self, depth: usize) -> std::result::Result<HeldValue, ReadRefusal> {
         self.at += 1;
         // SAFETY: the context is live.
         let object = HeldValue::new(self.context, unsafe { qjs::JS_NewObject(self.context) })?;
@@ -85,7 +85,7 @@ impl<'a> ValueReader<'a> {
             let result =
                 unsafe { qjs::JS_DefinePropertyValue(self.context, object.raw(), name.raw(), member, flags) };
             if result < 0 {
-                return Err(Refusal::Exception);
+                return Err(ReadRefusal::Exception);
             }
             self.skip_space();
             if self.take(b'}') {
@@ -95,7 +95,7 @@ impl<'a> ValueReader<'a> {
         }
     }
 
-    fn array(&mut self, depth: usize) -> std::result::Result<HeldValue, Refusal> {
+    fn array(&mut self, depth: usize) -> std::result::Result<HeldValue, ReadRefusal> {
         self.at += 1;
         let mut elements = Vec::new();
         self.skip_space();
@@ -110,13 +110,13 @@ impl<'a> ValueReader<'a> {
             }
         }
         let elements: Vec<qjs::JSValue> = elements.into_iter().map(HeldValue::release).collect();
-        let count = i32::try_from(elements.len()).map_err(|_| Refusal::ForEngine)?;
+        let count = i32::try_from(elements.len()).map_err(|_| ReadRefusal::ForEngine)?;
         // SAFETY: there are so many elements, and the engine takes over all of them, also where it fails.
         let array = unsafe { qjs::JS_NewArrayFrom(self.context, count, elements.as_ptr()) };
         Ok(HeldValue::new(self.context, array)?)
     }
 
-    fn string(&mut self) -> std::result::Result<HeldValue, Refusal> {
+    fn string(&mut self) -> std::result::Result<HeldValue, ReadRefusal> {
         let start = self.at;
         if let Some(text) = self.plain_string()? {
             // SAFETY: the engine copies so many bytes.
@@ -131,14 +131,14 @@ impl<'a> ValueReader<'a> {
         let value = unsafe {
             qjs::JS_ParseJSON(self.context, quoted.as_ptr().cast(), length as _, c"<input>".as_ptr())
         };
-        HeldValue::new(self.context, value).map_err(|_| Refusal::Exception)
+        HeldValue::new(self.context, value).map_err(|_| ReadRefusal::Exception)
     }
 
-    fn name(&mut self) -> std::result::Result<HeldName, Refusal> {
-        let text = self.plain_string()?.ok_or(Refusal::ForEngine)?;
+    fn name(&mut self) -> std::result::Result<HeldName, ReadRefusal> {
+        let text = self.plain_string()?.ok_or(ReadRefusal::ForEngine)?;
         // The engine takes names of other characters for those of their bytes.
         if !text.is_ascii() {
-            return Err(Refusal::ForEngine);
+            return Err(ReadRefusal::ForEngine);
         }
         // SAFETY: the engine copies so many bytes.
         let name = unsafe { qjs::JS_NewAtomLen(self.context, text.as_ptr().cast(), text.len() as _) };
@@ -146,13 +146,15 @@ impl<'a> ValueReader<'a> {
     }
 
     /// The inside of a string; nothing if it has escapes. Either way it is behind us.
-    fn plain_string(&mut self) -> std::result::Result<Option<&'a str>, Refusal> {
+    fn plain_string(&mut self) -> std::result::Result<Option<&'a str>, ReadRefusal> {
         self.expect(b'"')?;
         let start = self.at;
         let mut has_escapes = false;
         loop {
             let rest = &self.text.as_bytes()[self.at..];
-            let Some(special) = memchr::memchr2(b'"', b'\\', rest) else { return Err(Refusal::ForEngine) };
+            let Some(special) = memchr::memchr2(b'"', b'\\', rest) else {
+                return Err(ReadRefusal::ForEngine);
+            };
             self.at += special;
             if rest[special] == b'"' {
                 break;
@@ -160,7 +162,7 @@ impl<'a> ValueReader<'a> {
             has_escapes = true;
             self.at += 2;
             if self.at > self.text.len() {
-                return Err(Refusal::ForEngine);
+                return Err(ReadRefusal::ForEngine);
             }
         }
         let end = self.at;
@@ -168,14 +170,14 @@ impl<'a> ValueReader<'a> {
         // Control characters are no part of a string; looked for many bytes at once.
         let inside = &self.text.as_bytes()[start..end];
         if inside.iter().map(|byte| u8::from(*byte < 0x20)).fold(0, std::ops::BitOr::bitor) != 0 {
-            return Err(Refusal::ForEngine);
+            return Err(ReadRefusal::ForEngine);
         }
         Ok(if has_escapes { None } else { self.text.get(start..end) })
     }
 
-    fn number(&mut self) -> std::result::Result<qjs::JSValue, Refusal> {
+    fn number(&mut self) -> std::result::Result<qjs::JSValue, ReadRefusal> {
         let bytes = &self.text.as_bytes()[self.at..];
-        let length = number_length(bytes).ok_or(Refusal::ForEngine)?;
+        let length = number_length(bytes).ok_or(ReadRefusal::ForEngine)?;
         let text = &self.text[self.at..self.at + length];
         self.at += length;
         if let Ok(number) = text.parse::<i32>()
@@ -183,12 +185,12 @@ impl<'a> ValueReader<'a> {
         {
             return Ok(qjs::JS_MKVAL(qjs::JS_TAG_INT, number));
         }
-        text.parse::<f64>().map(qjs::JS_NewFloat64).map_err(|_| Refusal::ForEngine)
+        text.parse::<f64>().map(qjs::JS_NewFloat64).map_err(|_| ReadRefusal::ForEngine)
     }
 
-    fn word(&mut self, word: &str, value: qjs::JSValue) -> std::result::Result<qjs::JSValue, Refusal> {
+    fn word(&mut self, word: &str, value: qjs::JSValue) -> std::result::Result<qjs::JSValue, ReadRefusal> {
         if !self.text.as_bytes()[self.at..].starts_with(word.as_bytes()) {
-            return Err(Refusal::ForEngine);
+            return Err(ReadRefusal::ForEngine);
         }
         self.at += word.len();
         Ok(value)
@@ -204,8 +206,8 @@ impl<'a> ValueReader<'a> {
         is_next
     }
 
-    fn expect(&mut self, byte: u8) -> std::result::Result<(), Refusal> {
-        if self.take(byte) { Ok(()) } else { Err(Refusal::ForEngine) }
+    fn expect(&mut self, byte: u8) -> std::result::Result<(), ReadRefusal> {
+        if self.take(byte) { Ok(()) } else { Err(ReadRefusal::ForEngine) }
     }
 
     fn skip_space(&mut self) {

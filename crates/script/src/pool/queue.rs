@@ -4,7 +4,7 @@
 //! known to end soon come before unknown ones, and those that were seen to take long come last and only a few at a time.
 //! Every fourth turn goes by the order of lines alone, so that nothing waits forever.
 
-use super::Task;
+use super::PoolTask;
 use super::ticket::Ticket;
 use hashbrown::HashMap;
 use std::collections::VecDeque;
@@ -33,7 +33,7 @@ pub(super) enum Standing {
 /// The tasks that wait.
 #[derive(Default)]
 pub(super) struct Queue {
-    lines: ById<VecDeque<Task>>,
+    lines: ById<VecDeque<PoolTask>>,
     /// The lines' scripts, in the order of their turns.
     order: VecDeque<Arc<str>>,
     length: usize,
@@ -47,7 +47,7 @@ impl Queue {
         self.length
     }
 
-    pub(super) fn push(&mut self, task: Task) {
+    pub(super) fn push(&mut self, task: PoolTask) {
         let id = Arc::clone(&task.ticket.script_id);
         let line = self.lines.entry(id).or_insert_with_key(|id| {
             self.order.push_back(Arc::clone(id));
@@ -58,7 +58,7 @@ impl Queue {
     }
 
     /// The task whose turn it is, of those whose scripts stand at least so well.
-    pub(super) fn pop(&mut self, worst: Standing) -> Option<Task> {
+    pub(super) fn pop(&mut self, worst: Standing) -> Option<PoolTask> {
         if self.length == 0 {
             return None;
         }
@@ -82,7 +82,7 @@ impl Queue {
     }
 
     /// Takes out the task of a ticket.
-    pub(super) fn remove(&mut self, ticket: &Arc<Ticket>) -> Option<Task> {
+    pub(super) fn remove(&mut self, ticket: &Arc<Ticket>) -> Option<PoolTask> {
         let line = self.lines.get_mut(&ticket.script_id)?;
         let place = line.iter().position(|task| Arc::ptr_eq(&task.ticket, ticket))?;
         let task = line.remove(place);
@@ -92,7 +92,7 @@ impl Queue {
     }
 
     /// Takes out what has waited too long.
-    pub(super) fn take_expired(&mut self, now: Instant) -> Vec<Task> {
+    pub(super) fn take_expired(&mut self, now: Instant) -> Vec<PoolTask> {
         let mut expired = Vec::new();
         for line in self.lines.values_mut() {
             while line.front().is_some_and(|task| task.lost_at <= now) {
@@ -112,7 +112,7 @@ impl Queue {
     }
 
     /// Everything that waits.
-    pub(super) fn take_all(&mut self) -> Vec<Task> {
+    pub(super) fn take_all(&mut self) -> Vec<PoolTask> {
         self.order.clear();
         self.length = 0;
         std::mem::take(&mut self.lines).into_values().flatten().collect()
@@ -158,7 +158,7 @@ mod tests {
     fn push(queue: &mut Queue, id: &str) -> Arc<Ticket> {
         let ticket = Arc::new(Ticket::new(id.into(), Duration::ZERO, |_| ()));
         let lost_at = Instant::now() + Duration::from_mins(1);
-        queue.push(Task { ticket: Arc::clone(&ticket), work: Box::new(Nothing), lost_at });
+        queue.push(PoolTask { ticket: Arc::clone(&ticket), work: Box::new(Nothing), lost_at });
         ticket
     }
 

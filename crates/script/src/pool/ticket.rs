@@ -21,10 +21,10 @@ pub(crate) struct Ticket {
     pub(crate) script_id: Arc<str>,
     /// How long the task may run.
     pub(crate) time: Duration,
-    inner: Mutex<Inner>,
+    inner: Mutex<TicketState>,
 }
 
-struct Inner {
+struct TicketState {
     cancelled: bool,
     stop: Option<Stop>,
     process: Option<Arc<Process>>,
@@ -38,7 +38,7 @@ impl Ticket {
         on_loss: impl FnOnce(Lost) + Send + 'static,
     ) -> Ticket {
         let on_loss: Box<dyn FnOnce(Lost) + Send> = Box::new(on_loss);
-        let inner = Inner { cancelled: false, stop: None, process: None, on_loss: Some(on_loss) };
+        let inner = TicketState { cancelled: false, stop: None, process: None, on_loss: Some(on_loss) };
         Ticket { script_id, time, inner: Mutex::new(inner) }
     }
 

@@ -2,9 +2,12 @@
 
 use super::channel::Channel;
 use super::encoding::List;
-use super::messages::{Foreseen, Found, Link, Order, Page, Question, Reply, Report};
+use super::messages::{
+    Foreseen, HostReply, HostResult, LinkMessage, PageRequest, ProcessOrder, ProcessReport, Question,
+};
 use crate::{
-    DocumentLink, Feed, Host, HostError, IndexAction, Paging, Query, Read, Spatial, UnseenWrite, Written,
+    DocumentLink, Host, HostError, IndexAction, Paging, Read, RowPage, ScriptQuery, Spatial, UnseenWrite,
+    Written,
 };
 use astrarium_env::{Clock, Env, Random};
 use parking_lot::Mutex;
@@ -21,11 +24,11 @@ pub(super) struct Server(Arc<Mutex<ServerEnd>>);
 struct ServerEnd {
     channel: Channel,
     /// Orders that came before the answer to a question.
-    ahead: VecDeque<Order>,
+    ahead: VecDeque<ProcessOrder>,
 }
 
 impl ServerEnd {
-    fn receive(&mut self) -> Order {
+    fn receive(&mut self) -> ProcessOrder {
         match self.channel.receive() {
             Ok(Some(message)) => message,
             Ok(None) | Err(_) => std::process::exit(0),
@@ -39,19 +42,19 @@ impl Server {
     }
 
     /// Waits for the next order.
-    pub(super) fn next_order(&self) -> Order {
+    pub(super) fn next_order(&self) -> ProcessOrder {
         let mut end = self.0.lock();
         end.ahead.pop_front().unwrap_or_else(|| end.receive())
     }
 
-    pub(super) fn report(&self, report: &Report) {
+    pub(super) fn report(&self, report: &ProcessReport) {
         if self.0.lock().channel.send(report).is_err() {
             std::process::exit(0);
         }
     }
 
     /// Has a report sent with the next one.
-    fn put_off(&self, report: &Report) {
+    fn put_off(&self, report: &ProcessReport) {
         if self.0.lock().channel.put_off(report).is_err() {
             std::process::exit(0);
         }
@@ -64,12 +67,12 @@ impl Server {
         }
     }
 
-    pub(super) fn ask(&self, question: Question) -> Reply {
-        self.report(&Report::Ask(question));
+    pub(super) fn ask(&self, question: Question) -> HostReply {
+        self.report(&ProcessReport::Ask(question));
         let mut end = self.0.lock();
         loop {
             match end.receive() {
-                Order::Reply(reply) => return reply,
+                ProcessOrder::Reply(reply) => return reply,
                 order => end.ahead.push_back(order),
             }
         }
@@ -86,7 +89,7 @@ struct ServerClock(Server);
 impl Clock for ServerClock {
     fn now_micros(&self) -> u64 {
         match self.0.ask(Question::Time).result {
-            Ok(Found::Time(micros)) => micros,
+            Ok(HostResult::Time(micros)) => micros,
             _ => 0,
         }
     }
@@ -113,7 +116,7 @@ impl AskingHost {
         AskingHost { server, accepts, ahead, ahead_count: 0, ahead_bytes: 0, foreseen }
     }
 
-    fn ask(&mut self, question: Question) -> Result<Found, HostError> {
+    fn ask(&mut self, question: Question) -> Result<HostResult, HostError> {
         self.foreseen = None;
         (self.ahead_count, self.ahead_bytes) = (0, 0);
         let reply = self.server.ask(question);
@@ -129,20 +132,20 @@ impl AskingHost {
         if !self.ahead || self.ahead_count > AHEAD_COUNT_MAX || self.ahead_bytes > AHEAD_BYTES_MAX {
             return self.ask(question).map(drop);
         }
-        self.server.put_off(&Report::Presume(question));
+        self.server.put_off(&ProcessReport::Presume(question));
         Ok(())
     }
 
     fn written(&mut self, question: Question) -> Result<Written, HostError> {
         match self.ask(question)? {
-            Found::Written { document, created } => Ok(Written { document, created }),
+            HostResult::Written { document, created } => Ok(Written { document, created }),
             _ => Err(mistaken()),
         }
     }
 
-    fn feed(&mut self, question: Question) -> Result<Feed, HostError> {
+    fn feed(&mut self, question: Question) -> Result<RowPage, HostError> {
         match self.ask(question)? {
-            Found::Feed { rows: List(rows), continuation } => Ok(Feed { rows, continuation }),
+            HostResult::Feed { rows: List(rows), continuation } => Ok(RowPage { rows, continuation }),
             _ => Err(mistaken()),
         }
     }
@@ -177,7 +180,7 @@ impl Host for AskingHost {
 
     fn delete(&mut self, link: DocumentLink<'_>, etag: Option<&str>) -> Result<(), HostError> {
         match self.ask(Question::Delete { link: self::link(link)?, etag: owned(etag) })? {
-            Found::Deleted => Ok(()),
+            HostResult::Deleted => Ok(()),
             _ => Err(mistaken()),
         }
     }
@@ -207,22 +210,22 @@ impl Host for AskingHost {
             && let Some(foreseen) = self.foreseen.take_if(|foreseen| foreseen.id == id)
         {
             let link = self::link(link)?;
-            self.server.put_off(&Report::Presume(Question::Read { link, if_none_match: None }));
+            self.server.put_off(&ProcessReport::Presume(Question::Read { link, if_none_match: None }));
             return Ok(Read::Document(foreseen.document));
         }
         match self.ask(Question::Read { link: self::link(link)?, if_none_match: owned(if_none_match) })? {
-            Found::Document(document) => Ok(Read::Document(document)),
-            Found::NotModified => Ok(Read::NotModified),
+            HostResult::Document(document) => Ok(Read::Document(document)),
+            HostResult::NotModified => Ok(Read::NotModified),
             _ => Err(mistaken()),
         }
     }
 
-    fn read_feed(&mut self, paging: Paging<'_>) -> Result<Feed, HostError> {
+    fn read_feed(&mut self, paging: Paging<'_>) -> Result<RowPage, HostError> {
         let paging = page(paging)?;
         self.feed(Question::ReadFeed { paging })
     }
 
-    fn query(&mut self, query: Query<'_>, paging: Paging<'_>) -> Result<Feed, HostError> {
+    fn query(&mut self, query: ScriptQuery<'_>, paging: Paging<'_>) -> Result<RowPage, HostError> {
         let (text, paging) = (bounded(query.text)?, page(paging)?);
         let parameters = query.parameters.map(bounded).transpose()?;
         self.feed(Question::Query { text, parameters, enable_scan: query.enable_scan, paging })
@@ -238,7 +241,7 @@ impl Host for AskingHost {
         };
         let (first, second) = (bounded(first)?, bounded(second)?);
         match self.ask(Question::Spatial { function, first, second })? {
-            Found::Text(text) => Ok(text),
+            HostResult::Text(text) => Ok(text),
             _ => Err(mistaken()),
         }
     }
@@ -255,17 +258,17 @@ impl Host for AskingHost {
     }
 }
 
-fn link(link: DocumentLink<'_>) -> Result<Link, HostError> {
+fn link(link: DocumentLink<'_>) -> Result<LinkMessage, HostError> {
     let (is_rid, id) = match link {
         DocumentLink::Rid(id) => (true, id),
         DocumentLink::Id(id) => (false, id),
     };
-    Ok(Link { is_rid, id: bounded(id)? })
+    Ok(LinkMessage { is_rid, id: bounded(id)? })
 }
 
-fn page(paging: Paging<'_>) -> Result<Page, HostError> {
+fn page(paging: Paging<'_>) -> Result<PageRequest, HostError> {
     let continuation = paging.continuation.map(bounded).transpose()?;
-    Ok(Page { row_count_max: paging.row_count_max, continuation })
+    Ok(PageRequest { row_count_max: paging.row_count_max, continuation })
 }
 
 fn owned(text: Option<&str>) -> Option<String> {

@@ -207,9 +207,9 @@ mod tests {
         /// Whatever a process sends is read or refused.
         #[test]
         fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            drop(decode::<super::super::messages::Report>(&bytes));
-            drop(decode::<super::super::messages::Order>(&bytes));
-            drop(decode::<super::super::messages::Reply>(&bytes));
+            drop(decode::<super::super::messages::ProcessReport>(&bytes));
+            drop(decode::<super::super::messages::ProcessOrder>(&bytes));
+            drop(decode::<super::super::messages::HostReply>(&bytes));
         }
     }
 }

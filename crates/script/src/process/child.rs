@@ -5,13 +5,16 @@
 
 use super::channel::Channel;
 use super::encoding::List;
-use super::messages::{Foreseen, Found, Link, Named, Order, Page, Question, Reply, Report, Setting, Task};
+use super::messages::{
+    Foreseen, HostReply, HostResult, LinkMessage, NamedScript, PageRequest, ProcessOrder, ProcessReport,
+    Question, RunSetting, Task,
+};
 use crate::deadline::{Deadline, Stop};
 use crate::foresight::Foresight;
 use crate::sandbox::Purpose;
 use crate::{
-    Answer, Call, DocumentLink, Error, Failure, Host, HostError, Limits, Paging, Query, Read, Script,
-    Spatial, UnseenWrite, Work, Written,
+    Call, DocumentLink, Error, Host, HostError, Paging, Read, Script, ScriptAnswer, ScriptFailure,
+    ScriptLimits, ScriptQuery, ScriptWork, Spatial, UnseenWrite, Written,
 };
 use astrarium_env::Env;
 use astrarium_value::Value;
@@ -107,7 +110,7 @@ impl Child {
     /// Starts a process.
     pub(crate) fn start(
         command: &WorkerCommand,
-        limits: &Limits,
+        limits: &ScriptLimits,
         purpose: Purpose,
         memory_image: bool,
         cache_bytes_max: usize,
@@ -128,10 +131,16 @@ impl Child {
         let mut child = Child { channel, process, announced: 0, broken: None };
         let limits = limits.clone();
         let server = std::process::id();
-        child.channel.send(&Order::Begin { server, limits, purpose, memory_image, cache_bytes_max })?;
+        child.channel.send(&ProcessOrder::Begin {
+            server,
+            limits,
+            purpose,
+            memory_image,
+            cache_bytes_max,
+        })?;
         // What it takes to start is no script's time.
         child.channel.wait_at_most(Some(START_TIME))?;
-        let Some(Report::Ready) = child.channel.receive()? else {
+        let Some(ProcessReport::Ready) = child.channel.receive()? else {
             return Err(io::Error::other("it did not start"));
         };
         child.channel.wait_at_most(None)?;
@@ -167,15 +176,16 @@ impl Child {
         deadline: &Deadline,
         run: &ProcessRun<'_>,
         mut host: H,
-    ) -> Result<Answer<H>, Box<Failure<H>>> {
+    ) -> Result<ScriptAnswer<H>, Box<ScriptFailure<H>>> {
         let (script, call) = (run.script, run.call);
         host.begin(deadline.end.into());
         let order = (self.announced == 0).then(|| run_order(run, &mut host));
         self.announced = self.announced.saturating_sub(1);
-        let mut context = Context::new(Some(&mut host), std::slice::from_ref(&script), &call.env, stop);
+        let mut context =
+            QuestionContext::new(Some(&mut host), std::slice::from_ref(&script), &call.env, stop);
         let result = self.order_for(script, order.as_ref(), &mut context);
         let (is_void, opening) = (context.is_void, context.opening);
-        if let Work::Procedure { parameters } = &call.work
+        if let ScriptWork::Procedure { parameters } = &call.work
             && call.ahead
         {
             run.foresight.note(&script.key.id, &opening, parameters);
@@ -184,22 +194,22 @@ impl Child {
             _ if is_void => {
                 (judged(Err(Error::Void { name: Arc::clone(&script.name) }), stop, script), String::new())
             }
-            Ok(Report::Ran { result, log }) => (judged(result, stop, script), log),
+            Ok(ProcessReport::Ran { result, log }) => (judged(result, stop, script), log),
             Ok(_) => (Err(self.mistaken(script)), String::new()),
             Err(error) => (Err(error), String::new()),
         };
         match result {
-            Ok(body) => Ok(Answer { body, log, host }),
-            Err(error) => Err(Box::new(Failure { error, log, host: Some(host) })),
+            Ok(body) => Ok(ScriptAnswer { body, log, host }),
+            Err(error) => Err(Box::new(ScriptFailure { error, log, host: Some(host) })),
         }
     }
 
     /// Compiles a source.
     pub(crate) fn check(&mut self, stop: &Stop, script: &Script) -> Result<(), Error> {
         let env = Env::system();
-        let mut context = Context::new(None, std::slice::from_ref(&script), &env, stop);
-        match self.order_for(script, Some(&Order::Check { script: named(script) }), &mut context)? {
-            Report::Checked { result } => judged(result, stop, script),
+        let mut context = QuestionContext::new(None, std::slice::from_ref(&script), &env, stop);
+        match self.order_for(script, Some(&ProcessOrder::Check { script: named(script) }), &mut context)? {
+            ProcessReport::Checked { result } => judged(result, stop, script),
             _ => Err(self.mistaken(script)),
         }
     }
@@ -212,7 +222,7 @@ impl Child {
         env: &Env,
     ) -> Result<(), Error> {
         let functions_named = List(functions.iter().map(named).collect());
-        let order = Order::OpenPage { functions: functions_named, setting: setting(deadline, env) };
+        let order = ProcessOrder::OpenPage { functions: functions_named, setting: setting(deadline, env) };
         self.channel.put_off(&order).map_err(|error| self.lost(first_name(functions), &error.to_string()))
     }
 
@@ -226,11 +236,11 @@ impl Child {
         arguments: &[Value],
     ) -> Result<Value, Error> {
         let scripts: Vec<&Script> = functions.iter().collect();
-        let order = Order::Call { function: function as u32, arguments: List(arguments.to_vec()) };
+        let order = ProcessOrder::Call { function: function as u32, arguments: List(arguments.to_vec()) };
         let script = &functions[function];
-        let mut context = Context::new(None, &scripts, env, stop);
+        let mut context = QuestionContext::new(None, &scripts, env, stop);
         match self.order_for(script, Some(&order), &mut context)? {
-            Report::Called { result } => judged(result, stop, script),
+            ProcessReport::Called { result } => judged(result, stop, script),
             _ => Err(self.mistaken(script)),
         }
     }
@@ -246,10 +256,10 @@ impl Child {
         let Some(script) = functions.first() else { return Vec::new() };
         let scripts: Vec<&Script> = functions.iter().collect();
         let calls = calls.into_iter().map(|(function, arguments)| (function as u32, List(arguments)));
-        let order = Order::CallMany { calls: List(calls.collect()) };
-        let mut context = Context::new(None, &scripts, env, stop);
+        let order = ProcessOrder::CallMany { calls: List(calls.collect()) };
+        let mut context = QuestionContext::new(None, &scripts, env, stop);
         match self.order_for(script, Some(&order), &mut context) {
-            Ok(Report::CalledMany { results: List(results) }) => results,
+            Ok(ProcessReport::CalledMany { results: List(results) }) => results,
             Ok(_) => vec![Err(self.mistaken(script))],
             // Whoever calls next hears of it.
             Err(_) => Vec::new(),
@@ -258,7 +268,7 @@ impl Child {
 
     /// Ends the page.
     pub(crate) fn close_page(&mut self) {
-        if let Err(error) = self.channel.send(&Order::ClosePage) {
+        if let Err(error) = self.channel.send(&ProcessOrder::ClosePage) {
             self.broken.get_or_insert(error.to_string());
         }
     }
@@ -267,18 +277,18 @@ impl Child {
     fn order_for(
         &mut self,
         script: &Script,
-        order: Option<&Order>,
-        context: &mut Context<'_>,
-    ) -> Result<Report, Error> {
+        order: Option<&ProcessOrder>,
+        context: &mut QuestionContext<'_>,
+    ) -> Result<ProcessReport, Error> {
         let mut sent = match order {
             Some(order) => self.channel.send(order),
             None => self.channel.flush(),
         };
         loop {
-            let received = sent.and_then(|()| self.channel.receive::<Report>());
+            let received = sent.and_then(|()| self.channel.receive::<ProcessReport>());
             let question = match received {
-                Ok(Some(Report::Ask(question))) => question,
-                Ok(Some(Report::Presume(question))) => {
+                Ok(Some(ProcessReport::Ask(question))) => question,
+                Ok(Some(ProcessReport::Presume(question))) => {
                     sent = context.presume(&question, &self.channel);
                     continue;
                 }
@@ -293,7 +303,7 @@ impl Child {
                 Ok(None) => return Err(self.lost(&script.name, "it ended")),
                 Err(error) => return Err(self.lost(&script.name, &error.to_string())),
             };
-            sent = self.channel.send(&Order::Reply(context.reply(question)));
+            sent = self.channel.send(&ProcessOrder::Reply(context.reply(question)));
         }
     }
 
@@ -336,19 +346,19 @@ fn first_name(functions: &[Script]) -> &Arc<str> {
     functions.first().map_or(&NONE, |function| &function.name)
 }
 
-fn named(script: &Script) -> Named {
-    Named { key: script.key.clone(), name: Arc::clone(&script.name) }
+fn named(script: &Script) -> NamedScript {
+    NamedScript { key: script.key.clone(), name: Arc::clone(&script.name) }
 }
 
-fn setting(deadline: &Deadline, env: &Env) -> Setting {
-    Setting { time: deadline.end.saturating_duration_since(Instant::now()), seed: env.random_u64() }
+fn setting(deadline: &Deadline, env: &Env) -> RunSetting {
+    RunSetting { time: deadline.end.saturating_duration_since(Instant::now()), seed: env.random_u64() }
 }
 
 /// The order to run a procedure or trigger, with the document that a procedure is likely to read first.
-fn run_order(run: &ProcessRun<'_>, host: &mut impl Host) -> Order {
+fn run_order(run: &ProcessRun<'_>, host: &mut impl Host) -> ProcessOrder {
     let ProcessRun { script, call, time, foresight } = *run;
     let likely = match &call.work {
-        Work::Procedure { parameters } if call.ahead => foresight.guess(&script.key.id, parameters),
+        ScriptWork::Procedure { parameters } if call.ahead => foresight.guess(&script.key.id, parameters),
         _ => None,
     };
     let foreseen = likely.and_then(|id| {
@@ -364,15 +374,15 @@ fn run_order(run: &ProcessRun<'_>, host: &mut impl Host) -> Order {
         ahead: call.ahead,
         foreseen,
     };
-    Order::Run {
+    ProcessOrder::Run {
         script: named(script),
-        setting: Setting { time, seed: call.env.random_u64() },
+        setting: RunSetting { time, seed: call.env.random_u64() },
         task: Box::new(task),
     }
 }
 
 /// What questions are answered from.
-struct Context<'a> {
+struct QuestionContext<'a> {
     host: Option<&'a mut dyn Host>,
     scripts: &'a [&'a Script],
     env: &'a Env,
@@ -382,21 +392,21 @@ struct Context<'a> {
     opening: Opening,
 }
 
-impl<'a> Context<'a> {
+impl<'a> QuestionContext<'a> {
     fn new(
         host: Option<&'a mut dyn Host>,
         scripts: &'a [&'a Script],
         env: &'a Env,
         stop: &'a Stop,
-    ) -> Context<'a> {
-        Context { host, scripts, env, stop, is_void: false, opening: Opening::Nothing }
+    ) -> QuestionContext<'a> {
+        QuestionContext { host, scripts, env, stop, is_void: false, opening: Opening::Nothing }
     }
 
-    fn reply(&mut self, question: Question) -> Reply {
+    fn reply(&mut self, question: Question) -> HostReply {
         self.note(&question, false);
         let result = self.answer(question);
         let accepts = self.host.as_mut().is_some_and(|host| host.accepts());
-        Reply { accepts, result }
+        HostReply { accepts, result }
     }
 
     /// Does a write that the script takes for done.
@@ -445,16 +455,18 @@ impl<'a> Context<'a> {
         }
     }
 
-    fn answer(&mut self, question: Question) -> Result<Found, HostError> {
+    fn answer(&mut self, question: Question) -> Result<HostResult, HostError> {
         // Nobody waits for it any more.
         if self.stop.is_set() || self.is_void {
             return Err(HostError::fatal(408, "The script has been ended."));
         }
         match question {
-            Question::Time => return Ok(Found::Time(self.env.now_micros())),
+            Question::Time => return Ok(HostResult::Time(self.env.now_micros())),
             Question::Source { function } => {
                 let script = self.scripts.get(function as usize);
-                return Ok(Found::Text(script.map(|script| script.source.to_string()).unwrap_or_default()));
+                return Ok(HostResult::Text(
+                    script.map(|script| script.source.to_string()).unwrap_or_default(),
+                ));
             }
             _ => {}
         }
@@ -465,8 +477,8 @@ impl<'a> Context<'a> {
     }
 }
 
-fn ask(host: &mut dyn Host, question: Question) -> Result<Found, HostError> {
-    let written = |Written { document, created }| Found::Written { document, created };
+fn ask(host: &mut dyn Host, question: Question) -> Result<HostResult, HostError> {
+    let written = |Written { document, created }| HostResult::Written { document, created };
     Ok(match question {
         Question::Create { document, index } => written(host.create(&document, index)?),
         Question::Upsert { document, etag, index } => {
@@ -477,18 +489,18 @@ fn ask(host: &mut dyn Host, question: Question) -> Result<Found, HostError> {
         }
         Question::Delete { link, etag } => {
             host.delete(of(&link), etag.as_deref())?;
-            Found::Deleted
+            HostResult::Deleted
         }
         Question::Read { link, if_none_match } => match host.read(of(&link), if_none_match.as_deref())? {
-            Read::Document(document) => Found::Document(document),
-            Read::NotModified => Found::NotModified,
+            Read::Document(document) => HostResult::Document(document),
+            Read::NotModified => HostResult::NotModified,
         },
         Question::ReadFeed { paging } => feed(host.read_feed(part(&paging))?),
         Question::Query { text, parameters, enable_scan, paging } => {
-            let query = Query { text: &text, parameters: parameters.as_deref(), enable_scan };
+            let query = ScriptQuery { text: &text, parameters: parameters.as_deref(), enable_scan };
             feed(host.query(query, part(&paging))?)
         }
-        Question::Spatial { function, first, second } => Found::Text(host.spatial(match function {
+        Question::Spatial { function, first, second } => HostResult::Text(host.spatial(match function {
             0 => Spatial::Distance(&first, &second),
             1 => Spatial::Intersects(&first, &second),
             2 => Spatial::Within(&first, &second),
@@ -501,14 +513,14 @@ fn ask(host: &mut dyn Host, question: Question) -> Result<Found, HostError> {
     })
 }
 
-fn feed(feed: crate::Feed) -> Found {
-    Found::Feed { rows: List(feed.rows), continuation: feed.continuation }
+fn feed(feed: crate::RowPage) -> HostResult {
+    HostResult::Feed { rows: List(feed.rows), continuation: feed.continuation }
 }
 
-fn of(link: &Link) -> DocumentLink<'_> {
+fn of(link: &LinkMessage) -> DocumentLink<'_> {
     if link.is_rid { DocumentLink::Rid(&link.id) } else { DocumentLink::Id(&link.id) }
 }
 
-fn part(paging: &Page) -> Paging<'_> {
+fn part(paging: &PageRequest) -> Paging<'_> {
     Paging { row_count_max: paging.row_count_max, continuation: paging.continuation.as_deref() }
 }

@@ -4,7 +4,10 @@
 //! endian, texts and lists behind their length. What comes from a script process is still not believed: whatever is cut
 //! short, too long or too deep is nothing, never a panic and never a large allocation for a length that was only claimed.
 
-use crate::{Container, Error, Exception, HostError, IndexAction, Limits, Operation, ScriptKey, Work};
+use crate::{
+    Error, Exception, HostError, IndexAction, ScriptContainer, ScriptKey, ScriptLimits, ScriptWork,
+    TriggeringOperation,
+};
 use astrarium_value::{Object, Value};
 use std::sync::Arc;
 use std::time::Duration;
@@ -323,7 +326,7 @@ pub(super) use variants;
 structure!(ScriptKey { id, version });
 structure!(HostError { number, message, fatal });
 structure!(Exception { text, thrown, number, line });
-structure!(Limits {
+structure!(ScriptLimits {
     time,
     accept_time,
     grace,
@@ -335,8 +338,8 @@ structure!(Limits {
     document_bytes_max,
 });
 variants!(IndexAction { 0 = Default, 1 = Include, 2 = Exclude });
-variants!(Operation { 0 = Create, 1 = Replace, 2 = Upsert, 3 = Delete });
-variants!(Work {
+variants!(TriggeringOperation { 0 = Create, 1 = Replace, 2 = Upsert, 3 = Delete });
+variants!(ScriptWork {
     0 = Procedure { parameters },
     1 = PreTrigger { operation, document },
     2 = PostTrigger { operation, document, written },
@@ -353,7 +356,7 @@ variants!(Error {
     8 = Void { name },
 });
 
-impl MessagePart for Container {
+impl MessagePart for ScriptContainer {
     fn put(&self, out: &mut Vec<u8>) {
         self.self_link.put(out);
         self.alt_link.put(out);
@@ -366,7 +369,7 @@ impl MessagePart for Container {
     }
 
     fn take(input: &mut &[u8]) -> Option<Self> {
-        Some(Container {
+        Some(ScriptContainer {
             self_link: MessagePart::take(input)?,
             alt_link: MessagePart::take(input)?,
             partition_key_paths: take_list(input, |input| take_list(input, String::take))?,

@@ -1,26 +1,26 @@
 //! What the server and a script process say to each other.
 //!
-//! The server sends an [`Order`]; the process works on it and sends [`Report`]s: questions, each of which waits for its
-//! [`Reply`], and at last the result. It works on one order at a time; the server may send some more ahead.
+//! The server sends an [`ProcessOrder`]; the process works on it and sends [`ProcessReport`]s: questions, each of which waits for its
+//! [`HostReply`], and at last the result. It works on one order at a time; the server may send some more ahead.
 
 use super::encoding::{List, MessagePart, structure, variants};
 use crate::sandbox::Purpose;
-use crate::{Container, Error, HostError, IndexAction, Limits, ScriptKey, Work};
+use crate::{Error, HostError, IndexAction, ScriptContainer, ScriptKey, ScriptLimits, ScriptWork};
 use astrarium_value::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// What a process is to do.
 #[derive(Debug)]
-pub(super) enum Order {
+pub(super) enum ProcessOrder {
     /// The first one: how to work from here on.
-    Begin { server: u32, limits: Limits, purpose: Purpose, memory_image: bool, cache_bytes_max: usize },
+    Begin { server: u32, limits: ScriptLimits, purpose: Purpose, memory_image: bool, cache_bytes_max: usize },
     /// Run a procedure or trigger.
-    Run { script: Named, setting: Setting, task: Box<Task> },
+    Run { script: NamedScript, setting: RunSetting, task: Box<Task> },
     /// Compile a source.
-    Check { script: Named },
+    Check { script: NamedScript },
     /// Make ready for calls of functions. Has no result of its own.
-    OpenPage { functions: List<Named>, setting: Setting },
+    OpenPage { functions: List<NamedScript>, setting: RunSetting },
     /// Call a function of the page, by its place in the list.
     Call { function: u32, arguments: List<Value> },
     /// Make calls that will be wanted, as many as can be made soon.
@@ -28,19 +28,19 @@ pub(super) enum Order {
     /// Forget the functions. Has no result.
     ClosePage,
     /// The answer to the question that the process waits with. Orders that were sent ahead may come before it.
-    Reply(Reply),
+    Reply(HostReply),
 }
 
 /// A script without its source, which is asked for where it is not known.
 #[derive(Debug)]
-pub(super) struct Named {
+pub(super) struct NamedScript {
     pub(super) key: ScriptKey,
     pub(super) name: Arc<str>,
 }
 
 /// What every run has.
 #[derive(Debug)]
-pub(super) struct Setting {
+pub(super) struct RunSetting {
     pub(super) time: Duration,
     /// For random numbers.
     pub(super) seed: u64,
@@ -49,8 +49,8 @@ pub(super) struct Setting {
 /// What a procedure or trigger is given.
 #[derive(Debug)]
 pub(super) struct Task {
-    pub(super) work: Work,
-    pub(super) container: Container,
+    pub(super) work: ScriptWork,
+    pub(super) container: ScriptContainer,
     pub(super) request_values: List<(String, String)>,
     pub(super) log: bool,
     /// Whether the host takes on work.
@@ -70,7 +70,7 @@ pub(super) struct Foreseen {
 
 /// What a process sends.
 #[derive(Debug)]
-pub(super) enum Report {
+pub(super) enum ProcessReport {
     /// It has begun, and waits for orders.
     Ready,
     /// It needs something to go on.
@@ -106,27 +106,27 @@ pub(super) enum Question {
         index: IndexAction,
     },
     Replace {
-        link: Link,
+        link: LinkMessage,
         document: String,
         etag: Option<String>,
         index: IndexAction,
     },
     Delete {
-        link: Link,
+        link: LinkMessage,
         etag: Option<String>,
     },
     Read {
-        link: Link,
+        link: LinkMessage,
         if_none_match: Option<String>,
     },
     ReadFeed {
-        paging: Page,
+        paging: PageRequest,
     },
     Query {
         text: String,
         parameters: Option<String>,
         enable_scan: bool,
-        paging: Page,
+        paging: PageRequest,
     },
     /// One of the functions of `__.spatial`, by its place in [`crate::Spatial`].
     Spatial {
@@ -138,29 +138,29 @@ pub(super) enum Question {
 
 /// Which document.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct LinkMessage {
     pub(super) is_rid: bool,
     pub(super) id: String,
 }
 
 /// Which part of a result.
 #[derive(Debug)]
-pub(super) struct Page {
+pub(super) struct PageRequest {
     pub(super) row_count_max: Option<u32>,
     pub(super) continuation: Option<String>,
 }
 
 /// The answer to a question.
 #[derive(Debug)]
-pub(super) struct Reply {
+pub(super) struct HostReply {
     /// Whether the host takes on more work.
     pub(super) accepts: bool,
-    pub(super) result: Result<Found, HostError>,
+    pub(super) result: Result<HostResult, HostError>,
 }
 
 /// What was found or done.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum HostResult {
     Written { document: Vec<u8>, created: bool },
     Deleted,
     Document(Vec<u8>),
@@ -170,15 +170,15 @@ pub(super) enum Found {
     Time(u64),
 }
 
-structure!(Named { key, name });
-structure!(Setting { time, seed });
+structure!(NamedScript { key, name });
+structure!(RunSetting { time, seed });
 structure!(Task { work, container, request_values, log, accepts, ahead, foreseen });
 structure!(Foreseen { id, document });
-structure!(Link { is_rid, id });
-structure!(Page { row_count_max, continuation });
-structure!(Reply { accepts, result });
+structure!(LinkMessage { is_rid, id });
+structure!(PageRequest { row_count_max, continuation });
+structure!(HostReply { accepts, result });
 variants!(Purpose { 0 = Procedure, 1 = Function });
-variants!(Order {
+variants!(ProcessOrder {
     0 = Begin { server, limits, purpose, memory_image, cache_bytes_max },
     1 = Run { script, setting, task },
     2 = Check { script },
@@ -188,7 +188,7 @@ variants!(Order {
     6 = CallMany { calls },
     7 = Reply(reply),
 });
-variants!(Report {
+variants!(ProcessReport {
     0 = Ask(question),
     1 = Ran { result, log },
     2 = Checked { result },
@@ -209,7 +209,7 @@ variants!(Question {
     8 = Query { text, parameters, enable_scan, paging },
     9 = Spatial { function, first, second },
 });
-variants!(Found {
+variants!(HostResult {
     0 = Written { document, created },
     1 = Deleted,
     2 = Document(document),

@@ -6,13 +6,13 @@
 use super::asking::{AskingHost, Server};
 use super::channel::Channel;
 use super::encoding::{List, MessagePart as _};
-use super::messages::{Found, Named, Order, Question, Report, Setting, Task};
+use super::messages::{HostResult, NamedScript, ProcessOrder, ProcessReport, Question, RunSetting, Task};
 use crate::cache::Cache;
 use crate::compile::check;
 use crate::deadline::Deadline;
-use crate::functions::{self, Page};
+use crate::functions::{self, FunctionPage};
 use crate::sandbox::{Purpose, Sandbox};
-use crate::{Call, Error, Limits, Script, execution};
+use crate::{Call, Error, Script, ScriptLimits, execution};
 use astrarium_value::Value;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use std::io;
@@ -34,7 +34,7 @@ pub fn run_worker() -> io::Result<()> {
     let mut channel = Channel::new(UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?));
     confine()?;
     let begin = channel.receive()?;
-    let Some(Order::Begin { server, limits, purpose, memory_image, cache_bytes_max }) = begin else {
+    let Some(ProcessOrder::Begin { server, limits, purpose, memory_image, cache_bytes_max }) = begin else {
         return Ok(());
     };
     // A server that was gone before `confine` does not take us with it.
@@ -46,8 +46,17 @@ pub fn run_worker() -> io::Result<()> {
     let work = move || {
         let cache = Arc::new(Cache::new(cache_bytes_max));
         let server = Server::new(channel);
-        Worker { server, cache, limits, purpose, memory_image, sandbox: None, announced: None, page: None }
-            .work();
+        WorkerProcess {
+            server,
+            cache,
+            limits,
+            purpose,
+            memory_image,
+            sandbox: None,
+            announced: None,
+            page: None,
+        }
+        .work();
     };
     let ended = builder.spawn(work)?.join();
     ended.map_err(|_| io::Error::other("the script process has failed"))
@@ -71,46 +80,46 @@ fn confine() -> io::Result<()> {
     Ok(())
 }
 
-struct Worker {
+struct WorkerProcess {
     server: Server,
     cache: Arc<Cache>,
-    limits: Limits,
+    limits: ScriptLimits,
     purpose: Purpose,
     memory_image: bool,
     // Values of the page belong to the sandbox, so they are dropped before it.
-    page: Option<Page>,
-    announced: Option<(Vec<Named>, Setting)>,
+    page: Option<FunctionPage>,
+    announced: Option<(Vec<NamedScript>, RunSetting)>,
     sandbox: Option<Rc<Sandbox>>,
 }
 
-impl Worker {
+impl WorkerProcess {
     fn work(mut self) {
         self.prepare();
-        self.server.report(&Report::Ready);
+        self.server.report(&ProcessReport::Ready);
         loop {
             self.prepare();
             match self.server.next_order() {
                 // Comes first, and only then; and nothing was asked.
-                Order::Begin { .. } | Order::Reply(_) => return,
-                Order::Run { script, setting, task } => self.run(script, &setting, *task),
-                Order::Check { script } => {
+                ProcessOrder::Begin { .. } | ProcessOrder::Reply(_) => return,
+                ProcessOrder::Run { script, setting, task } => self.run(script, &setting, *task),
+                ProcessOrder::Check { script } => {
                     let result = check(&self.cache, &self.limits, &self.known(script, 0));
-                    self.server.report(&Report::Checked { result });
+                    self.server.report(&ProcessReport::Checked { result });
                 }
-                Order::OpenPage { functions: List(functions), setting } => {
+                ProcessOrder::OpenPage { functions: List(functions), setting } => {
                     self.announced = Some((functions, setting));
                 }
-                Order::Call { function, arguments: List(arguments) } => {
+                ProcessOrder::Call { function, arguments: List(arguments) } => {
                     self.open();
                     let result = self.call(function as usize, &arguments);
-                    self.server.report(&Report::Called { result });
+                    self.server.report(&ProcessReport::Called { result });
                 }
-                Order::CallMany { calls: List(calls) } => {
+                ProcessOrder::CallMany { calls: List(calls) } => {
                     self.open();
                     let results = List(self.call_many(&calls));
-                    self.server.report(&Report::CalledMany { results });
+                    self.server.report(&ProcessReport::CalledMany { results });
                 }
-                Order::ClosePage => (self.page, self.announced) = (None, None),
+                ProcessOrder::ClosePage => (self.page, self.announced) = (None, None),
             }
         }
     }
@@ -132,19 +141,19 @@ impl Worker {
     }
 
     /// A script with its source, where that is needed.
-    fn known(&self, script: Named, function: u32) -> Script {
-        let Named { key, name } = script;
+    fn known(&self, script: NamedScript, function: u32) -> Script {
+        let NamedScript { key, name } = script;
         if self.cache.has(&key) {
             return Script { key, name, source: "".into() };
         }
         let source = match self.server.ask(Question::Source { function }).result {
-            Ok(Found::Text(source)) => source,
+            Ok(HostResult::Text(source)) => source,
             _ => String::new(),
         };
         Script { key, name, source: source.into() }
     }
 
-    fn run(&mut self, script: Named, setting: &Setting, task: Task) {
+    fn run(&mut self, script: NamedScript, setting: &RunSetting, task: Task) {
         let deadline = self.limits.deadline(setting.time);
         let script = self.known(script, 0);
         let Some(sandbox) = &self.sandbox else { return };
@@ -160,8 +169,8 @@ impl Worker {
         };
         let result = execution::run(sandbox, &self.cache, &self.limits, deadline, &script, &call, host);
         let report = match result {
-            Ok(answer) => Report::Ran { result: Ok(answer.body), log: answer.log },
-            Err(failure) => Report::Ran { result: Err(failure.error), log: failure.log },
+            Ok(answer) => ProcessReport::Ran { result: Ok(answer.body), log: answer.log },
+            Err(failure) => ProcessReport::Ran { result: Err(failure.error), log: failure.log },
         };
         self.server.report(&report);
     }
@@ -176,8 +185,8 @@ impl Worker {
         let Some(sandbox) = &self.sandbox else { return };
         let (cache, limits, env) =
             (Arc::clone(&self.cache), self.limits.clone(), self.server.env(setting.seed));
-        let setting = functions::Setting { cache, limits, functions, env };
-        self.page = Some(Page::new(sandbox, deadline, setting));
+        let setting = functions::PageSetting { cache, limits, functions, env };
+        self.page = Some(FunctionPage::new(sandbox, deadline, setting));
     }
 
     /// Makes calls that were not asked for yet: none that take long, since nobody may ask.

@@ -5,7 +5,7 @@
 
 /// One piece of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Token<'a> {
+pub(super) enum SourceToken<'a> {
     /// An identifier or keyword.
     Word(&'a str),
     /// A string, template, pattern or number.
@@ -17,9 +17,9 @@ pub(super) enum Token<'a> {
 }
 
 /// The tokens of a source, each with the offset where it ends.
-pub(super) fn tokens(source: &str) -> Vec<(Token<'_>, usize)> {
+pub(super) fn tokens(source: &str) -> Vec<(SourceToken<'_>, usize)> {
     let bytes = source.as_bytes();
-    let mut found: Vec<(Token<'_>, usize)> = Vec::new();
+    let mut found: Vec<(SourceToken<'_>, usize)> = Vec::new();
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
         let next = bytes.get(at + 1).copied();
@@ -27,16 +27,16 @@ pub(super) fn tokens(source: &str) -> Vec<(Token<'_>, usize)> {
             (b' ' | b'\t' | b'\r' | b'\n', _) => (None, at + 1),
             (b'/', Some(b'/')) => (None, line_end(bytes, at)),
             (b'/', Some(b'*')) => (None, comment_end(bytes, at + 2)),
-            (b'/', _) if pattern_may_start(&found) => (Some(Token::Text), pattern_end(bytes, at + 1)),
-            (b'"' | b'\'', _) => (Some(Token::Text), string_end(bytes, at + 1, byte)),
-            (b'`', _) => (Some(Token::Text), template_end(bytes, at + 1)),
-            (b'=', Some(b'>')) => (Some(Token::Arrow), at + 2),
-            (b'0'..=b'9', _) => (Some(Token::Text), word_end(bytes, at)),
+            (b'/', _) if pattern_may_start(&found) => (Some(SourceToken::Text), pattern_end(bytes, at + 1)),
+            (b'"' | b'\'', _) => (Some(SourceToken::Text), string_end(bytes, at + 1, byte)),
+            (b'`', _) => (Some(SourceToken::Text), template_end(bytes, at + 1)),
+            (b'=', Some(b'>')) => (Some(SourceToken::Arrow), at + 2),
+            (b'0'..=b'9', _) => (Some(SourceToken::Text), word_end(bytes, at)),
             _ if is_word(byte) => {
                 let end = word_end(bytes, at);
-                (Some(Token::Word(&source[at..end])), end)
+                (Some(SourceToken::Word(&source[at..end])), end)
             }
-            _ => (Some(Token::Mark(byte)), at + 1),
+            _ => (Some(SourceToken::Mark(byte)), at + 1),
         };
         found.extend(token.map(|token| (token, end)));
         at = end;
@@ -96,17 +96,17 @@ fn template_end(bytes: &[u8], from: usize) -> usize {
     bytes.len()
 }
 
-fn pattern_may_start(found: &[(Token<'_>, usize)]) -> bool {
+fn pattern_may_start(found: &[(SourceToken<'_>, usize)]) -> bool {
     match found.last() {
         None => true,
-        Some((Token::Word(word), _)) => {
+        Some((SourceToken::Word(word), _)) => {
             matches!(
                 *word,
                 "return" | "typeof" | "case" | "in" | "of" | "delete" | "void" | "throw" | "await"
             )
         }
-        Some((Token::Text | Token::Mark(b')' | b']' | b'}'), _)) => false,
-        Some((Token::Arrow | Token::Mark(_), _)) => true,
+        Some((SourceToken::Text | SourceToken::Mark(b')' | b']' | b'}'), _)) => false,
+        Some((SourceToken::Arrow | SourceToken::Mark(_), _)) => true,
     }
 }
 
@@ -133,14 +133,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn check(source: &str, expected: &[Token<'_>]) {
+    fn check(source: &str, expected: &[SourceToken<'_>]) {
         let found: Vec<_> = tokens(source).into_iter().map(|(token, _)| token).collect();
         assert_eq!(found, expected, "{source}");
     }
 
     #[test]
     fn words_and_marks_are_told_from_texts() {
-        use Token::{Arrow, Mark, Text, Word};
+        use SourceToken::{Arrow, Mark, Text, Word};
         check("a = 'b\\'c' // d", &[Word("a"), Mark(b'='), Text]);
         check(
             "x => /a[/]b/.test(x)",

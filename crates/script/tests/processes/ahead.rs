@@ -2,7 +2,7 @@
 
 use crate::support::{MemoryHost, Ran, block_on, procedure, script, settings, with_prologue};
 use astrarium_script::{
-    DocumentLink, Error, Feed, Host, HostError, IndexAction, Paging, Query, Read, Script, Scripts,
+    DocumentLink, Error, Host, HostError, IndexAction, Paging, Read, RowPage, Script, ScriptQuery, Scripts,
     UnseenWrite, Written,
 };
 use serde_json::{Value, json};
@@ -56,11 +56,11 @@ impl Host for CountingHost {
         self.inner.read(link, if_none_match)
     }
 
-    fn read_feed(&mut self, paging: Paging<'_>) -> Result<Feed, HostError> {
+    fn read_feed(&mut self, paging: Paging<'_>) -> Result<RowPage, HostError> {
         self.inner.read_feed(paging)
     }
 
-    fn query(&mut self, query: Query<'_>, paging: Paging<'_>) -> Result<Feed, HostError> {
+    fn query(&mut self, query: ScriptQuery<'_>, paging: Paging<'_>) -> Result<RowPage, HostError> {
         self.inner.query(query, paging)
     }
 }

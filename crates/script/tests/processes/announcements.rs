@@ -1,7 +1,7 @@
 //! Calls of functions that were announced, and made together.
 
 use crate::support::{block_on, env, script, settings, short};
-use astrarium_script::{Error, PageFunctions, Script, Scripts, Settings};
+use astrarium_script::{Error, PageFunctions, Script, ScriptSettings, Scripts};
 use astrarium_value::Value;
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ fn page<T: Send + 'static>(
     functions: Vec<Script>,
     work: impl FnOnce(PageFunctions) -> T + Send + 'static,
 ) -> Result<T, Error> {
-    let scripts = Scripts::new(Settings { limits: short(), ..settings() });
+    let scripts = Scripts::new(ScriptSettings { limits: short(), ..settings() });
     block_on(scripts.run_page(functions, &env(), None, work))
 }
 

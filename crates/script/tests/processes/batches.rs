@@ -2,8 +2,8 @@
 
 use crate::support::{MemoryHost, block_on, procedure, script, settings, with_prologue};
 use astrarium_script::{
-    DocumentLink, Error, Feed, Host, HostError, IndexAction, Limits, Paging, Query, Read, Scripts, Settings,
-    Written,
+    DocumentLink, Error, Host, HostError, IndexAction, Paging, Read, RowPage, ScriptLimits, ScriptQuery,
+    ScriptSettings, Scripts, Written,
 };
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -58,11 +58,11 @@ impl Host for ForeseeingHost {
         Ok(())
     }
 
-    fn read_feed(&mut self, paging: Paging<'_>) -> Result<Feed, HostError> {
+    fn read_feed(&mut self, paging: Paging<'_>) -> Result<RowPage, HostError> {
         self.inner.read_feed(paging)
     }
 
-    fn query(&mut self, query: Query<'_>, paging: Paging<'_>) -> Result<Feed, HostError> {
+    fn query(&mut self, query: ScriptQuery<'_>, paging: Paging<'_>) -> Result<RowPage, HostError> {
         self.inner.query(query, paging)
     }
 }
@@ -106,8 +106,8 @@ fn a_document_named_by_a_parameter_comes_with_the_order() {
 /// that were sent to its process behind it.
 #[test]
 fn runs_behind_one_that_hangs_are_done_elsewhere() {
-    let limits = Limits { time: Duration::from_secs(4), ..Limits::default() };
-    let scripts = Scripts::new(Settings { limits, procedure_threads_max: 2, ..settings() });
+    let limits = ScriptLimits { time: Duration::from_secs(4), ..ScriptLimits::default() };
+    let scripts = Scripts::new(ScriptSettings { limits, procedure_threads_max: 2, ..settings() });
     let body = "if (hangs) Array.prototype.reverse.call({ length: 2 ** 53 - 1 });
         collection.createDocument(link, { id: `${n}` }, e => { if (e) throw e; answer(n); });";
     let source = with_prologue(body).replacen("()", "(n, hangs)", 1);

@@ -1,7 +1,7 @@
 //! Runaway scripts of one client, and short scripts of another.
 
 use crate::support::{MemoryHost, block_on, procedure, script, settings};
-use astrarium_script::{Error, Limits, Scripts, Settings};
+use astrarium_script::{Error, ScriptLimits, ScriptSettings, Scripts};
 use serde_json::json;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 /// soon.
 #[test]
 fn short_scripts_get_their_turn_among_runaways() {
-    let limits = Limits { time: Duration::from_secs(3), ..Limits::default() };
-    let scripts = Scripts::new(Settings { limits, procedure_threads_max: 4, ..settings() });
+    let limits = ScriptLimits { time: Duration::from_secs(3), ..ScriptLimits::default() };
+    let scripts = Scripts::new(ScriptSettings { limits, procedure_threads_max: 4, ..settings() });
     let runaways: Vec<_> = (0..3)
         .map(|number| {
             let body = "Array.prototype.reverse.call({ length: 2 ** 53 - 1 });";

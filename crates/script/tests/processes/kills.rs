@@ -2,7 +2,7 @@
 
 use crate::support::{MemoryHost, block_on, env, procedure, script, settings, short, with_prologue};
 use crate::time::eventually;
-use astrarium_script::{Error, Isolation, PageFunctions, Scripts, Settings, WorkerCommand};
+use astrarium_script::{Error, Isolation, PageFunctions, ScriptSettings, Scripts, WorkerCommand};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -29,7 +29,7 @@ fn source(body: &str) -> String {
 
 #[test]
 fn runaways_of_all_kinds_are_killed_and_nothing_is_left_of_them() {
-    let scripts = Scripts::new(Settings {
+    let scripts = Scripts::new(ScriptSettings {
         limits: short(),
         procedure_threads_max: 4,
         waiting_time: Duration::from_mins(2),
@@ -60,7 +60,7 @@ fn runaways_of_all_kinds_are_killed_and_nothing_is_left_of_them() {
 
 #[test]
 fn a_function_that_cannot_be_stopped_fails_its_page_alone() {
-    let scripts = Scripts::new(Settings { limits: short(), ..settings() });
+    let scripts = Scripts::new(ScriptSettings { limits: short(), ..settings() });
     let runaway = || script("runaway", &format!("function f() {{ {} }}", RUNAWAYS[0]));
     let fine = || script("fine", "x => x");
     for _ in 0..10 {
@@ -83,7 +83,7 @@ fn a_function_that_cannot_be_stopped_fails_its_page_alone() {
 /// Compiling is work of the engine, too.
 #[test]
 fn a_source_that_takes_forever_to_compile_is_given_up() {
-    let scripts = Scripts::new(Settings { limits: short(), ..settings() });
+    let scripts = Scripts::new(ScriptSettings { limits: short(), ..settings() });
     let source = format!("function f() {{ {} }}", "label: ".repeat(300_000) + ";");
     let start = Instant::now();
     assert!(block_on(scripts.check(script("slow", &source))).is_err());
@@ -120,7 +120,7 @@ fn a_process_that_fails_fails_its_script_alone() {
     let Isolation::Processes(mut command) = crate::isolation() else { panic!("no processes") };
     command.arguments.push("to-be-killed".to_owned());
     let isolation = Isolation::Processes(command);
-    let scripts = Scripts::new(Settings { isolation, procedure_threads_max: 1, ..settings() });
+    let scripts = Scripts::new(ScriptSettings { isolation, procedure_threads_max: 1, ..settings() });
     let run = |body: &str| {
         let script = script("test", &with_prologue(body));
         block_on(scripts.execute(script, procedure(&json!([])), MemoryHost::default()))
@@ -154,7 +154,7 @@ fn processes_with(argument: &str) -> Vec<i32> {
 
 #[test]
 fn idle_processes_end() {
-    let scripts = Scripts::new(Settings { idle_time: Duration::from_millis(100), ..settings() });
+    let scripts = Scripts::new(ScriptSettings { idle_time: Duration::from_millis(100), ..settings() });
     assert_eq!(scripts.statistics().processes, 0);
     let fine = script("fine", "function f() {}");
     for _ in 0..2 {
@@ -170,7 +170,7 @@ fn a_program_that_is_no_worker_is_told() {
     for program in ["/nowhere", "/bin/true"] {
         let command = WorkerCommand { program: program.into(), arguments: Vec::new() };
         let isolation = Isolation::Processes(command);
-        let scripts = Scripts::new(Settings { isolation, ..settings() });
+        let scripts = Scripts::new(ScriptSettings { isolation, ..settings() });
         let fine = script("fine", "function f() {}");
         let run = scripts.execute(fine, procedure(&json!([])), MemoryHost::default());
         let error = block_on(run).expect_err("no answer").error;

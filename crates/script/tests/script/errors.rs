@@ -203,7 +203,7 @@ fn sources_that_are_no_scripts_are_refused() {
 #[test]
 fn parameters_that_are_not_json_fail_the_call() {
     let mut call = procedure(&json!([]));
-    call.work = astrarium_script::Work::Procedure { parameters: b"[1,".to_vec() };
+    call.work = astrarium_script::ScriptWork::Procedure { parameters: b"[1,".to_vec() };
     let failure = block_on(SCRIPTS.execute(script("f", "function f() {}"), call, MemoryHost::default()));
     assert_eq!(failure.expect_err("bad parameters").error.kind(), Kind::Request);
 }

@@ -230,7 +230,7 @@ fn a_page_that_takes_too_long_is_over() {
 
 #[test]
 fn dropping_the_future_ends_the_calls() {
-    let scripts = scripts(astrarium_script::Limits::default());
+    let scripts = scripts(astrarium_script::ScriptLimits::default());
     let (sender, receiver) = std::sync::mpsc::channel();
     let (started, has_started) = std::sync::mpsc::channel();
     let work = move |page: PageFunctions| {

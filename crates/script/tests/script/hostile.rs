@@ -4,7 +4,7 @@ use crate::support::{
     MemoryHost, SCRIPTS, block_on, check_body, check_on, check_throws, fails, procedure, run, script,
     scripts, short, with_prologue,
 };
-use astrarium_script::{Error, Limits};
+use astrarium_script::{Error, ScriptLimits};
 use serde_json::json;
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ fn a_script_over_its_memory_cannot_go_on() {
          for (;;) { try { for (;;) a.push({}); } catch { } }",
     );
     // Filling the memory takes seconds on a busy machine; the limit of time is not what is asked about here.
-    let patient = scripts(Limits { time: Duration::from_mins(2), ..Limits::default() });
+    let patient = scripts(ScriptLimits { time: Duration::from_mins(2), ..ScriptLimits::default() });
     let ran =
         block_on(patient.execute(script("test", &source), procedure(&json!([])), MemoryHost::default()));
     let error = ran.expect_err("it cannot complete").error;
@@ -210,7 +210,7 @@ fn every_limit_of_memory_gives_an_answer() {
     let expected = r#"[true,"0",300,300,"1267650600228229401496703205376","1970-01-01T00:00:00.000Z"]"#;
     let mut answered = 0;
     for step in 0..300_usize {
-        let limits = Limits { memory_bytes_max: step * 2_500, ..short() };
+        let limits = ScriptLimits { memory_bytes_max: step * 2_500, ..short() };
         let scripts = scripts(limits);
         let run = scripts.execute(script("oom", &source), procedure(&json!([])), MemoryHost::default());
         if let Ok(answer) = block_on(run) {

@@ -1,7 +1,7 @@
 //! Nothing of an execution is left for the next one, on the same thread or another, of the same script or another.
 
 use crate::support::{MemoryHost, SCRIPTS, block_on, check_body, procedure, run, script, settings};
-use astrarium_script::{Scripts, Settings};
+use astrarium_script::{ScriptSettings, Scripts};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -106,7 +106,7 @@ fn executions_at_the_same_time_do_not_meet() {
 /// running and what it grew to.
 #[test]
 fn one_thread_gives_the_same_world_again_and_again() {
-    let scripts = Scripts::new(Settings { procedure_threads_max: 1, ..settings() });
+    let scripts = Scripts::new(ScriptSettings { procedure_threads_max: 1, ..settings() });
     let execute = |source: &str, version: &str| {
         let mut script = script("thread", source);
         script.key.version = version.into();

@@ -2,8 +2,9 @@
 
 use astrarium_env::{Env, ManualClock, Random};
 use astrarium_script::{
-    Answer, Call, Container, DocumentLink, Error, Failure, Feed, Host, HostError, IndexAction, Limits,
-    Paging, Query, Read, Script, ScriptKey, Scripts, Settings, Spatial, Work, Written,
+    Call, DocumentLink, Error, Host, HostError, IndexAction, Paging, Read, RowPage, Script, ScriptAnswer,
+    ScriptContainer, ScriptFailure, ScriptKey, ScriptLimits, ScriptQuery, ScriptSettings, ScriptWork,
+    Scripts, Spatial, Written,
 };
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -78,7 +79,7 @@ impl MemoryHost {
         }
     }
 
-    fn page(rows: &[Value], paging: Paging<'_>) -> Result<Feed, HostError> {
+    fn page(rows: &[Value], paging: Paging<'_>) -> Result<RowPage, HostError> {
         let from: usize = match paging.continuation {
             None => 0,
             Some(text) => text.parse().map_err(|_| HostError::new(400, "Invalid Continuation Token"))?,
@@ -87,7 +88,7 @@ impl MemoryHost {
         let to = from.saturating_add(count).min(rows.len());
         let continuation = (to < rows.len()).then(|| to.to_string());
         let rows = rows[from.min(to)..to].iter().map(|row| row.to_string().into_bytes()).collect();
-        Ok(Feed { rows, continuation })
+        Ok(RowPage { rows, continuation })
     }
 }
 
@@ -151,13 +152,13 @@ impl Host for MemoryHost {
         Ok(Read::Document(document.to_string().into_bytes()))
     }
 
-    fn read_feed(&mut self, paging: Paging<'_>) -> Result<Feed, HostError> {
+    fn read_feed(&mut self, paging: Paging<'_>) -> Result<RowPage, HostError> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         MemoryHost::page(&self.documents.values().cloned().collect::<Vec<_>>(), paging)
     }
 
     /// Understands `SELECT * FROM c`, with `WHERE c.name = @parameter` where there are parameters.
-    fn query(&mut self, query: Query<'_>, paging: Paging<'_>) -> Result<Feed, HostError> {
+    fn query(&mut self, query: ScriptQuery<'_>, paging: Paging<'_>) -> Result<RowPage, HostError> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         if !query.text.starts_with("SELECT * FROM c") {
             return Err(HostError::new(400, "Syntax error, incorrect syntax near 'SELEC'."));
@@ -185,16 +186,16 @@ impl Host for MemoryHost {
 }
 
 /// All tests share one set of threads, with a short time limit.
-pub(crate) static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| scripts(Limits::default()));
+pub(crate) static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| scripts(ScriptLimits::default()));
 
 /// Threads of their own, for tests that wear them out.
-pub(crate) fn scripts(limits: Limits) -> Scripts {
+pub(crate) fn scripts(limits: ScriptLimits) -> Scripts {
     let limits = slowed(limits);
-    Scripts::new(Settings { limits, waiting_time: Duration::from_mins(1), ..settings() })
+    Scripts::new(ScriptSettings { limits, waiting_time: Duration::from_mins(1), ..settings() })
 }
 
 /// `ASTRARIUM_TEST_SLOWNESS` gives scripts so many times as long, for programs that a sanitizer watches.
-fn slowed(mut limits: Limits) -> Limits {
+fn slowed(mut limits: ScriptLimits) -> ScriptLimits {
     let slowness = std::env::var("ASTRARIUM_TEST_SLOWNESS").ok().and_then(|text| text.parse().ok());
     let slowness: u32 = slowness.unwrap_or(1);
     limits.time *= slowness;
@@ -204,23 +205,23 @@ fn slowed(mut limits: Limits) -> Limits {
 
 /// On threads or in processes, as the test program says. With `ASTRARIUM_TEST_MEMORY_IMAGE=off` every piece of the engine's
 /// memory comes from the allocator, where a sanitizer sees it.
-pub(crate) fn settings() -> Settings {
+pub(crate) fn settings() -> ScriptSettings {
     let memory_image = std::env::var("ASTRARIUM_TEST_MEMORY_IMAGE").as_deref() != Ok("off");
-    Settings {
-        limits: slowed(Limits::default()),
+    ScriptSettings {
+        limits: slowed(ScriptLimits::default()),
         isolation: crate::isolation(),
         memory_image,
-        ..Settings::default()
+        ..ScriptSettings::default()
     }
 }
 
 /// Limits with less time.
-pub(crate) fn short() -> Limits {
-    Limits {
+pub(crate) fn short() -> ScriptLimits {
+    ScriptLimits {
         time: Duration::from_millis(400),
         accept_time: Duration::from_millis(200),
         grace: Duration::from_millis(200),
-        ..Limits::default()
+        ..ScriptLimits::default()
     }
 }
 
@@ -237,8 +238,8 @@ pub(crate) fn script(name: &str, source: &str) -> Script {
     Script { key, name: name.into(), source: source.into() }
 }
 
-pub(crate) fn container() -> Arc<Container> {
-    Arc::new(Container {
+pub(crate) fn container() -> Arc<ScriptContainer> {
+    Arc::new(ScriptContainer {
         self_link: "dbs/DB==/colls/COLL=/".to_owned(),
         alt_link: "dbs/library/colls/books".to_owned(),
         partition_key_paths: vec![vec!["author".to_owned()]],
@@ -247,7 +248,7 @@ pub(crate) fn container() -> Arc<Container> {
     })
 }
 
-pub(crate) fn call(work: Work) -> Call {
+pub(crate) fn call(work: ScriptWork) -> Call {
     Call {
         work,
         container: container(),
@@ -260,14 +261,14 @@ pub(crate) fn call(work: Work) -> Call {
 }
 
 pub(crate) fn procedure(parameters: &Value) -> Call {
-    call(Work::Procedure { parameters: parameters.to_string().into_bytes() })
+    call(ScriptWork::Procedure { parameters: parameters.to_string().into_bytes() })
 }
 
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(future)
 }
 
-pub(crate) type Ran = Result<Answer<MemoryHost>, Box<Failure<MemoryHost>>>;
+pub(crate) type Ran = Result<ScriptAnswer<MemoryHost>, Box<ScriptFailure<MemoryHost>>>;
 
 /// Runs a procedure.
 pub(crate) fn run(source: &str, parameters: &Value, host: MemoryHost) -> Ran {
@@ -293,7 +294,7 @@ pub(crate) fn check_on(
     parameters: &Value,
     host: MemoryHost,
     expected: &Value,
-) -> Answer<MemoryHost> {
+) -> ScriptAnswer<MemoryHost> {
     let answer =
         run(source, parameters, host).unwrap_or_else(|failure| panic!("{source}\n{}", failure.error));
     let body: Value =

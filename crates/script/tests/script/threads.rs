@@ -2,7 +2,7 @@
 
 use crate::support::{MemoryHost, block_on, procedure, script, scripts, settings, short, with_prologue};
 use crate::time::eventually;
-use astrarium_script::{Error, Scripts, Settings};
+use astrarium_script::{Error, ScriptSettings, Scripts};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,7 +13,7 @@ const RUNAWAY: &str = "const text = 'a'.repeat(1e5); const part = 'a'.repeat(5e4
 
 #[test]
 fn a_thread_that_cannot_be_stopped_is_left_behind_and_replaced() {
-    let settings = Settings {
+    let settings = ScriptSettings {
         limits: short(),
         procedure_threads_max: 1,
         long_threads_max: 1,

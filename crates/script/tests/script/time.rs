@@ -3,7 +3,7 @@
 use crate::support::{
     MemoryHost, block_on, check_body, procedure, script, scripts, settings, short, with_prologue,
 };
-use astrarium_script::{Error, Host, Scripts, Settings};
+use astrarium_script::{Error, Host, ScriptSettings, Scripts};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -91,7 +91,7 @@ fn calls_are_not_accepted_near_the_end_of_the_time() {
 
 #[test]
 fn too_many_waiting_are_turned_away() {
-    let settings = Settings {
+    let settings = ScriptSettings {
         limits: short(),
         procedure_threads_max: 1,
         waiting_max: 2,
@@ -118,7 +118,7 @@ fn too_many_waiting_are_turned_away() {
 
 #[test]
 fn dropping_the_future_ends_the_script() {
-    let scripts = scripts(astrarium_script::Limits::default());
+    let scripts = scripts(astrarium_script::ScriptLimits::default());
     let slow = script("slow", "function f() { for (;;) {} }");
     block_on(async {
         let run = scripts.execute(slow, procedure(&json!([])), MemoryHost::default());
@@ -199,15 +199,15 @@ impl Host for SlowHost {
     fn read_feed(
         &mut self,
         paging: astrarium_script::Paging<'_>,
-    ) -> Result<astrarium_script::Feed, astrarium_script::HostError> {
+    ) -> Result<astrarium_script::RowPage, astrarium_script::HostError> {
         self.0.read_feed(paging)
     }
 
     fn query(
         &mut self,
-        query: astrarium_script::Query<'_>,
+        query: astrarium_script::ScriptQuery<'_>,
         paging: astrarium_script::Paging<'_>,
-    ) -> Result<astrarium_script::Feed, astrarium_script::HostError> {
+    ) -> Result<astrarium_script::RowPage, astrarium_script::HostError> {
         self.0.query(query, paging)
     }
 }

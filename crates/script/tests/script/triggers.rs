@@ -1,17 +1,17 @@
 //! Triggers before and after a write.
 
 use crate::support::{MemoryHost, SCRIPTS, block_on, call, script};
-use astrarium_script::{Error, Operation, Work};
+use astrarium_script::{Error, ScriptWork, TriggeringOperation};
 use serde_json::{Value, json};
 
 fn before(
     source: &str,
-    operation: Operation,
+    operation: TriggeringOperation,
     document: Option<Value>,
     host: MemoryHost,
 ) -> Result<Value, String> {
     let document = document.map(|document| document.to_string().into_bytes());
-    let work = Work::PreTrigger { operation, document };
+    let work = ScriptWork::PreTrigger { operation, document };
     match block_on(SCRIPTS.execute(script("before", source), call(work), host)) {
         Ok(answer) => Ok(answer.body.map_or(Value::Null, |body| serde_json::from_str(&body).expect("JSON"))),
         Err(failure) => Err(failure.error.to_string()),
@@ -39,7 +39,8 @@ fn a_trigger_before_a_write_can_change_the_document() {
             json!({"id": "1", "now": "2023-11-14T22:13:20.000Z"}),
         ),
     ] {
-        let result = before(source, Operation::Create, Some(json!({"id": "1"})), MemoryHost::default());
+        let result =
+            before(source, TriggeringOperation::Create, Some(json!({"id": "1"})), MemoryHost::default());
         assert_eq!(result, Ok(expected), "{source}");
     }
 }
@@ -47,10 +48,14 @@ fn a_trigger_before_a_write_can_change_the_document() {
 #[test]
 fn a_trigger_before_a_write_has_no_response() {
     let source = "function f() { __.request.setBody([typeof getContext().getResponse, typeof __.response, arguments.length]); }";
-    let result = before(source, Operation::Delete, None, MemoryHost::default());
+    let result = before(source, TriggeringOperation::Delete, None, MemoryHost::default());
     assert_eq!(result, Ok(json!(["undefined", "undefined", 0])));
-    let result =
-        before("function f() { __.filter(d => true); }", Operation::Delete, None, MemoryHost::default());
+    let result = before(
+        "function f() { __.filter(d => true); }",
+        TriggeringOperation::Delete,
+        None,
+        MemoryHost::default(),
+    );
     assert!(result.is_err_and(|text| text.contains("callback must be given")));
 }
 
@@ -65,9 +70,9 @@ fn a_trigger_before_a_write_can_look_at_other_documents_and_refuse() {
     }";
     let host = MemoryHost::with(&[json!({"id": "ada"})]);
     let book = |author: &str| Some(json!({"id": "b", "author": author}));
-    let kept = before(source, Operation::Upsert, book("ada"), host.clone());
+    let kept = before(source, TriggeringOperation::Upsert, book("ada"), host.clone());
     assert_eq!(kept, Ok(json!({"id": "b", "author": "ada"})));
-    let refused = before(source, Operation::Upsert, book("bob"), host);
+    let refused = before(source, TriggeringOperation::Upsert, book("bob"), host);
     assert!(refused.is_err_and(|text| text.contains("Exception = Error: There is no author bob")));
 }
 
@@ -87,8 +92,8 @@ fn a_trigger_after_a_write_sees_both_bodies_and_writes_in_the_same_transaction()
             });
         });
     }";
-    let work = Work::PostTrigger {
-        operation: Operation::Create,
+    let work = ScriptWork::PostTrigger {
+        operation: TriggeringOperation::Create,
         document: Some(br#"{"id":"b","author":"ada"}"#.to_vec()),
         written: Some(br#"{"id":"b","author":"ada","_etag":"1"}"#.to_vec()),
     };
@@ -105,7 +110,8 @@ fn a_trigger_after_a_write_sees_both_bodies_and_writes_in_the_same_transaction()
 
 #[test]
 fn a_trigger_that_throws_fails_the_write() {
-    let work = Work::PostTrigger { operation: Operation::Delete, document: None, written: None };
+    let work =
+        ScriptWork::PostTrigger { operation: TriggeringOperation::Delete, document: None, written: None };
     let thrown = block_on(SCRIPTS.execute(
         script("after", "function f() { throw new Error(403, 'never'); }"),
         call(work),

@@ -17,7 +17,7 @@ use crate::kept::KeptRows;
 use crate::long_key::LastRow;
 use crate::pipeline::{CurrentRow, Flow};
 use crate::report::Stage;
-use crate::resume::Place;
+use crate::resume::ResumePlace;
 use crate::rows::Input;
 use crate::sinks::{CollectorSink, GroupsSink, ScoreSink, StatisticsSink};
 use astrarium_sql_functions::limits::approximate_bytes;
@@ -178,7 +178,7 @@ impl Finished {
         execution: &mut Execution<'_>,
         input: &Input,
         grouping: &Grouping,
-        place: Option<Place>,
+        place: Option<ResumePlace>,
         wanted: u64,
     ) -> Result<Finished, ExecuteError> {
         let stage = Stage::begin(execution);
@@ -195,7 +195,7 @@ impl Finished {
         let stage = Stage::begin(execution);
         let order = RowOrder::new(execution.plan.order_keys(), false);
         let after = match place {
-            Some(Place::LongKey(long)) => {
+            Some(ResumePlace::LongKey(long)) => {
                 let last = group_keys(execution, &groups, long.last)?;
                 let next = group_keys(execution, &groups, long.next)?;
                 Some(long.after(last, next, &order.directions()))
@@ -221,10 +221,10 @@ impl Finished {
         execution: &mut Execution<'_>,
         input: &Input,
         components: &[RankComponent],
-        place: Option<Place>,
+        place: Option<ResumePlace>,
         before: u64,
     ) -> Result<Finished, ExecuteError> {
-        if !matches!(place, None | Some(Place::Count)) {
+        if !matches!(place, None | Some(ResumePlace::Count)) {
             return Err(ExecuteError::ForeignPosition);
         }
         let stage = Stage::begin(execution);
@@ -250,11 +250,11 @@ impl Finished {
 }
 
 /// Where a page in an order goes on, unless keys have to be found again.
-pub(crate) fn resume_after(place: Option<Place>) -> Result<Option<LastRow>, ExecuteError> {
+pub(crate) fn resume_after(place: Option<ResumePlace>) -> Result<Option<LastRow>, ExecuteError> {
     match place {
         None => Ok(None),
-        Some(Place::Row(number, index)) => Ok(Some((Vec::new(), (number, index)))),
-        Some(Place::Key(keys, number, index)) => Ok(Some((keys, (number, index)))),
+        Some(ResumePlace::Row(number, index)) => Ok(Some((Vec::new(), (number, index)))),
+        Some(ResumePlace::Key(keys, number, index)) => Ok(Some((keys, (number, index)))),
         Some(_) => Err(ExecuteError::ForeignPosition),
     }
 }

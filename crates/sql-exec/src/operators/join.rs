@@ -11,7 +11,7 @@ use astrarium_env::{Instant, charge};
 use astrarium_sql_functions::limits::weight;
 use astrarium_sql_plan::Expr;
 use astrarium_sql_plan::evaluate::EvaluateError;
-use astrarium_sql_plan::plan::{QueryPlan, Source, SourceKind};
+use astrarium_sql_plan::plan::{PlanSource, QueryPlan, SourceKind};
 use astrarium_value::Value;
 use std::cell::{Cell, RefCell};
 
@@ -79,7 +79,7 @@ impl Machine<'_> {
     }
 
     /// The values of a source for the row at hand.
-    fn items(&self, source: &Source) -> Result<Vec<Datum>, EvaluateError> {
+    fn items(&self, source: &PlanSource) -> Result<Vec<Datum>, EvaluateError> {
         Ok(match &source.kind {
             SourceKind::Documents => Vec::new(),
             SourceKind::Value(value) => match self.evaluate(value)? {

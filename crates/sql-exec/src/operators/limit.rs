@@ -1,7 +1,7 @@
 //! OFFSET and LIMIT, and the bounds of a page: the last operator, which takes rows until one of them is reached.
 
 use crate::budget::Limits;
-use crate::resume::{Place, Resume};
+use crate::resume::{Resume, ResumePlace};
 
 /// Takes rows into a page.
 pub(crate) struct PageLimiter {
@@ -97,7 +97,7 @@ impl PageLimiter {
     }
 
     /// Where a next page goes on, after what was given and skipped.
-    pub(crate) fn resume(&self, place: Option<Place>) -> Option<Resume> {
+    pub(crate) fn resume(&self, place: Option<ResumePlace>) -> Option<Resume> {
         place.map(|place| Resume { given: self.given, skipped: self.skipped, place, kept: 0 })
     }
 

@@ -9,7 +9,7 @@ use crate::access::{RangeIndex, finder, scope_entries};
 use crate::error::ExecuteError;
 use crate::execution::Execution;
 use crate::long_key::LastRow;
-use crate::resume::Place;
+use crate::resume::ResumePlace;
 use astrarium_index::Served;
 use astrarium_sql_plan::physical::{
     AccessPath, IndexUse, OrderDemand, PlannedAccess, RangeOfOrder, choose_order,
@@ -65,7 +65,8 @@ impl<'a> MergeOfRanges<'a> {
         let first =
             self.first().filter(|(_, row)| frontier.is_none_or(|frontier| self.is_before(row, frontier)));
         let Some((place, _)) = first else {
-            batch.end = frontier.map(|(keys, (number, index))| Place::Key(keys.clone(), *number, *index));
+            batch.end =
+                frontier.map(|(keys, (number, index))| ResumePlace::Key(keys.clone(), *number, *index));
             return Ok(batch.end.is_some().then_some(batch));
         };
         let is_alone = self.scans.len() == 1;

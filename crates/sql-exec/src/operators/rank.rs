@@ -14,7 +14,7 @@ const RANK_CONSTANT: f64 = 60.0;
 
 /// Statistics of one full-text component over all documents.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Statistics {
+pub(crate) struct RankStatistics {
     documents: u64,
     words: f64,
     hits: Vec<f64>,
@@ -35,9 +35,9 @@ fn function(name: &str) -> Result<&'static ScalarFunction, EvaluateError> {
 pub(crate) fn count(
     machine: &Machine<'_>,
     components: &[RankComponent],
-    statistics: &mut Vec<Statistics>,
+    statistics: &mut Vec<RankStatistics>,
 ) -> Result<(), EvaluateError> {
-    statistics.resize_with(components.len(), Statistics::default);
+    statistics.resize_with(components.len(), RankStatistics::default);
     for (component, own) in components.iter().zip(statistics) {
         own.documents += 1;
         let Score::FullText { text, terms, language } = &component.score else { continue };
@@ -59,7 +59,7 @@ pub(crate) fn count(
 }
 
 /// Adds the statistics of other documents.
-pub(crate) fn merge(statistics: &mut Vec<Statistics>, others: Vec<Statistics>) {
+pub(crate) fn merge(statistics: &mut Vec<RankStatistics>, others: Vec<RankStatistics>) {
     if statistics.is_empty() {
         *statistics = others;
         return;
@@ -78,7 +78,7 @@ pub(crate) fn merge(statistics: &mut Vec<Statistics>, others: Vec<Statistics>) {
 pub(crate) fn scores(
     machine: &Machine<'_>,
     components: &[RankComponent],
-    statistics: &[Statistics],
+    statistics: &[RankStatistics],
 ) -> Result<Vec<Option<f64>>, EvaluateError> {
     let mut scores = Vec::with_capacity(components.len());
     for (index, component) in components.iter().enumerate() {

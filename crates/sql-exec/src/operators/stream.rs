@@ -10,8 +10,8 @@ use crate::error::ExecuteError;
 use crate::execution::Execution;
 use crate::frame::Datum;
 use crate::pipeline::Flow;
-use crate::resume::{PartialDocument, Place};
-use crate::rows::{Counts, Incoming, Input, Reader};
+use crate::resume::{PartialDocument, ResumePlace};
+use crate::rows::{Counts, Input, ReadDocument, Reader};
 use astrarium_env::charge;
 use astrarium_sql_functions::limits::TEXT_BYTES_PER_STEP;
 use astrarium_store::FeedPosition;
@@ -20,7 +20,7 @@ use astrarium_store::FeedPosition;
 pub(crate) struct StreamRows<'a> {
     reader: Reader<'a>,
     announcer: Announcer,
-    documents: std::vec::IntoIter<Incoming>,
+    documents: std::vec::IntoIter<ReadDocument>,
     /// Documents whose calls of user-defined functions were told already.
     told: usize,
     /// The position right before the next document, if positions are not numbers.
@@ -38,11 +38,11 @@ impl<'a> StreamRows<'a> {
     pub(crate) fn open(
         execution: &Execution<'a>,
         input: &'a Input,
-        place: Option<Place>,
+        place: Option<ResumePlace>,
     ) -> Result<StreamRows<'a>, ExecuteError> {
         let (before, partial) = match place {
             None => (None, None),
-            Some(Place::Stream(position, partial)) => (position, partial),
+            Some(ResumePlace::Stream(position, partial)) => (position, partial),
             Some(_) => return Err(ExecuteError::ForeignPosition),
         };
         let reader = Reader::new(input, &execution.job.gauge, before.clone());
@@ -77,7 +77,7 @@ impl<'a> StreamRows<'a> {
                 execution.count(batch.counts);
             }
             if let Some(position) = self.stopping_place(execution) {
-                let end = Some(Place::Stream(Some(position), None));
+                let end = Some(ResumePlace::Stream(Some(position), None));
                 return Ok(Some(RowBatch { end, ..RowBatch::default() }));
             }
             let documents = self.reader.next().await?;
@@ -116,7 +116,7 @@ impl<'a> StreamRows<'a> {
         &mut self,
         execution: &Execution<'_>,
         taken: &PageLimiter,
-        document: Incoming,
+        document: ReadDocument,
     ) -> Result<RowBatch, ExecuteError> {
         let (after, number) = (document.after.clone(), document.number());
         // Another document is to be given whole, also where the one given in part is gone.
@@ -155,9 +155,9 @@ impl<'a> StreamRows<'a> {
         })?;
         batch.end = track
             .unfinished()
-            .map(|row| Place::Stream(before.clone(), Some(PartialDocument { number, row })));
+            .map(|row| ResumePlace::Stream(before.clone(), Some(PartialDocument { number, row })));
         // As on the service a full page does not look for a next one: there may be none, and then it is empty.
-        batch.after = self.is_stored.then(|| Place::Stream(after.clone(), None));
+        batch.after = self.is_stored.then(|| ResumePlace::Stream(after.clone(), None));
         self.before = after;
         Ok(batch)
     }

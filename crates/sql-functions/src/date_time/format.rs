@@ -8,7 +8,7 @@
 
 use std::fmt::Write as _;
 
-use super::instant::Instant;
+use super::instant::TimePoint;
 
 const MONTHS: [&str; 12] = [
     "January",
@@ -31,7 +31,7 @@ const WEEKDAYS: [&str; 7] = ["Thursday", "Friday", "Saturday", "Sunday", "Monday
 /// Digits of a fraction in ticks.
 const FRACTION_DIGITS: usize = 7;
 
-pub(super) fn format(instant: Instant, pattern: &str) -> String {
+pub(super) fn format(instant: TimePoint, pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len() + 16);
     let mut rest = pattern;
     while let Some(letter) = rest.chars().next() {
@@ -64,7 +64,7 @@ fn quoted(out: &mut String, rest: &str, quote: char) -> usize {
     end.map_or(rest.len(), |end| end + 1)
 }
 
-fn field(out: &mut String, instant: Instant, letter: char, run: usize) {
+fn field(out: &mut String, instant: TimePoint, letter: char, run: usize) {
     let date = instant.date();
     match letter {
         'y' if run <= 2 => padded(out, date.year % 100, run),
@@ -95,7 +95,7 @@ fn name(out: &mut String, name: &str, run: usize) {
 }
 
 /// Digits beyond the resolution are zeros.
-fn fraction(out: &mut String, instant: Instant, trim: bool, digits: usize) {
+fn fraction(out: &mut String, instant: TimePoint, trim: bool, digits: usize) {
     let all = format!("{:07}", instant.fraction());
     let shown = &all[..digits.min(FRACTION_DIGITS)];
     if trim {

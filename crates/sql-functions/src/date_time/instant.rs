@@ -19,37 +19,37 @@ const TICKS_MAX: i64 = 2_932_897 * TICKS_PER_DAY - 1;
 
 /// A point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Instant {
+pub(crate) struct TimePoint {
     ticks: i64,
 }
 
-impl Instant {
-    pub(super) const EPOCH: Instant = Instant { ticks: 0 };
+impl TimePoint {
+    pub(super) const EPOCH: TimePoint = TimePoint { ticks: 0 };
 
-    pub(super) fn from_ticks(ticks: i64) -> Option<Instant> {
-        (TICKS_MIN..=TICKS_MAX).contains(&ticks).then_some(Instant { ticks })
+    pub(super) fn from_ticks(ticks: i64) -> Option<TimePoint> {
+        (TICKS_MIN..=TICKS_MAX).contains(&ticks).then_some(TimePoint { ticks })
     }
 
-    pub(super) fn from_microseconds(microseconds: u64) -> Option<Instant> {
-        Instant::from_ticks(i64::try_from(microseconds).ok()?.checked_mul(10)?)
+    pub(super) fn from_microseconds(microseconds: u64) -> Option<TimePoint> {
+        TimePoint::from_ticks(i64::try_from(microseconds).ok()?.checked_mul(10)?)
     }
 
     /// From year, month, day, hour, minute, second and ticks of the second, each in its range.
     pub(super) fn from_parts(
         [year, month, day, hour, minute, second, fraction]: [i64; 7],
-    ) -> Option<Instant> {
+    ) -> Option<TimePoint> {
         let date = Date::new(year, month, day)?;
         let valid = (0..24).contains(&hour)
             && (0..60).contains(&minute)
             && (0..60).contains(&second)
             && (0..TICKS_PER_SECOND).contains(&fraction);
         let time = hour * TICKS_PER_HOUR + minute * TICKS_PER_MINUTE + second * TICKS_PER_SECOND + fraction;
-        valid.then(|| Instant::on(date, time))
+        valid.then(|| TimePoint::on(date, time))
     }
 
     /// A time of day, in ticks, on a date.
-    pub(super) fn on(date: Date, time: i64) -> Instant {
-        Instant { ticks: date.day_number() * TICKS_PER_DAY + time }
+    pub(super) fn on(date: Date, time: i64) -> TimePoint {
+        TimePoint { ticks: date.day_number() * TICKS_PER_DAY + time }
     }
 
     pub(super) fn ticks(self) -> i64 {
@@ -83,7 +83,7 @@ impl Instant {
     }
 }
 
-impl fmt::Display for Instant {
+impl fmt::Display for TimePoint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Date { year, month, day } = self.date();
         write!(
@@ -99,7 +99,7 @@ impl fmt::Display for Instant {
 
 /// Reads `YYYY-MM-DD`, optionally with `T` or a space and `hh:mm:ss`, optionally with one to seven digits of
 /// fraction, in all cases optionally with `Z`.
-pub(crate) fn parse(text: &str) -> Option<Instant> {
+pub(crate) fn parse(text: &str) -> Option<TimePoint> {
     let text = text.strip_suffix('Z').unwrap_or(text);
     let mut reader = InstantReader { rest: text.as_bytes() };
     let mut parts = [0; 7];
@@ -122,7 +122,7 @@ pub(crate) fn parse(text: &str) -> Option<Instant> {
         let missing = 7_usize.checked_sub(digits).filter(|_| digits > 0)?;
         parts[6] = reader.number(digits)? * 10_i64.pow(missing as u32);
     }
-    Instant::from_parts(parts)
+    TimePoint::from_parts(parts)
 }
 
 struct InstantReader<'a> {

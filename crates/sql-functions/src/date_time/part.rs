@@ -1,7 +1,7 @@
 //! The parts of a time: their names, and arithmetic in units of them.
 
 use super::instant::{
-    Instant, TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MILLISECOND, TICKS_PER_MINUTE, TICKS_PER_SECOND,
+    TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MILLISECOND, TICKS_PER_MINUTE, TICKS_PER_SECOND, TimePoint,
 };
 
 const NANOSECONDS_PER_TICK: i128 = 100;
@@ -38,7 +38,7 @@ impl TimePart {
     }
 
     /// The value of this part; of the parts below a second, the whole fraction in that unit.
-    pub(super) fn of(self, instant: Instant) -> i64 {
+    pub(super) fn of(self, instant: TimePoint) -> i64 {
         match self {
             TimePart::Year => instant.date().year,
             TimePart::Month => instant.date().month,
@@ -54,18 +54,18 @@ impl TimePart {
 
     /// The instant so many parts later. Years and months keep the day where the month has it; nanoseconds are taken
     /// in whole ticks.
-    pub(super) fn add(self, instant: Instant, amount: i64) -> Option<Instant> {
+    pub(super) fn add(self, instant: TimePoint, amount: i64) -> Option<TimePoint> {
         if let Some(each) = self.nanoseconds() {
             let ticks = each * i128::from(amount) / NANOSECONDS_PER_TICK;
-            return Instant::from_ticks(i64::try_from(i128::from(instant.ticks()) + ticks).ok()?);
+            return TimePoint::from_ticks(i64::try_from(i128::from(instant.ticks()) + ticks).ok()?);
         }
         let months = if self == TimePart::Year { amount.checked_mul(12)? } else { amount };
         let date = instant.date().add_months(months)?;
-        Some(Instant::on(date, instant.time()))
+        Some(TimePoint::on(date, instant.time()))
     }
 
     /// How many boundaries of this part lie before the instant, counted from a fixed one.
-    pub(super) fn boundary(self, instant: Instant) -> i128 {
+    pub(super) fn boundary(self, instant: TimePoint) -> i128 {
         match self.nanoseconds() {
             Some(each) => nanoseconds_of(instant).div_euclid(each),
             None if self == TimePart::Year => instant.date().year.into(),
@@ -75,14 +75,14 @@ impl TimePart {
 
     /// The beginning of the bin in which the instant lies, bins being `size` parts wide and one of them beginning at
     /// the origin. Only days and finer parts have a fixed width; the origin may not lie before 1601.
-    pub(super) fn bin(self, instant: Instant, size: i64, origin: Instant) -> Option<Instant> {
+    pub(super) fn bin(self, instant: TimePoint, size: i64, origin: TimePoint) -> Option<TimePoint> {
         if size <= 0 || origin.date().year < 1601 {
             return None;
         }
         let width = self.nanoseconds()? * i128::from(size);
         let since = nanoseconds_of(instant) - nanoseconds_of(origin);
         let start = nanoseconds_of(origin) + since.div_euclid(width) * width;
-        Instant::from_ticks(i64::try_from(start.div_euclid(NANOSECONDS_PER_TICK)).ok()?)
+        TimePoint::from_ticks(i64::try_from(start.div_euclid(NANOSECONDS_PER_TICK)).ok()?)
     }
 
     /// The width of the part, when it has a fixed one.
@@ -101,6 +101,6 @@ impl TimePart {
     }
 }
 
-fn nanoseconds_of(instant: Instant) -> i128 {
+fn nanoseconds_of(instant: TimePoint) -> i128 {
     i128::from(instant.ticks()) * NANOSECONDS_PER_TICK
 }

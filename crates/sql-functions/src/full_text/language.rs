@@ -6,7 +6,7 @@ use super::stop_words;
 
 /// A language of prose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Language {
+pub enum TextLanguage {
     /// English, the default.
     #[default]
     English,
@@ -22,27 +22,27 @@ pub enum Language {
     Spanish,
 }
 
-impl Language {
+impl TextLanguage {
     /// Every language.
-    pub const ALL: [Language; 6] = [
-        Language::English,
-        Language::French,
-        Language::German,
-        Language::Italian,
-        Language::Portuguese,
-        Language::Spanish,
+    pub const ALL: [TextLanguage; 6] = [
+        TextLanguage::English,
+        TextLanguage::French,
+        TextLanguage::German,
+        TextLanguage::Italian,
+        TextLanguage::Portuguese,
+        TextLanguage::Spanish,
     ];
 
     /// The language of a name such as `en-US`, by the part before the dash.
-    pub fn from_name(name: &str) -> Option<Language> {
+    pub fn from_name(name: &str) -> Option<TextLanguage> {
         let code = name.split('-').next().unwrap_or(name);
         Some(match code.to_ascii_lowercase().as_str() {
-            "en" => Language::English,
-            "fr" => Language::French,
-            "de" => Language::German,
-            "it" => Language::Italian,
-            "pt" => Language::Portuguese,
-            "es" => Language::Spanish,
+            "en" => TextLanguage::English,
+            "fr" => TextLanguage::French,
+            "de" => TextLanguage::German,
+            "it" => TextLanguage::Italian,
+            "pt" => TextLanguage::Portuguese,
+            "es" => TextLanguage::Spanish,
             _ => return None,
         })
     }
@@ -50,24 +50,24 @@ impl Language {
     /// Whether a word in lower case is too common to be searched for.
     pub(super) fn is_stop_word(self, word: &str) -> bool {
         let words = match self {
-            Language::English => stop_words::ENGLISH,
-            Language::French => stop_words::FRENCH,
-            Language::German => stop_words::GERMAN,
-            Language::Italian => stop_words::ITALIAN,
-            Language::Portuguese => stop_words::PORTUGUESE,
-            Language::Spanish => stop_words::SPANISH,
+            TextLanguage::English => stop_words::ENGLISH,
+            TextLanguage::French => stop_words::FRENCH,
+            TextLanguage::German => stop_words::GERMAN,
+            TextLanguage::Italian => stop_words::ITALIAN,
+            TextLanguage::Portuguese => stop_words::PORTUGUESE,
+            TextLanguage::Spanish => stop_words::SPANISH,
         };
         words.binary_search(&word).is_ok()
     }
 
     pub(super) fn stemmer(self) -> Stemmer {
         Stemmer::create(match self {
-            Language::English => Algorithm::English,
-            Language::French => Algorithm::French,
-            Language::German => Algorithm::German,
-            Language::Italian => Algorithm::Italian,
-            Language::Portuguese => Algorithm::Portuguese,
-            Language::Spanish => Algorithm::Spanish,
+            TextLanguage::English => Algorithm::English,
+            TextLanguage::French => Algorithm::French,
+            TextLanguage::German => Algorithm::German,
+            TextLanguage::Italian => Algorithm::Italian,
+            TextLanguage::Portuguese => Algorithm::Portuguese,
+            TextLanguage::Spanish => Algorithm::Spanish,
         })
     }
 }

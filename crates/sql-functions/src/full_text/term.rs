@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use astrarium_value::Value;
 
-use super::Language;
+use super::TextLanguage;
 use super::words::for_each_word;
 use crate::arguments::{as_text, whole};
 use crate::limits::may_go_on;
@@ -29,7 +29,7 @@ pub struct SearchTerm {
 
 impl SearchTerm {
     /// A text, or an object `{"term": text, "distance": 0..2}`; none for anything else.
-    pub fn parse(value: &Value, language: Language) -> Option<SearchTerm> {
+    pub fn parse(value: &Value, language: TextLanguage) -> Option<SearchTerm> {
         let (text, distance) = match value {
             Value::String(text) => (&**text, 0),
             Value::Object(object) => {
@@ -54,7 +54,7 @@ impl SearchTerm {
     }
 
     /// All terms of a call; none when one of them is no term, or when they have too many words.
-    pub fn parse_all(values: &[Value], language: Language) -> Option<Vec<SearchTerm>> {
+    pub fn parse_all(values: &[Value], language: TextLanguage) -> Option<Vec<SearchTerm>> {
         let terms: Vec<SearchTerm> =
             values.iter().map(|value| SearchTerm::parse(value, language)).collect::<Option<_>>()?;
         let words: usize = terms.iter().map(|term| term.words.len()).sum();
@@ -74,7 +74,7 @@ impl SearchTerm {
 }
 
 /// How often each term stands in the text, and how many words the text has, common ones left out.
-pub fn occurrences(text: &str, terms: &[SearchTerm], language: Language) -> (Vec<usize>, usize) {
+pub fn occurrences(text: &str, terms: &[SearchTerm], language: TextLanguage) -> (Vec<usize>, usize) {
     let mut search = TermSearch::new(terms);
     let mut length = 0;
     for_each_word(text, language, |stem, place| {

@@ -5,7 +5,7 @@ use crate::testing::{check_all, check_in, check_wrong_types, list};
 use proptest::prelude::*;
 
 #[track_caller]
-fn check_words(language: Language, text: &str, expected: &[&str]) {
+fn check_words(language: TextLanguage, text: &str, expected: &[&str]) {
     let mut words = Vec::new();
     for_each_word(text, language, |stem, place| words.push(format!("{place}:{stem}")));
     assert_eq!(words, expected, "{text}");
@@ -13,7 +13,7 @@ fn check_words(language: Language, text: &str, expected: &[&str]) {
 
 #[test]
 fn words() {
-    use Language::{English, French, German, Spanish};
+    use TextLanguage::{English, French, German, Spanish};
     for (language, text, expected) in [
         (English, "The running Dogs, and cats!", &["1:run", "2:dog", "4:cat"][..]),
         (
@@ -41,14 +41,14 @@ fn words() {
 #[test]
 fn languages() {
     for (name, language) in [
-        ("en-US", Some(Language::English)),
-        ("pt-BR", Some(Language::Portuguese)),
-        ("pt-PT", Some(Language::Portuguese)),
-        ("DE", Some(Language::German)),
+        ("en-US", Some(TextLanguage::English)),
+        ("pt-BR", Some(TextLanguage::Portuguese)),
+        ("pt-PT", Some(TextLanguage::Portuguese)),
+        ("DE", Some(TextLanguage::German)),
         ("ja-JP", None),
         ("", None),
     ] {
-        assert_eq!(Language::from_name(name), language);
+        assert_eq!(TextLanguage::from_name(name), language);
     }
     for words in [
         stop_words::ENGLISH,
@@ -92,7 +92,7 @@ fn containment() {
         ("_FULLTEXTWORDCOUNT", r#"["Red bicycles for sale"]"#, "3"),
         ("_FULLTEXTWORDCOUNT", r#"[""]"#, "0"),
     ]);
-    let german = Context { full_text_language: Language::German, ..Context::default() };
+    let german = Context { full_text_language: TextLanguage::German, ..Context::default() };
     check_in(&german, "FULLTEXTCONTAINS", r#"["Alte Häuser", "Haus"]"#, "true");
     check_in(&german, "FULLTEXTCONTAINS", r#"["Alte Häuser und Bäume", "und"]"#, "false");
 }
@@ -176,14 +176,14 @@ fn hostile_searches_take_little_time() {
     let fuzzy = list(&format!("[\"a\"{}]", r#",{"term":"abc","distance":1}"#.repeat(33)));
     assert_eq!(contains(&Context::default(), &fuzzy, true), None);
     let long = "x".repeat(1 << 20);
-    assert_eq!(word_count(&long, Language::English), 1);
+    assert_eq!(word_count(&long, TextLanguage::English), 1);
     assert_eq!(contains(&Context::default(), &[long.as_str().into(), "y".into()], true), Some(false.into()));
 }
 
 proptest! {
     #[test]
     fn any_text_has_words(text in any::<String>()) {
-        for language in Language::ALL {
+        for language in TextLanguage::ALL {
             let mut count = 0;
             for_each_word(&text, language, |stem, _| {
                 assert!(!stem.is_empty());
@@ -195,15 +195,15 @@ proptest! {
 
     #[test]
     fn words_of_letters_have_stems(text in "[a-zäöüßéèçñãõ]{1,12}( [a-zéàêíóúì']{1,10}){0,4}") {
-        for language in Language::ALL {
+        for language in TextLanguage::ALL {
             for_each_word(&text, language, |_, _| {});
         }
     }
 
     #[test]
     fn a_text_holds_its_own_words(text in "[a-z]{3,8}( [a-z]{3,8}){0,5}") {
-        let term = SearchTerm::parse(&text.as_str().into(), Language::English).unwrap();
-        let (found, length) = occurrences(&text, std::slice::from_ref(&term), Language::English);
+        let term = SearchTerm::parse(&text.as_str().into(), TextLanguage::English).unwrap();
+        let (found, length) = occurrences(&text, std::slice::from_ref(&term), TextLanguage::English);
         prop_assert_eq!(found[0] > 0, length > 0);
     }
 }

@@ -6,13 +6,13 @@
 use crate::limits::may_go_on;
 use crate::string::lower;
 
-use super::Language;
+use super::TextLanguage;
 
 /// Words longer than this, in bytes, are compared as they are: no language has stems that long.
 const STEMMED_BYTES_MAX: usize = 64;
 
 /// Calls back with the stem of each word that is not too common, and its place among all words.
-pub fn for_each_word(text: &str, language: Language, mut visit: impl FnMut(&str, usize)) {
+pub fn for_each_word(text: &str, language: TextLanguage, mut visit: impl FnMut(&str, usize)) {
     let stemmer = language.stemmer();
     for (place, word) in words(text).enumerate() {
         // Reducing a word to its stem takes about as long as reading a few hundred bytes.
@@ -32,7 +32,7 @@ pub fn for_each_word(text: &str, language: Language, mut visit: impl FnMut(&str,
 }
 
 /// How many words the text has, the most common ones left out.
-pub fn word_count(text: &str, language: Language) -> usize {
+pub fn word_count(text: &str, language: TextLanguage) -> usize {
     words(text).filter(|word| may_go_on(4 + word.len() / 8) && !language.is_stop_word(&lower(word))).count()
 }
 

@@ -12,7 +12,7 @@ const SPACE: &str = "\\t\\n\\x0B\\f\\r\\x20";
 const HORIZONTAL: &str = "\\t\\x20";
 
 pub(super) fn translate(pattern: &str) -> String {
-    let mut translator = Translator { rest: pattern, out: String::with_capacity(pattern.len() + 16) };
+    let mut translator = DialectTranslator { rest: pattern, out: String::with_capacity(pattern.len() + 16) };
     while let Some(character) = translator.next() {
         match character {
             '\\' => translator.escape(false),
@@ -36,12 +36,12 @@ pub(super) fn needs_backtracking(pattern: &str) -> bool {
     escaped || GROUPS.iter().chain(&POSSESSIVE).any(|mark| pattern.contains(mark))
 }
 
-struct Translator<'a> {
+struct DialectTranslator<'a> {
     rest: &'a str,
     out: String,
 }
 
-impl Translator<'_> {
+impl DialectTranslator<'_> {
     fn next(&mut self) -> Option<char> {
         let mut characters = self.rest.chars();
         let first = characters.next();

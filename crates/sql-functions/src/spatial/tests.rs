@@ -9,9 +9,9 @@ const PLANE: Context<'static> = Context {
     query_start_microseconds: 0,
     random: &|| 0,
     spatial_mode: SpatialMode::Geometry,
-    full_text_language: crate::full_text::Language::English,
+    full_text_language: crate::full_text::TextLanguage::English,
     vector: crate::VectorDefaults {
-        distance_function: crate::vector::DistanceFunction::Cosine,
+        distance_function: crate::vector::VectorMetric::Cosine,
         data_type: crate::vector::DataType::Float32,
     },
 };

@@ -190,12 +190,12 @@ impl Binder<'_> {
     }
 
     /// `SELECT VALUE e FROM alias` over the document of a slot, as the expression `e`.
-    fn computed_query(&mut self, query: &ast::Query, slot: Slot) -> Result<Expr, PlanError> {
+    fn computed_query(&mut self, query: &ast::SelectQuery, slot: Slot) -> Result<Expr, PlanError> {
         let unusable =
             || PlanError::new(query.span, "", "A computed property must be SELECT VALUE of one expression.");
-        let ast::Projection::Value(value) = &query.select.projection else { return Err(unusable()) };
+        let ast::SelectForm::Value(value) = &query.select.projection else { return Err(unusable()) };
         let alias = match query.from.as_ref().map(|from| &from.first.kind) {
-            Some(ast::SourceKind::Path { path, alias }) => match (&path.kind, alias) {
+            Some(ast::FromSourceKind::Path { path, alias }) => match (&path.kind, alias) {
                 (_, Some(alias)) => alias.text.clone(),
                 (ExpressionKind::Identifier(name), None) => name.clone(),
                 _ => return Err(unusable()),

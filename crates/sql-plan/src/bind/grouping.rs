@@ -6,7 +6,7 @@ use crate::error::PlanError;
 use crate::expression::Expr;
 use crate::plan::Aggregate;
 use astrarium_sql_functions::aggregates::AggregateFunction;
-use astrarium_sql_syntax::ast::{self, ExpressionKind, OrderBy, Projection, Query};
+use astrarium_sql_syntax::ast::{self, ExpressionKind, OrderBy, SelectForm, SelectQuery};
 use astrarium_sql_syntax::visit::TreePart;
 use astrarium_sql_syntax::{Span, print_expression};
 use std::collections::BTreeMap;
@@ -79,11 +79,11 @@ pub(super) fn aggregate_named(name: &str) -> Option<AggregateFunction> {
 }
 
 /// Whether the SELECT or ORDER BY clause has an aggregate outside of subqueries.
-pub(super) fn has_aggregate(query: &Query) -> bool {
+pub(super) fn has_aggregate(query: &SelectQuery) -> bool {
     let in_projection = match &query.select.projection {
-        Projection::Star => false,
-        Projection::Value(value) => find_aggregate(value).is_some(),
-        Projection::List(items) => items.iter().any(|item| find_aggregate(&item.expression).is_some()),
+        SelectForm::Star => false,
+        SelectForm::Value(value) => find_aggregate(value).is_some(),
+        SelectForm::List(items) => items.iter().any(|item| find_aggregate(&item.expression).is_some()),
     };
     let in_order = match &query.order_by {
         Some(OrderBy::Items { items, .. }) => {

@@ -5,8 +5,8 @@ use super::{Binder, NO_ORDER};
 use crate::error::PlanError;
 use crate::expression::{Expr, Step};
 use crate::plan::{Order, OrderKey, RankComponent, Score};
-use astrarium_sql_functions::vector::DistanceFunction;
-use astrarium_sql_syntax::ast::{self, Direction, ExpressionKind, OrderBy, OrderItem, Query};
+use astrarium_sql_functions::vector::VectorMetric;
+use astrarium_sql_syntax::ast::{self, ExpressionKind, OrderBy, OrderItem, SelectQuery, SortDirection};
 use astrarium_sql_syntax::print_expression;
 use astrarium_value::Value;
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ const WEIGHTS: &str = "The last argument of the RRF function is an optional arra
 
 impl Binder<'_> {
     /// The order of a query without grouping.
-    pub(super) fn order(&mut self, query: &Query) -> Result<Order, PlanError> {
+    pub(super) fn order(&mut self, query: &SelectQuery) -> Result<Order, PlanError> {
         match &query.order_by {
             None => Ok(NO_ORDER),
             Some(OrderBy::Rank { score, .. }) => self.rank(score),
@@ -48,7 +48,11 @@ impl Binder<'_> {
     }
 
     /// The order of groups; one group of everything has none.
-    pub(super) fn grouped_order(&mut self, query: &Query, grouped: &mut Grouped) -> Result<Order, PlanError> {
+    pub(super) fn grouped_order(
+        &mut self,
+        query: &SelectQuery,
+        grouped: &mut Grouped,
+    ) -> Result<Order, PlanError> {
         let Some(OrderBy::Items { items, .. }) = &query.order_by else { return Ok(NO_ORDER) };
         if query.group_by.is_empty() {
             return Ok(NO_ORDER);
@@ -60,7 +64,7 @@ impl Binder<'_> {
         Ok(Order::Keys(keys.collect::<Result<_, PlanError>>()?))
     }
 
-    fn order_key(&mut self, query: &Query, item: &OrderItem) -> Result<OrderKey, PlanError> {
+    fn order_key(&mut self, query: &SelectQuery, item: &OrderItem) -> Result<OrderKey, PlanError> {
         let score = match &item.expression.kind {
             ExpressionKind::Call { name, .. } => SCORES.iter().find(|score| score.eq_ignore_ascii_case(name)),
             _ => None,
@@ -74,11 +78,13 @@ impl Binder<'_> {
                 }
                 let distance =
                     explicit_distance(arguments).or(settings.vector.map(|vector| vector.distance_function));
-                let descending = distance.unwrap_or_default() != DistanceFunction::Euclidean;
+                let descending = distance.unwrap_or_default() != VectorMetric::Euclidean;
                 Ok(OrderKey { key, descending })
             }
             // A score is best when greatest, unless the text says otherwise.
-            (Some(_), _) => Ok(OrderKey { descending: item.direction != Some(Direction::Ascending), key }),
+            (Some(_), _) => {
+                Ok(OrderKey { descending: item.direction != Some(SortDirection::Ascending), key })
+            }
             (None, _)
                 if self.is_document_path(&key)
                     || self.is_sub_root(query, &key)
@@ -101,9 +107,9 @@ impl Binder<'_> {
     }
 
     /// The alias of `FROM c.path alias`, which stands for that path of the document.
-    fn is_sub_root(&self, query: &Query, key: &Expr) -> bool {
+    fn is_sub_root(&self, query: &SelectQuery, key: &Expr) -> bool {
         let first = query.from.as_ref().map(|from| &from.first.kind);
-        let Some(ast::SourceKind::Path { path, .. }) = first else { return false };
+        let Some(ast::FromSourceKind::Path { path, .. }) = first else { return false };
         let slot = self.scopes.last().and_then(|names| names.first()).map(|(_, slot)| *slot);
         !matches!(path.kind, ExpressionKind::Identifier(_))
             && matches!(key, Expr::Path(own, steps) if steps.is_empty() && Some(*own) == slot)
@@ -199,11 +205,11 @@ impl Binder<'_> {
 }
 
 fn is_descending(item: &OrderItem) -> bool {
-    item.direction == Some(Direction::Descending)
+    item.direction == Some(SortDirection::Descending)
 }
 
 /// The distance function that a call of VectorDistance names itself.
-fn explicit_distance(arguments: &[Expr]) -> Option<DistanceFunction> {
+fn explicit_distance(arguments: &[Expr]) -> Option<VectorMetric> {
     let name = match arguments.get(3)? {
         Expr::Object(members) => {
             let (_, value) = members.iter().find(|(name, _)| &**name == "distanceFunction")?;
@@ -213,5 +219,5 @@ fn explicit_distance(arguments: &[Expr]) -> Option<DistanceFunction> {
         _ => return None,
     };
     let Value::String(name) = name else { return None };
-    DistanceFunction::from_name(&name)
+    VectorMetric::from_name(&name)
 }

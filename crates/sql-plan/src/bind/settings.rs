@@ -5,8 +5,8 @@ use crate::expression::{CallSettings, Expr, Step};
 use astrarium_catalog::definition::Named as _;
 use astrarium_catalog::definition::container as policy;
 use astrarium_sql_functions::VectorDefaults;
-use astrarium_sql_functions::full_text::Language;
-use astrarium_sql_functions::vector::{DataType, DistanceFunction};
+use astrarium_sql_functions::full_text::TextLanguage;
+use astrarium_sql_functions::vector::{DataType, VectorMetric};
 
 impl Binder<'_> {
     pub(super) fn call_settings(&self, name: &str, arguments: &[Expr]) -> CallSettings {
@@ -24,12 +24,12 @@ impl Binder<'_> {
     }
 
     /// The language of a full-text path: its own, the container's default, or English.
-    pub(super) fn language_of(&self, text: &Expr) -> Language {
+    pub(super) fn language_of(&self, text: &Expr) -> TextLanguage {
         let policy = self.catalog.container.and_then(|container| container.full_text.as_ref());
-        let Some(policy) = policy else { return Language::default() };
+        let Some(policy) = policy else { return TextLanguage::default() };
         let found = policy.paths.iter().find(|path| self.is_path(text, path.path.segments()));
         let own = found.and_then(|path| path.language.as_ref()).unwrap_or(&policy.default_language);
-        Language::from_name(own.value.name()).unwrap_or_default()
+        TextLanguage::from_name(own.value.name()).unwrap_or_default()
     }
 
     fn vector_of(&self, vector: &Expr) -> Option<VectorDefaults> {
@@ -37,9 +37,9 @@ impl Binder<'_> {
         let embedding = embeddings.iter().find(|one| self.is_path(vector, one.path.segments()))?;
         Some(VectorDefaults {
             distance_function: match embedding.distance {
-                policy::DistanceFunction::Cosine => DistanceFunction::Cosine,
-                policy::DistanceFunction::DotProduct => DistanceFunction::DotProduct,
-                policy::DistanceFunction::Euclidean => DistanceFunction::Euclidean,
+                policy::DistanceFunction::Cosine => VectorMetric::Cosine,
+                policy::DistanceFunction::DotProduct => VectorMetric::DotProduct,
+                policy::DistanceFunction::Euclidean => VectorMetric::Euclidean,
             },
             data_type: DataType::default(),
         })

@@ -3,12 +3,12 @@
 use super::{Binder, bind, unresolved};
 use crate::error::PlanError;
 use crate::expression::{Expr, Slot, Step};
-use crate::plan::{Source, SourceKind};
+use crate::plan::{PlanSource, SourceKind};
 use astrarium_sql_syntax::Span;
 use astrarium_sql_syntax::ast::{self, Collection, ExpressionKind, FromClause};
 
 impl Binder<'_> {
-    pub(super) fn sources(&mut self, from: Option<&FromClause>) -> Result<Vec<Source>, PlanError> {
+    pub(super) fn sources(&mut self, from: Option<&FromClause>) -> Result<Vec<PlanSource>, PlanError> {
         let Some(from) = from else { return Ok(Vec::new()) };
         let mut sources = Vec::new();
         self.source(&from.first, true, &mut sources)?;
@@ -20,12 +20,12 @@ impl Binder<'_> {
 
     fn source(
         &mut self,
-        source: &ast::Source,
+        source: &ast::FromSource,
         first: bool,
-        sources: &mut Vec<Source>,
+        sources: &mut Vec<PlanSource>,
     ) -> Result<(), PlanError> {
         match &source.kind {
-            ast::SourceKind::Path { path, alias } => {
+            ast::FromSourceKind::Path { path, alias } => {
                 let name = alias.as_ref().map(|alias| alias.text.clone()).or_else(|| last_name(path));
                 let base = self.source_path(path, first, sources)?;
                 match base {
@@ -35,12 +35,12 @@ impl Binder<'_> {
                     }
                     value => {
                         let slot = self.new_slot();
-                        sources.push(Source { slot, kind: SourceKind::Value(value) });
+                        sources.push(PlanSource { slot, kind: SourceKind::Value(value) });
                         self.name(name, slot, source.span)
                     }
                 }
             }
-            ast::SourceKind::Iterate { alias, collection } => {
+            ast::FromSourceKind::Iterate { alias, collection } => {
                 let kind = match collection {
                     Collection::Path(path) => SourceKind::Elements(self.source_path(path, first, sources)?),
                     Collection::Subquery(query) => match self.whole_input(query, first, sources)? {
@@ -49,16 +49,16 @@ impl Binder<'_> {
                     },
                 };
                 let slot = self.new_slot();
-                sources.push(Source { slot, kind });
+                sources.push(PlanSource { slot, kind });
                 self.name(Some(alias.text.clone()), slot, alias.span)
             }
-            ast::SourceKind::Subquery { query, alias } => {
+            ast::FromSourceKind::Subquery { query, alias } => {
                 if let Some(row) = self.whole_input(query, first, sources)? {
                     return self.name(alias.as_ref().map(|alias| alias.text.clone()), row, source.span);
                 }
                 let plan = self.query(query)?;
                 let slot = self.new_slot();
-                sources.push(Source { slot, kind: SourceKind::Rows(Box::new(plan)) });
+                sources.push(PlanSource { slot, kind: SourceKind::Rows(Box::new(plan)) });
                 self.name(alias.as_ref().map(|alias| alias.text.clone()), slot, source.span)
             }
         }
@@ -69,9 +69,9 @@ impl Binder<'_> {
     /// join, so that pages and ranges come one after another.
     fn whole_input(
         &mut self,
-        query: &ast::Query,
+        query: &ast::SelectQuery,
         first: bool,
-        sources: &mut Vec<Source>,
+        sources: &mut Vec<PlanSource>,
     ) -> Result<Option<Slot>, PlanError> {
         if !first || self.scopes.len() > 1 {
             return Ok(None);
@@ -98,10 +98,10 @@ impl Binder<'_> {
     }
 
     /// The container's documents as the first source of a whole query.
-    fn documents(&mut self, sources: &mut Vec<Source>) -> Slot {
+    fn documents(&mut self, sources: &mut Vec<PlanSource>) -> Slot {
         let slot = self.new_slot();
         self.root = Some(slot);
-        sources.push(Source { slot, kind: SourceKind::Documents });
+        sources.push(PlanSource { slot, kind: SourceKind::Documents });
         slot
     }
 
@@ -110,7 +110,7 @@ impl Binder<'_> {
         &mut self,
         path: &ast::Expression,
         first: bool,
-        sources: &mut Vec<Source>,
+        sources: &mut Vec<PlanSource>,
     ) -> Result<Expr, PlanError> {
         match &path.kind {
             ExpressionKind::Identifier(name) => {
@@ -149,12 +149,12 @@ impl Binder<'_> {
 }
 
 /// Whether a subquery's rows are made of one document each: it reads the container and merges nothing.
-fn is_row_by_row(query: &ast::Query) -> bool {
+fn is_row_by_row(query: &ast::SelectQuery) -> bool {
     let from = match query.from.as_ref().map(|from| &from.first.kind) {
         None => false,
         Some(
-            ast::SourceKind::Subquery { query, .. }
-            | ast::SourceKind::Iterate { collection: Collection::Subquery(query), .. },
+            ast::FromSourceKind::Subquery { query, .. }
+            | ast::FromSourceKind::Iterate { collection: Collection::Subquery(query), .. },
         ) => is_row_by_row(query),
         Some(_) => true,
     };

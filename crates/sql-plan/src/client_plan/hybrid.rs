@@ -17,8 +17,8 @@ use super::{Asked, ClientOrder, HybridSearchInfo, QueryInfo};
 use crate::error::PlanError;
 use crate::plan::{Order, RankComponent};
 use astrarium_sql_syntax::ast::{
-    BinaryOperator, Direction, Expression, ExpressionKind, FromClause, OffsetLimit, OrderBy, OrderItem,
-    Projection, Query, SelectItem,
+    BinaryOperator, Expression, ExpressionKind, FromClause, OffsetLimit, OrderBy, OrderItem, SelectForm,
+    SelectItem, SelectQuery, SortDirection,
 };
 use astrarium_sql_syntax::{Number, Span, print, print_expression};
 use astrarium_value::Value;
@@ -65,11 +65,11 @@ pub(super) fn rewrite(asked: &Asked<'_>, score: &Expression) -> Result<HybridSea
     let infos = (0..components.len()).map(|place| match (skip_rewrite, components.len() > 1) {
         (true, true) => search.short(place),
         (true, false) => search.ordinary(place, Vec::new()),
-        (false, _) => search.ordinary(place, components.iter().map(Component::known_score).collect()),
+        (false, _) => search.ordinary(place, components.iter().map(ScoreComponent::known_score).collect()),
     });
     Ok(HybridSearchInfo {
         global_statistics_query: print(&statistics),
-        requires_global_statistics: components.iter().any(Component::is_full_text),
+        requires_global_statistics: components.iter().any(ScoreComponent::is_full_text),
         components: infos.collect(),
         weights: if weighted { components.iter().map(|one| one.weight.abs()).collect() } else { Vec::new() },
         skip,
@@ -78,7 +78,7 @@ pub(super) fn rewrite(asked: &Asked<'_>, score: &Expression) -> Result<HybridSea
 }
 
 /// One score.
-struct Component {
+struct ScoreComponent {
     /// The function that computes it on one partition.
     score: Expression,
     /// What a full-text score counts.
@@ -92,7 +92,7 @@ struct FullText {
 }
 
 /// The scores of the clause, and whether they have weights.
-fn components(asked: &Asked<'_>, score: &Expression) -> (Vec<Component>, bool) {
+fn components(asked: &Asked<'_>, score: &Expression) -> (Vec<ScoreComponent>, bool) {
     let arguments = match &score.kind {
         ExpressionKind::Call { name, arguments, .. } if name.eq_ignore_ascii_case("RRF") => {
             arguments.as_slice()
@@ -107,18 +107,23 @@ fn components(asked: &Asked<'_>, score: &Expression) -> (Vec<Component>, bool) {
     (arguments.iter().zip(ranked).map(one).collect(), arguments.len() > ranked.len())
 }
 
-fn component(asked: &Asked<'_>, score: &Expression, weight: f64, full_text_count: &mut usize) -> Component {
+fn component(
+    asked: &Asked<'_>,
+    score: &Expression,
+    weight: f64,
+    full_text_count: &mut usize,
+) -> ScoreComponent {
     let ExpressionKind::Call { name, arguments, .. } = &score.kind else {
-        return Component { score: score.clone(), full_text: None, weight };
+        return ScoreComponent { score: score.clone(), full_text: None, weight };
     };
     match arguments.split_first() {
         Some((text, terms)) if name.eq_ignore_ascii_case("FULLTEXTSCORE") => {
             let full_text = FullText { text: text.clone(), terms: single_terms(asked, terms) };
             let score = full_text_score(&full_text, *full_text_count);
             *full_text_count += 1;
-            Component { score, full_text: Some(full_text), weight }
+            ScoreComponent { score, full_text: Some(full_text), weight }
         }
-        _ => Component { score: call("_VectorScore", arguments.clone()), full_text: None, weight },
+        _ => ScoreComponent { score: call("_VectorScore", arguments.clone()), full_text: None, weight },
     }
 }
 
@@ -153,7 +158,7 @@ fn full_text_score(full_text: &FullText, place: usize) -> Expression {
     )
 }
 
-impl Component {
+impl ScoreComponent {
     fn is_full_text(&self) -> bool {
         self.full_text.is_some()
     }
@@ -188,8 +193,8 @@ impl Component {
     /// Best first. A vector score has no direction of its own but the best one.
     fn order_by(&self) -> OrderBy {
         let direction = match (self.is_reversed(), self.is_full_text()) {
-            (true, _) => Some(Direction::Ascending),
-            (false, true) => Some(Direction::Descending),
+            (true, _) => Some(SortDirection::Ascending),
+            (false, true) => Some(SortDirection::Descending),
             (false, false) => None,
         };
         let items = vec![OrderItem { expression: self.score.clone(), direction }];
@@ -199,9 +204,9 @@ impl Component {
 
 /// What the queries of all components share.
 struct Search<'a> {
-    query: &'a Query,
+    query: &'a SelectQuery,
     named: NamedDocument,
-    components: &'a [Component],
+    components: &'a [ScoreComponent],
     /// Rows that a component sends.
     rows: Option<u64>,
     /// Whether the query has OFFSET LIMIT rather than TOP.
@@ -230,7 +235,7 @@ impl Search<'_> {
 
     /// The form for clients that rank rows by the scores in them.
     fn short(&self, place: usize) -> QueryInfo {
-        let scores = self.components.iter().map(Component::turned_score).collect();
+        let scores = self.components.iter().map(ScoreComponent::turned_score).collect();
         let list = vec![selected(self.payload(), "payload"), selected(array(scores), "componentScores")];
         let filter = match (self.query.filter.clone(), defined_value(&self.query.select.projection)) {
             (Some(filter), Some(defined)) => Some(and(filter, defined)),
@@ -245,7 +250,7 @@ impl Search<'_> {
 
     fn info(
         &self,
-        component: &Component,
+        component: &ScoreComponent,
         mut list: Vec<SelectItem>,
         filter: Option<Expression>,
     ) -> QueryInfo {
@@ -253,7 +258,7 @@ impl Search<'_> {
         list.insert(0, SelectItem { expression, alias: None, span: Span::default() });
         let (top, limit) = if self.skips { (None, self.rows) } else { (self.rows, None) };
         let clause = |limit| OffsetLimit { offset: count(0), limit: count(limit), span: Span::default() };
-        let rewritten = Query {
+        let rewritten = SelectQuery {
             select: select_list(top, list),
             from: Some(self.named.from.clone()),
             filter,
@@ -267,7 +272,7 @@ impl Search<'_> {
             offset: limit.map(|_| 0),
             limit,
             rewritten_query: print(&rewritten),
-            select_value: matches!(self.query.select.projection, Projection::Value(_)),
+            select_value: matches!(self.query.select.projection, SelectForm::Value(_)),
             ..QueryInfo::default()
         }
     }
@@ -275,7 +280,11 @@ impl Search<'_> {
 
 /// What one partition counts: its documents, and for each full-text score the words and the documents with each term.
 /// The user's filter has no part in it, because scores are about the whole container.
-fn statistics_query(query: &Query, named: &NamedDocument, components: &[Component]) -> Query {
+fn statistics_query(
+    query: &SelectQuery,
+    named: &NamedDocument,
+    components: &[ScoreComponent],
+) -> SelectQuery {
     let searched: Vec<&FullText> =
         components.iter().filter_map(|component| component.full_text.as_ref()).collect();
     let statistics = searched.iter().map(|full_text| {
@@ -294,7 +303,7 @@ fn statistics_query(query: &Query, named: &NamedDocument, components: &[Componen
     // Joins multiply documents; they stay only where the text itself comes from one.
     let in_document = searched.iter().all(|full_text| base_name(&full_text.text) == named.document);
     let joins = if in_document { Vec::new() } else { named.from.joins.clone() };
-    Query {
+    SelectQuery {
         select: select_list(None, list),
         from: Some(FromClause { first: named.from.first.clone(), joins, span: Span::default() }),
         filter: None,

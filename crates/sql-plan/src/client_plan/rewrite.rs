@@ -19,8 +19,8 @@ use crate::error::PlanError;
 use crate::plan::{NON_STREAMING, Order};
 use astrarium_sql_functions::aggregates::AggregateFunction;
 use astrarium_sql_syntax::ast::{
-    Expression, ExpressionKind, OffsetLimit, OrderBy, OrderItem, Projection, Query, Select, SelectItem,
-    SourceKind,
+    Expression, ExpressionKind, FromSourceKind, OffsetLimit, OrderBy, OrderItem, Select, SelectForm,
+    SelectItem, SelectQuery,
 };
 use astrarium_sql_syntax::{Span, print, print_expression};
 
@@ -31,15 +31,15 @@ const FILTER: &str = "({documentdb-formattableorderbyquery-filter})";
 #[derive(Clone, Copy)]
 pub(super) struct DistinctCount<'a> {
     /// The subquery.
-    pub(super) rows: &'a Query,
+    pub(super) rows: &'a SelectQuery,
     /// The only item of a SELECT list; none for `SELECT VALUE`.
     item: Option<&'a SelectItem>,
 }
 
 /// Recognises `SELECT COUNT(1) FROM (SELECT DISTINCT ..)`.
-pub(super) fn distinct_count(query: &Query) -> Option<DistinctCount<'_>> {
+pub(super) fn distinct_count(query: &SelectQuery) -> Option<DistinctCount<'_>> {
     let from = query.from.as_ref().filter(|from| from.joins.is_empty())?;
-    let SourceKind::Subquery { query: rows, alias } = &from.first.kind else { return None };
+    let FromSourceKind::Subquery { query: rows, alias } = &from.first.kind else { return None };
     let only = query.filter.is_none()
         && query.group_by.is_empty()
         && query.order_by.is_none()
@@ -47,12 +47,12 @@ pub(super) fn distinct_count(query: &Query) -> Option<DistinctCount<'_>> {
         && query.select.top.is_none()
         && !query.select.distinct;
     let (counted, item) = match &query.select.projection {
-        Projection::Value(value) => (&**value, None),
-        Projection::List(items) => match items.as_slice() {
+        SelectForm::Value(value) => (&**value, None),
+        SelectForm::List(items) => match items.as_slice() {
             [item] => (&item.expression, Some(item)),
             _ => return None,
         },
-        Projection::Star => return None,
+        SelectForm::Star => return None,
     };
     let (AggregateFunction::Count, _, argument) = as_aggregate(counted)? else { return None };
     let every_row = match &argument.kind {
@@ -102,18 +102,18 @@ pub(super) fn rewrite(asked: &Asked<'_>, single_key: bool) -> Result<QueryInfo, 
     Ok(if query.select.distinct { distinct(query, info) } else { plain(query, info, single_key) })
 }
 
-fn plain(query: &Query, mut info: QueryInfo, single_key: bool) -> QueryInfo {
+fn plain(query: &SelectQuery, mut info: QueryInfo, single_key: bool) -> QueryInfo {
     if single_key {
         // The partition itself skips and stops; a client that did so too would lose rows.
         (info.offset, info.limit) = (None, None);
     } else if query.offset_limit.is_some() {
-        let rewritten = Query { offset_limit: first_rows(&info), ..query.clone() };
+        let rewritten = SelectQuery { offset_limit: first_rows(&info), ..query.clone() };
         info.rewritten_query = print(&rewritten);
     }
     info
 }
 
-fn distinct(query: &Query, mut info: QueryInfo) -> QueryInfo {
+fn distinct(query: &SelectQuery, mut info: QueryInfo) -> QueryInfo {
     info.distinct = DistinctType::Unordered;
     if query.select.top.is_some() || query.offset_limit.is_some() {
         info.rewritten_query = print(&without_limits(query));
@@ -143,7 +143,7 @@ fn ordered(asked: &Asked<'_>, items: &[OrderItem], mut info: QueryInfo) -> Resul
         selected(array(keys), "orderByItems"),
         selected(payload(&query.select.projection, &named.row), "payload"),
     ];
-    let rewritten = Query {
+    let rewritten = SelectQuery {
         select: select_list(top, list),
         filter: Some(resumable_filter(query)),
         from: Some(named.from),
@@ -164,25 +164,25 @@ fn client_order(asked: &Asked<'_>, items: &[OrderItem]) -> Vec<ClientOrder> {
 }
 
 /// Neighbours are all there is to compare when rows are sorted by exactly what they hold.
-fn distinct_type(projection: &Projection, keys: &[OrderItem]) -> DistinctType {
+fn distinct_type(projection: &SelectForm, keys: &[OrderItem]) -> DistinctType {
     let keys = keys.iter().map(|key| &key.expression);
     let sorted = match projection {
-        Projection::Star => false,
-        Projection::Value(value) => keys.eq(std::iter::once(&**value)),
-        Projection::List(items) => keys.eq(items.iter().map(|item| &item.expression)),
+        SelectForm::Star => false,
+        SelectForm::Value(value) => keys.eq(std::iter::once(&**value)),
+        SelectForm::List(items) => keys.eq(items.iter().map(|item| &item.expression)),
     };
     if sorted { DistinctType::Ordered } else { DistinctType::Unordered }
 }
 
-fn aggregated(query: &Query, mut info: QueryInfo) -> Result<QueryInfo, PlanError> {
+fn aggregated(query: &SelectQuery, mut info: QueryInfo) -> Result<QueryInfo, PlanError> {
     let (payload, members) = match &query.select.projection {
-        Projection::Star => return Err(composition(query.select.span)),
-        Projection::Value(value) => {
+        SelectForm::Star => return Err(composition(query.select.span)),
+        SelectForm::Value(value) => {
             let (part, function) = partial(value)?;
             info.aggregate = function;
             (if function.is_some() { array(vec![part]) } else { part }, Vec::new())
         }
-        Projection::List(items) => {
+        SelectForm::List(items) => {
             let mut unnamed = 0;
             let mut members = Vec::with_capacity(items.len());
             let mut parts = Vec::with_capacity(items.len());
@@ -204,11 +204,11 @@ fn aggregated(query: &Query, mut info: QueryInfo) -> Result<QueryInfo, PlanError
     }
     let projection = if !query.group_by.is_empty() {
         let keys = query.group_by.iter().cloned().map(item).collect();
-        Projection::List(vec![selected(array(keys), "groupByItems"), selected(payload, "payload")])
+        SelectForm::List(vec![selected(array(keys), "groupByItems"), selected(payload, "payload")])
     } else if info.select_value {
-        Projection::Value(Box::new(payload))
+        SelectForm::Value(Box::new(payload))
     } else {
-        Projection::List(vec![selected(payload, "payload")])
+        SelectForm::List(vec![selected(payload, "payload")])
     };
     let mut rewritten = without_limits(query);
     rewritten.select.distinct = false;
@@ -250,16 +250,16 @@ fn composition(span: Span) -> PlanError {
     PlanError::new(span, "", "Compositions of aggregates and other expressions are not allowed.")
 }
 
-fn projects_aggregate(query: &Query) -> bool {
+fn projects_aggregate(query: &SelectQuery) -> bool {
     match &query.select.projection {
-        Projection::Star => false,
-        Projection::Value(value) => has_aggregate(value),
-        Projection::List(items) => items.iter().any(|item| has_aggregate(&item.expression)),
+        SelectForm::Star => false,
+        SelectForm::Value(value) => has_aggregate(value),
+        SelectForm::List(items) => items.iter().any(|item| has_aggregate(&item.expression)),
     }
 }
 
 /// The query without what cuts its rows.
-fn without_limits(query: &Query) -> Query {
+fn without_limits(query: &SelectQuery) -> SelectQuery {
     let mut query = query.clone();
     query.select.top = None;
     query.offset_limit = None;
@@ -273,7 +273,7 @@ fn first_rows(info: &QueryInfo) -> Option<OffsetLimit> {
 }
 
 fn is_value(select: &Select) -> bool {
-    matches!(select.projection, Projection::Value(_))
+    matches!(select.projection, SelectForm::Value(_))
 }
 
 fn is_non_streaming(key: &Expression) -> bool {
@@ -282,18 +282,18 @@ fn is_non_streaming(key: &Expression) -> bool {
 }
 
 /// The FROM clause with a name for the document.
-pub(super) fn document_of(query: &Query) -> Result<NamedDocument, PlanError> {
+pub(super) fn document_of(query: &SelectQuery) -> Result<NamedDocument, PlanError> {
     let message = "ORDER BY needs a FROM clause whose first source has a name.";
     let unnamed = || PlanError::new(query.span, "", message);
     query.from.as_ref().and_then(name_document).ok_or_else(unnamed)
 }
 
 /// The user's projection as one value.
-pub(super) fn payload(projection: &Projection, row: &str) -> Expression {
+pub(super) fn payload(projection: &SelectForm, row: &str) -> Expression {
     match projection {
-        Projection::Star => identifier(row),
-        Projection::Value(value) => (**value).clone(),
-        Projection::List(items) => {
+        SelectForm::Star => identifier(row),
+        SelectForm::Value(value) => (**value).clone(),
+        SelectForm::List(items) => {
             let mut unnamed = 0;
             object(items.iter().map(|item| (output_name(item, &mut unnamed), item.expression.clone())))
         }
@@ -301,7 +301,7 @@ pub(super) fn payload(projection: &Projection, row: &str) -> Expression {
 }
 
 /// The user's filter and the place for the condition from which a client resumes.
-pub(super) fn resumable_filter(query: &Query) -> Expression {
+pub(super) fn resumable_filter(query: &SelectQuery) -> Expression {
     let filter = match &query.filter {
         Some(filter) => and(filter.clone(), raw(FILTER)),
         None => raw(FILTER),
@@ -313,7 +313,7 @@ pub(super) fn resumable_filter(query: &Query) -> Expression {
 }
 
 /// The condition that `SELECT VALUE` gives a row at all, which is lost when the value becomes a member of a row.
-pub(super) fn defined_value(projection: &Projection) -> Option<Expression> {
-    let Projection::Value(value) = projection else { return None };
+pub(super) fn defined_value(projection: &SelectForm) -> Option<Expression> {
+    let SelectForm::Value(value) = projection else { return None };
     Some(call("IS_DEFINED", vec![(**value).clone()]))
 }

@@ -2,8 +2,8 @@
 
 use astrarium_sql_functions::aggregates::AggregateFunction;
 use astrarium_sql_syntax::ast::{
-    Collection, Count, Expression, ExpressionKind, FromClause, LogicalOperator, Name, ObjectMember,
-    Projection, Query, Select, SelectItem, Source, SourceKind,
+    Collection, Count, Expression, ExpressionKind, FromClause, FromSource, FromSourceKind, LogicalOperator,
+    Name, ObjectMember, Select, SelectForm, SelectItem, SelectQuery,
 };
 use astrarium_sql_syntax::visit::TreePart;
 use astrarium_sql_syntax::{Number, Span};
@@ -75,7 +75,7 @@ pub(super) fn select_list(top: Option<u64>, items: Vec<SelectItem>) -> Select {
     Select {
         distinct: false,
         top: top.map(count),
-        projection: Projection::List(items),
+        projection: SelectForm::List(items),
         span: Span::default(),
     }
 }
@@ -128,29 +128,32 @@ pub(super) struct NamedDocument {
 /// the same rows. None for sources that nothing can refer to.
 pub(super) fn name_document(from: &FromClause) -> Option<NamedDocument> {
     let row = source_name(&from.first)?;
-    let (path, inner): (_, fn(Name, Expression) -> SourceKind) = match &from.first.kind {
-        SourceKind::Path { path, .. } if !matches!(path.kind, ExpressionKind::Identifier(_)) => {
-            (path, |alias, path| SourceKind::Subquery { query: Box::new(value_of(path)), alias: Some(alias) })
+    let (path, inner): (_, fn(Name, Expression) -> FromSourceKind) = match &from.first.kind {
+        FromSourceKind::Path { path, .. } if !matches!(path.kind, ExpressionKind::Identifier(_)) => {
+            (path, |alias, path| FromSourceKind::Subquery {
+                query: Box::new(value_of(path)),
+                alias: Some(alias),
+            })
         }
-        SourceKind::Iterate { collection: Collection::Path(path), .. } => {
-            (path, |alias, path| SourceKind::Iterate { alias, collection: Collection::Path(path) })
+        FromSourceKind::Iterate { collection: Collection::Path(path), .. } => {
+            (path, |alias, path| FromSourceKind::Iterate { alias, collection: Collection::Path(path) })
         }
         _ => return Some(NamedDocument { from: from.clone(), document: row.clone(), row }),
     };
     let taken: Vec<String> =
         std::iter::once(&from.first).chain(&from.joins).filter_map(source_name).collect();
     let document = free_name(base_name(path), &taken);
-    let source = |kind| Source { kind, span: Span::default() };
-    let first = source(SourceKind::Path { path: identifier(&document), alias: None });
+    let source = |kind| FromSource { kind, span: Span::default() };
+    let first = source(FromSourceKind::Path { path: identifier(&document), alias: None });
     let join = source(inner(name(&row), with_base(path, &document)));
     let joins = std::iter::once(join).chain(from.joins.iter().cloned()).collect();
     Some(NamedDocument { from: FromClause { first, joins, span: from.span }, document, row })
 }
 
 /// `(SELECT VALUE expression)` without sources of its own.
-fn value_of(expression: Expression) -> Query {
-    let projection = Projection::Value(Box::new(expression));
-    Query {
+fn value_of(expression: Expression) -> SelectQuery {
+    let projection = SelectForm::Value(Box::new(expression));
+    SelectQuery {
         select: Select { distinct: false, top: None, projection, span: Span::default() },
         from: None,
         filter: None,
@@ -162,12 +165,12 @@ fn value_of(expression: Expression) -> Query {
 }
 
 /// The name by which expressions refer to a source.
-pub(super) fn source_name(source: &Source) -> Option<String> {
+pub(super) fn source_name(source: &FromSource) -> Option<String> {
     match &source.kind {
-        SourceKind::Iterate { alias, .. } => Some(alias.text.clone()),
-        SourceKind::Subquery { alias, .. } => alias.as_ref().map(|alias| alias.text.clone()),
-        SourceKind::Path { alias: Some(alias), .. } => Some(alias.text.clone()),
-        SourceKind::Path { path, alias: None } => match &path.kind {
+        FromSourceKind::Iterate { alias, .. } => Some(alias.text.clone()),
+        FromSourceKind::Subquery { alias, .. } => alias.as_ref().map(|alias| alias.text.clone()),
+        FromSourceKind::Path { alias: Some(alias), .. } => Some(alias.text.clone()),
+        FromSourceKind::Path { path, alias: None } => match &path.kind {
             ExpressionKind::Identifier(name) | ExpressionKind::Member { name, .. } => Some(name.clone()),
             _ => None,
         },

@@ -4,7 +4,7 @@
 //! asks for a defined `c.a`. Asking for a truth instead of negating keeps undefined out of both answers.
 
 use super::part::Part;
-use super::place::Place;
+use super::place::ValuePlace;
 use super::predicate::{constant, defined, one_of, primitive, range};
 use super::translator::Translator;
 use crate::expression::{Expr, SubqueryForm};
@@ -194,7 +194,7 @@ fn constants(operator: BinaryOperator, left: &Value, right: &Value) -> Value {
 }
 
 /// What is at the place equals a value. Of arrays and objects only some of what they hold is looked for.
-pub(super) fn equal_to(place: Place, value: &Value) -> Part {
+pub(super) fn equal_to(place: ValuePlace, value: &Value) -> Part {
     if let Some(value) = constant(value) {
         return Part::condition(place, Predicate::OneOf(vec![value]), true);
     }
@@ -207,7 +207,7 @@ pub(super) fn equal_to(place: Place, value: &Value) -> Part {
 }
 
 /// Conditions on what an array or object holds, each by itself and so never exact.
-fn contents(place: Place, value: &Value, found: &mut Vec<Part>) {
+fn contents(place: ValuePlace, value: &Value, found: &mut Vec<Part>) {
     let before = found.len();
     let own_type = match value {
         Value::Object(object) => {
@@ -235,7 +235,7 @@ fn contents(place: Place, value: &Value, found: &mut Vec<Part>) {
     }
 }
 
-fn different_from(place: Place, value: &Value) -> Part {
+fn different_from(place: ValuePlace, value: &Value) -> Part {
     match constant(value) {
         Some(value) => Part::condition(place, Predicate::Not(value), true),
         // NaN differs from everything.
@@ -244,7 +244,7 @@ fn different_from(place: Place, value: &Value) -> Part {
 }
 
 /// What is at the place equals one of these.
-pub(super) fn one_of_constants(place: &Place, values: &[&Value]) -> Part {
+pub(super) fn one_of_constants(place: &ValuePlace, values: &[&Value]) -> Part {
     let listed = one_of(values.iter().filter_map(|value| constant(value)).collect());
     let listed = listed.map_or(Part::Never, |predicate| Part::condition(place.clone(), predicate, true));
     let held = values.iter().filter(|value| matches!(value, Value::Array(_) | Value::Object(_)));
@@ -252,7 +252,7 @@ pub(super) fn one_of_constants(place: &Place, values: &[&Value]) -> Part {
 }
 
 /// What is at the place is defined and equals none of these.
-pub(super) fn none_of_constants(place: &Place, values: &[&Value]) -> Part {
+pub(super) fn none_of_constants(place: &ValuePlace, values: &[&Value]) -> Part {
     let described = |value: &Value| constant(value).is_some() || matches!(value, Value::Undefined);
     let exact = values.len() <= DIFFERENCES_MAX
         && values.iter().all(|value| described(value) || matches!(value, Value::Number(_)));
@@ -262,7 +262,7 @@ pub(super) fn none_of_constants(place: &Place, values: &[&Value]) -> Part {
     Part::all(parts)
 }
 
-fn like(place: Place, pattern: &LikePattern, wanted: bool) -> Part {
+fn like(place: ValuePlace, pattern: &LikePattern, wanted: bool) -> Part {
     let text = Predicate::Types(vec![Type::String]);
     let (predicate, exact) = match (pattern.literal(), pattern.literal_prefix()) {
         _ if !wanted => (text, false),

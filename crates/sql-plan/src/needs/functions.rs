@@ -5,12 +5,12 @@
 
 use super::filter::{equal_to, none_of_constants, one_of_constants};
 use super::part::Part;
-use super::place::Place;
+use super::place::ValuePlace;
 use super::predicate::{between, constant, defined, one_of, primitive, range};
 use super::translator::Translator;
 use crate::expression::Expr;
 use astrarium_index::{Predicate, Type};
-use astrarium_sql_functions::{IndexUse, ScalarFunction, TypeName};
+use astrarium_sql_functions::{FunctionIndexUse, ScalarFunction, TypeName};
 use astrarium_sql_syntax::ast::BinaryOperator;
 use astrarium_value::Value;
 use std::ops::Bound;
@@ -28,39 +28,41 @@ impl<'p> Translator<'p> {
         wanted: bool,
     ) -> Part {
         match function.index_use {
-            Some(IndexUse::TypeCheck { value, name }) if wanted => {
+            Some(FunctionIndexUse::TypeCheck { value, name }) if wanted => {
                 // The finer tests of numbers share the type with IS_NUMBER.
                 let exact = !matches!(function.name, "IS_INTEGER" | "IS_FINITE_NUMBER");
                 self.argument(arguments, value, |place| Part::condition(place, type_test(name), exact))
             }
-            Some(IndexUse::Prefix { text, prefix, ignore_case }) => {
+            Some(FunctionIndexUse::Prefix { text, prefix, ignore_case }) => {
                 let test = text_test(arguments, text, prefix, ignore_case);
                 match (test, self.constant_text(arguments, text, prefix)) {
-                    (TextTest::Undefined, _) => Part::Never,
-                    (TextTest::Exact, Some((place, prefix))) if wanted => starts_with(place, &prefix, true),
+                    (TextTranslation::Undefined, _) => Part::Never,
+                    (TextTranslation::Exact, Some((place, prefix))) if wanted => {
+                        starts_with(place, &prefix, true)
+                    }
                     _ => self.are_texts(arguments, &[text, prefix]),
                 }
             }
-            Some(IndexUse::Equality { text, other, ignore_case }) => {
+            Some(FunctionIndexUse::Equality { text, other, ignore_case }) => {
                 let test = text_test(arguments, text, other, Some(ignore_case));
                 let sides = self.constant_text(arguments, text, other);
                 match (test, sides.or_else(|| self.constant_text(arguments, other, text))) {
-                    (TextTest::Undefined, _) => Part::Never,
-                    (TextTest::Exact, Some((place, other))) => string_equals(place, other, wanted),
+                    (TextTranslation::Undefined, _) => Part::Never,
+                    (TextTranslation::Exact, Some((place, other))) => string_equals(place, other, wanted),
                     _ => self.are_texts(arguments, &[text, other]),
                 }
             }
-            Some(IndexUse::Suffix { text, suffix: other }) => {
+            Some(FunctionIndexUse::Suffix { text, suffix: other }) => {
                 match text_test(arguments, text, other, Some(2)) {
-                    TextTest::Undefined => Part::Never,
+                    TextTranslation::Undefined => Part::Never,
                     _ => self.are_texts(arguments, &[text, other]),
                 }
             }
-            Some(IndexUse::Contains { text, .. }) => self.are_texts(arguments, &[text]),
-            Some(IndexUse::Pattern { text, pattern, modifiers }) => {
+            Some(FunctionIndexUse::Contains { text, .. }) => self.are_texts(arguments, &[text]),
+            Some(FunctionIndexUse::Pattern { text, pattern, modifiers }) => {
                 self.pattern(arguments, text, pattern, modifiers, wanted)
             }
-            Some(IndexUse::ArrayContains { array, first }) => {
+            Some(FunctionIndexUse::ArrayContains { array, first }) => {
                 self.array_contains(function.name, arguments, array, first, wanted)
             }
             _ => match arguments {
@@ -82,7 +84,7 @@ impl<'p> Translator<'p> {
         value: &Value,
     ) -> Part {
         match function.index_use {
-            Some(IndexUse::NumberRange { number }) => self.argument(arguments, number, |place| {
+            Some(FunctionIndexUse::NumberRange { number }) => self.argument(arguments, number, |place| {
                 let whole = arguments.len() == 1;
                 match (function.name, value) {
                     (_, Value::Number(value)) if value.is_nan() => number_unlike(operator, place),
@@ -92,7 +94,7 @@ impl<'p> Translator<'p> {
                     _ => number_unlike(operator, place),
                 }
             }),
-            Some(IndexUse::Beginning { text }) => {
+            Some(FunctionIndexUse::Beginning { text }) => {
                 let from_start = match (function.name, arguments.get(1)) {
                     ("LEFT", _) => true,
                     (_, Some(Expr::Constant(Value::Number(start)))) => *start == 0.0,
@@ -110,7 +112,7 @@ impl<'p> Translator<'p> {
         }
     }
 
-    fn argument(&self, arguments: &[Expr], index: usize, then: impl FnOnce(Place) -> Part) -> Part {
+    fn argument(&self, arguments: &[Expr], index: usize, then: impl FnOnce(ValuePlace) -> Part) -> Part {
         arguments.get(index).and_then(|one| self.places.of(one)).map_or(Part::Unknown, then)
     }
 
@@ -125,7 +127,7 @@ impl<'p> Translator<'p> {
     }
 
     /// The place of one argument and the text of another.
-    fn constant_text(&self, arguments: &[Expr], text: usize, other: usize) -> Option<(Place, Arc<str>)> {
+    fn constant_text(&self, arguments: &[Expr], text: usize, other: usize) -> Option<(ValuePlace, Arc<str>)> {
         match arguments.get(other)? {
             Expr::Constant(Value::String(other)) => {
                 Some((self.places.of(arguments.get(text)?)?, other.clone()))
@@ -203,7 +205,7 @@ impl<'p> Translator<'p> {
 }
 
 /// How far a test of text can be translated.
-enum TextTest {
+enum TextTranslation {
     /// Whatever the row has, it is neither true nor false.
     Undefined,
     /// Case matters.
@@ -213,18 +215,18 @@ enum TextTest {
 }
 
 /// Whether a test of text can be translated: with case, and with constants of the right types.
-fn text_test(arguments: &[Expr], text: usize, other: usize, ignore_case: Option<usize>) -> TextTest {
+fn text_test(arguments: &[Expr], text: usize, other: usize, ignore_case: Option<usize>) -> TextTranslation {
     let no_text = |index: usize| {
         let constant = arguments.get(index).and_then(Expr::as_constant);
         constant.is_some_and(|value| !matches!(value, Value::String(_)))
     };
     if no_text(text) || no_text(other) {
-        return TextTest::Undefined;
+        return TextTranslation::Undefined;
     }
     match ignore_case.and_then(|index| arguments.get(index)) {
-        None | Some(Expr::Constant(Value::Bool(false))) => TextTest::Exact,
-        Some(Expr::Constant(value)) if !matches!(value, Value::Bool(_)) => TextTest::Undefined,
-        Some(_) => TextTest::Inexact,
+        None | Some(Expr::Constant(Value::Bool(false))) => TextTranslation::Exact,
+        Some(Expr::Constant(value)) if !matches!(value, Value::Bool(_)) => TextTranslation::Undefined,
+        Some(_) => TextTranslation::Inexact,
     }
 }
 
@@ -242,15 +244,15 @@ fn type_test(name: TypeName) -> Predicate {
     Predicate::Types(types)
 }
 
-fn is_text(place: Place) -> Part {
+fn is_text(place: ValuePlace) -> Part {
     Part::condition(place, Predicate::Types(vec![Type::String]), false)
 }
 
-fn is_number(place: Place) -> Part {
+fn is_number(place: ValuePlace) -> Part {
     Part::condition(place, Predicate::Types(vec![Type::Number]), false)
 }
 
-fn starts_with(place: Place, prefix: &str, exact: bool) -> Part {
+fn starts_with(place: ValuePlace, prefix: &str, exact: bool) -> Part {
     let predicate = match prefix {
         "" => Predicate::Types(vec![Type::String]),
         prefix => Predicate::Prefix(prefix.into()),
@@ -258,7 +260,7 @@ fn starts_with(place: Place, prefix: &str, exact: bool) -> Part {
     Part::condition(place, predicate, exact)
 }
 
-fn string_equals(place: Place, other: Arc<str>, wanted: bool) -> Part {
+fn string_equals(place: ValuePlace, other: Arc<str>, wanted: bool) -> Part {
     let other = Value::String(other);
     if wanted {
         return Part::condition(place, Predicate::OneOf(vec![other]), true);
@@ -286,12 +288,12 @@ fn literal_beginning(pattern: &str) -> Option<(&str, bool)> {
 }
 
 /// A function of numbers compared with what no number equals: only `!=` is ever true.
-fn number_unlike(operator: BinaryOperator, place: Place) -> Part {
+fn number_unlike(operator: BinaryOperator, place: ValuePlace) -> Part {
     if operator == BinaryOperator::NotEqual { is_number(place) } else { Part::Never }
 }
 
 /// The number without its sign compares so with a value.
-fn absolute(operator: BinaryOperator, place: Place, value: f64) -> Part {
+fn absolute(operator: BinaryOperator, place: ValuePlace, value: f64) -> Part {
     let number = |predicate: Option<Predicate>| {
         predicate.map_or(Part::Never, |predicate| Part::condition(place.clone(), predicate, true))
     };
@@ -319,7 +321,7 @@ fn absolute(operator: BinaryOperator, place: Place, value: f64) -> Part {
 
 /// The number rounded to a whole one compares so with a value. Rounding moves a number by one at most, and a whole number
 /// that is not below `value` is not below `value - 1` either after that difference is rounded to a double.
-fn rounded(operator: BinaryOperator, place: Place, value: f64) -> Part {
+fn rounded(operator: BinaryOperator, place: ValuePlace, value: f64) -> Part {
     let low = || Bound::Included(Value::Number(value - 1.0));
     let high = || Bound::Included(Value::Number(value + 1.0));
     let predicate = match operator {

@@ -7,7 +7,7 @@
 //!   `Unknown` only as a member of `All`, where it says that a conjunct was left out.
 //! - Whatever a client sends, a part has at most [`CONJUNCTS_MAX`] members of `All` and [`BRANCHES_MAX`] of `Any`.
 
-use super::place::{Identity, Place};
+use super::place::{ValueIdentity, ValuePlace};
 use super::predicate::{Meet, defined, intersect};
 use crate::expression::Slot;
 use astrarium_index::{Condition, Need, Path, Predicate, Type};
@@ -36,7 +36,7 @@ pub(super) enum Part {
 #[derive(Debug, Clone)]
 pub(super) struct Leaf {
     path: Path,
-    identity: Option<Identity>,
+    identity: Option<ValueIdentity>,
     via: Vec<Slot>,
     predicate: Predicate,
     /// Whether the row passes when the value meets the predicate.
@@ -45,19 +45,19 @@ pub(super) struct Leaf {
 
 impl Part {
     /// A predicate on what is at a place.
-    pub(super) fn condition(place: Place, predicate: Predicate, exact: bool) -> Part {
+    pub(super) fn condition(place: ValuePlace, predicate: Predicate, exact: bool) -> Part {
         if place.is_hidden() {
             return Part::Unknown;
         }
         if place.path.0.is_empty() {
             return on_document(&predicate, exact);
         }
-        let Place { path, identity, via, positioned } = place;
+        let ValuePlace { path, identity, via, positioned } = place;
         Part::Leaf(Leaf { path, identity, via, predicate, exact: exact && !positioned })
     }
 
     /// What is at a place is defined.
-    pub(super) fn defined(place: Place) -> Part {
+    pub(super) fn defined(place: ValuePlace) -> Part {
         Part::condition(place, defined(), true)
     }
 
@@ -87,7 +87,7 @@ impl Part {
     /// At least one of these.
     pub(super) fn any(parts: impl IntoIterator<Item = Part>) -> Part {
         let mut branches: Vec<Part> = Vec::new();
-        let mut lists: HashMap<(Path, Option<Identity>, Vec<Slot>), usize> = HashMap::new();
+        let mut lists: HashMap<(Path, Option<ValueIdentity>, Vec<Slot>), usize> = HashMap::new();
         let flat = parts.into_iter().flat_map(|part| match part {
             Part::Any(inner) => inner,
             part => vec![part],
@@ -248,7 +248,7 @@ fn on_document(predicate: &Predicate, exact: bool) -> Part {
 #[derive(Default)]
 struct Conjunction {
     parts: Vec<Entry>,
-    groups: HashMap<Identity, usize>,
+    groups: HashMap<ValueIdentity, usize>,
     incomplete: bool,
 }
 

@@ -5,9 +5,9 @@
 
 use super::computed::Computed;
 use super::part::Part;
-use super::place::{Place, Places};
+use super::place::{Places, ValuePlace};
 use crate::expression::{Expr, Slot};
-use crate::plan::{Projection, QueryPlan, Source, SourceKind};
+use crate::plan::{PlanSource, Projection, QueryPlan, SourceKind};
 use astrarium_index::Path;
 
 /// Expressions looked at, at most.
@@ -72,7 +72,7 @@ impl<'p> Translator<'p> {
     }
 
     /// Gives a source's slot its meaning. What rows meet because of it, with the slot if that is only its element.
-    fn source(&mut self, source: &'p Source, iterated: &mut Vec<Slot>) -> (Option<Slot>, Part) {
+    fn source(&mut self, source: &'p PlanSource, iterated: &mut Vec<Slot>) -> (Option<Slot>, Part) {
         let slot = source.slot;
         match &source.kind {
             SourceKind::Documents => {
@@ -113,7 +113,7 @@ impl<'p> Translator<'p> {
         }
     }
 
-    fn elements(&mut self, slot: Slot, array: Option<Place>) -> Part {
+    fn elements(&mut self, slot: Slot, array: Option<ValuePlace>) -> Part {
         match array {
             Some(array) => Part::defined(self.places.bind_elements(slot, array)),
             None => Part::Unknown,
@@ -139,7 +139,7 @@ impl<'p> Translator<'p> {
     }
 
     /// The place of a subquery's rows.
-    fn projected(&self, plan: &QueryPlan) -> Option<Place> {
+    fn projected(&self, plan: &QueryPlan) -> Option<ValuePlace> {
         match (&plan.grouping, &plan.projection) {
             (None, Projection::Value(value)) => self.places.of(value),
             (None, Projection::Star(slot)) => self.places.of_slot(*slot),
@@ -149,6 +149,6 @@ impl<'p> Translator<'p> {
 }
 
 /// A value is defined; what a slot holds always is.
-fn defined(place: Place) -> Part {
+fn defined(place: ValuePlace) -> Part {
     if place.is_whole() { Part::Always } else { Part::defined(place) }
 }

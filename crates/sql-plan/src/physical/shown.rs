@@ -9,9 +9,9 @@ impl fmt::Display for PlannedAccess<'_> {
         match &self.path {
             AccessPath::Scan => formatter.write_str("scan"),
             AccessPath::Empty => formatter.write_str("nothing: no document can pass"),
-            AccessPath::Seek(served) => write!(formatter, "seek {}", Entries(served)),
-            AccessPath::Range(served) => write!(formatter, "range {}", Entries(served)),
-            AccessPath::Composite(served) => write!(formatter, "composite {}", Entries(served)),
+            AccessPath::Seek(served) => write!(formatter, "seek {}", ShownEntries(served)),
+            AccessPath::Range(served) => write!(formatter, "range {}", ShownEntries(served)),
+            AccessPath::Composite(served) => write!(formatter, "composite {}", ShownEntries(served)),
             AccessPath::Intersection(parts) => list(formatter, "intersection", parts),
             AccessPath::Union(parts) => list(formatter, "union", parts),
             AccessPath::OrderedScan(ordered, lacking) => {
@@ -39,11 +39,11 @@ fn list(formatter: &mut fmt::Formatter<'_>, word: &str, parts: &[PlannedAccess<'
     formatter.write_str(")")
 }
 
-struct Entries<'a>(&'a Served);
+struct ShownEntries<'a>(&'a Served);
 
-impl fmt::Display for Entries<'_> {
+impl fmt::Display for ShownEntries<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Entries(served) = self;
+        let ShownEntries(served) = self;
         let terms = served.ranges.iter().filter(|range| range.is_point).count();
         let ranges = served.ranges.len() - terms;
         formatter.write_str(&served.shown)?;

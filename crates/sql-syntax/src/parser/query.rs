@@ -5,8 +5,8 @@
 
 use super::{Built, Parsed, Parser};
 use crate::ast::{
-    Collection, Count, Direction, Expression, ExpressionKind, FromClause, Name, OffsetLimit, OrderBy,
-    OrderItem, Projection, Query, Select, SelectItem, Source, SourceKind,
+    Collection, Count, Expression, ExpressionKind, FromClause, FromSource, FromSourceKind, Name, OffsetLimit,
+    OrderBy, OrderItem, Select, SelectForm, SelectItem, SelectQuery, SortDirection,
 };
 use crate::error::code;
 use crate::number::Number;
@@ -15,10 +15,10 @@ use crate::token::{Keyword, Symbol, TokenKind};
 
 impl Parser<'_> {
     /// A query or subquery, up to the first token that no clause takes.
-    pub(super) fn query(&mut self) -> Parsed<(Box<Query>, u32)> {
+    pub(super) fn query(&mut self) -> Parsed<(Box<SelectQuery>, u32)> {
         let start = self.current.span;
         let mut height = 0;
-        let mut query = Box::new(Query {
+        let mut query = Box::new(SelectQuery {
             select: self.select(&mut height)?,
             from: None,
             filter: None,
@@ -32,7 +32,7 @@ impl Parser<'_> {
         Ok((query, height))
     }
 
-    fn later_clauses(&mut self, query: &mut Query, height: &mut u32) -> Parsed<()> {
+    fn later_clauses(&mut self, query: &mut SelectQuery, height: &mut u32) -> Parsed<()> {
         if self.at(Keyword::From) {
             query.from = Some(self.sources(height)?);
         }
@@ -67,15 +67,15 @@ impl Parser<'_> {
         let distinct = self.accept(Keyword::Distinct);
         let top = if self.accept(Keyword::Top) { Some(self.count("TOP", code::TOP_COUNT)?) } else { None };
         let projection = if self.accept_symbol(Symbol::Star) {
-            Projection::Star
+            SelectForm::Star
         } else if self.accept(Keyword::Value) {
-            Projection::Value(self.tracked_box(height)?)
+            SelectForm::Value(self.tracked_box(height)?)
         } else {
             let mut items = vec![self.select_item(height)?];
             while self.accept_symbol(Symbol::Comma) {
                 items.push(self.select_item(height)?);
             }
-            Projection::List(items)
+            SelectForm::List(items)
         };
         Ok(Select { distinct, top, projection, span: start.to(self.previous) })
     }
@@ -105,11 +105,11 @@ impl Parser<'_> {
         Ok(FromClause { first, joins, span: start.to(self.previous) })
     }
 
-    fn source(&mut self, height: &mut u32) -> Parsed<Source> {
+    fn source(&mut self, height: &mut u32) -> Parsed<FromSource> {
         let start = self.current.span;
         let kind = if self.at_symbol(Symbol::OpenParenthesis) {
             let query = self.source_subquery(height)?;
-            SourceKind::Subquery { query, alias: self.alias()? }
+            FromSourceKind::Subquery { query, alias: self.alias()? }
         } else if self.at_name() && self.following.kind == TokenKind::Keyword(Keyword::In) {
             let alias = self.expect_name("a name")?;
             self.advance();
@@ -118,15 +118,15 @@ impl Parser<'_> {
             } else {
                 Collection::Path(self.path(height)?)
             };
-            SourceKind::Iterate { alias, collection }
+            FromSourceKind::Iterate { alias, collection }
         } else {
             let path = self.path(height)?;
-            SourceKind::Path { path, alias: self.alias()? }
+            FromSourceKind::Path { path, alias: self.alias()? }
         };
-        Ok(Source { kind, span: start.to(self.previous) })
+        Ok(FromSource { kind, span: start.to(self.previous) })
     }
 
-    fn source_subquery(&mut self, height: &mut u32) -> Parsed<Box<Query>> {
+    fn source_subquery(&mut self, height: &mut u32) -> Parsed<Box<SelectQuery>> {
         self.expect_symbol(Symbol::OpenParenthesis, "'('")?;
         let (query, inner) = self.nested(Self::query)?;
         self.expect_symbol(Symbol::CloseParenthesis, "')' after the subquery")?;
@@ -194,9 +194,9 @@ impl Parser<'_> {
     fn order_item(&mut self, height: &mut u32) -> Parsed<OrderItem> {
         let expression = self.tracked(height)?;
         let direction = if self.accept(Keyword::Asc) {
-            Some(Direction::Ascending)
+            Some(SortDirection::Ascending)
         } else if self.accept(Keyword::Desc) {
-            Some(Direction::Descending)
+            Some(SortDirection::Descending)
         } else {
             None
         };

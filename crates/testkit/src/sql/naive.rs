@@ -13,7 +13,8 @@ mod evaluate;
 pub mod functions;
 
 use astrarium_sql_syntax::ast::{
-    Collection, Count, Direction, Expression, ExpressionKind, OrderBy, Projection, Query, Source, SourceKind,
+    Collection, Count, Expression, ExpressionKind, FromSource, FromSourceKind, OrderBy, SelectForm,
+    SelectQuery, SortDirection,
 };
 use astrarium_sql_syntax::visit::TreePart;
 use data::{Data, equal, total_order};
@@ -38,12 +39,16 @@ struct Row {
 }
 
 /// All rows of a query.
-pub fn rows(query: &Query, documents: &[Data], parameters: &[(String, Data)]) -> Result<Vec<Data>, Unknown> {
+pub fn rows(
+    query: &SelectQuery,
+    documents: &[Data],
+    parameters: &[(String, Data)],
+) -> Result<Vec<Data>, Unknown> {
     Context { documents, parameters }.query(query, &Names::new())
 }
 
 impl Context<'_> {
-    fn query(&self, query: &Query, outer: &Names) -> Result<Vec<Data>, Unknown> {
+    fn query(&self, query: &SelectQuery, outer: &Names) -> Result<Vec<Data>, Unknown> {
         let mut rows = self.sources(query, outer)?;
         if let Some(filter) = &query.filter {
             let mut kept = Vec::new();
@@ -74,7 +79,7 @@ impl Context<'_> {
     }
 
     /// One list of names for each combination of the sources' values.
-    fn sources(&self, query: &Query, outer: &Names) -> Result<Vec<Names>, Unknown> {
+    fn sources(&self, query: &SelectQuery, outer: &Names) -> Result<Vec<Names>, Unknown> {
         let Some(from) = &query.from else { return Ok(vec![outer.clone()]) };
         let mut rows = vec![outer.clone()];
         for (index, source) in std::iter::once(&from.first).chain(&from.joins).enumerate() {
@@ -91,18 +96,18 @@ impl Context<'_> {
         Ok(rows)
     }
 
-    fn source(&self, source: &Source, first: bool, row: &Names) -> Result<Vec<(String, Data)>, Unknown> {
+    fn source(&self, source: &FromSource, first: bool, row: &Names) -> Result<Vec<(String, Data)>, Unknown> {
         let named = |name: &str, values: Vec<Data>| {
             values.into_iter().map(|value| (name.to_owned(), value)).collect()
         };
         match &source.kind {
-            SourceKind::Path { path, alias } => {
+            FromSourceKind::Path { path, alias } => {
                 let name = alias.as_ref().map_or_else(|| last_name(path), |alias| Some(alias.text.clone()));
                 let mut values = self.source_path(path, first, row)?;
                 values.retain(|value| !matches!(value, Data::Undefined));
                 Ok(named(&name.unwrap_or_default(), values))
             }
-            SourceKind::Iterate { alias, collection } => {
+            FromSourceKind::Iterate { alias, collection } => {
                 let arrays = match collection {
                     Collection::Path(path) => self.source_path(path, first, row)?,
                     Collection::Subquery(query) => self.query(query, row)?,
@@ -112,7 +117,7 @@ impl Context<'_> {
                     .flat_map(|array| if let Data::Array(items) = array { items } else { Vec::new() });
                 Ok(named(&alias.text, items.collect()))
             }
-            SourceKind::Subquery { query, alias } => {
+            FromSourceKind::Subquery { query, alias } => {
                 let alias = alias.as_ref().map(|alias| alias.text.clone()).unwrap_or_default();
                 Ok(named(&alias, self.query(query, row)?))
             }
@@ -141,7 +146,7 @@ impl Context<'_> {
     }
 
     /// Rows as groups, if the query aggregates; each row alone otherwise.
-    fn grouped(&self, query: &Query, rows: Vec<Names>, outer: &Names) -> Result<Vec<Row>, Unknown> {
+    fn grouped(&self, query: &SelectQuery, rows: Vec<Names>, outer: &Names) -> Result<Vec<Row>, Unknown> {
         if query.group_by.is_empty() && !has_aggregate(query) {
             return Ok(rows.into_iter().map(|names| Row { names, group: None }).collect());
         }
@@ -168,7 +173,7 @@ impl Context<'_> {
         Ok(groups.into_iter().map(row).collect())
     }
 
-    fn sort(&self, query: &Query, rows: &mut Vec<Row>) -> Result<(), Unknown> {
+    fn sort(&self, query: &SelectQuery, rows: &mut Vec<Row>) -> Result<(), Unknown> {
         let items = match &query.order_by {
             None => return Ok(()),
             // Also the one row of an aggregate, which may be about no row at all.
@@ -185,7 +190,7 @@ impl Context<'_> {
         // Documents of equal keys come in the direction of the first key, as an index that is walked has them; the rows of
         // one document stay as they are. DISTINCT keeps the first document of a value in both directions.
         if !query.select.distinct
-            && items.first().is_some_and(|item| item.direction == Some(Direction::Descending))
+            && items.first().is_some_and(|item| item.direction == Some(SortDirection::Descending))
         {
             let document = |row: &Row| row.names.first().map_or(Data::Undefined, |(_, value)| value.clone());
             let mut groups: Vec<Vec<(Vec<Data>, Row)>> = Vec::new();
@@ -200,7 +205,7 @@ impl Context<'_> {
         keyed.sort_by(|(left, _), (right, _)| {
             let compared = items.iter().zip(left.iter().zip(right)).map(|(item, (left, right))| {
                 let order = total_order(left, right);
-                if item.direction == Some(Direction::Descending) { order.reverse() } else { order }
+                if item.direction == Some(SortDirection::Descending) { order.reverse() } else { order }
             });
             compared.fold(Ordering::Equal, Ordering::then)
         });
@@ -208,12 +213,12 @@ impl Context<'_> {
         Ok(())
     }
 
-    fn projected(&self, query: &Query, row: &Row) -> Result<Data, Unknown> {
+    fn projected(&self, query: &SelectQuery, row: &Row) -> Result<Data, Unknown> {
         let value = |expression: &Expression| self.value(expression, &row.names, row.group.as_deref());
         match &query.select.projection {
-            Projection::Star => Ok(row.names.last().map_or(Data::Undefined, |(_, value)| value.clone())),
-            Projection::Value(expression) => value(expression),
-            Projection::List(items) => {
+            SelectForm::Star => Ok(row.names.last().map_or(Data::Undefined, |(_, value)| value.clone())),
+            SelectForm::Value(expression) => value(expression),
+            SelectForm::List(items) => {
                 let mut members = Vec::new();
                 for (index, item) in items.iter().enumerate() {
                     let alias = item.alias.as_ref().map(|alias| alias.text.clone());
@@ -228,7 +233,7 @@ impl Context<'_> {
         }
     }
 
-    fn limited(&self, query: &Query, values: Vec<Data>) -> Result<Vec<Data>, Unknown> {
+    fn limited(&self, query: &SelectQuery, values: Vec<Data>) -> Result<Vec<Data>, Unknown> {
         let (skip, take) = match (&query.offset_limit, &query.select.top) {
             (Some(clause), _) => (self.count(&clause.offset)?, self.count(&clause.limit)?),
             (None, Some(top)) => (0, self.count(top)?),
@@ -269,11 +274,11 @@ fn last_name(path: &Expression) -> Option<String> {
     }
 }
 
-fn has_aggregate(query: &Query) -> bool {
+fn has_aggregate(query: &SelectQuery) -> bool {
     match &query.select.projection {
-        Projection::Star => false,
-        Projection::Value(value) => contains_aggregate(value),
-        Projection::List(items) => items.iter().any(|item| contains_aggregate(&item.expression)),
+        SelectForm::Star => false,
+        SelectForm::Value(value) => contains_aggregate(value),
+        SelectForm::List(items) => items.iter().any(|item| contains_aggregate(&item.expression)),
     }
 }
 

@@ -44,7 +44,7 @@ fn fail(reason: impl Into<String>) -> TestCaseError {
     TestCaseError::fail(reason.into())
 }
 
-fn parse(text: &str) -> Result<ast::Query, TestCaseError> {
+fn parse(text: &str) -> Result<ast::SelectQuery, TestCaseError> {
     astrarium_sql_syntax::parse(text).map_err(|error| fail(error.render(text)))
 }
 

@@ -40,13 +40,13 @@ struct TapeReader<'a> {
     at: usize,
     entries: Vec<TapeEntry>,
     /// The names of all objects still open, the innermost last.
-    names: Vec<Name>,
+    names: Vec<MemberName>,
     /// Counts what keeps a container from being copied as it stands: runs of space and shadowed members.
     blemishes: usize,
 }
 
 #[derive(Clone, Copy)]
-struct Name {
+struct MemberName {
     hash: u64,
     entry: u32,
 }
@@ -303,7 +303,7 @@ impl TapeReader<'_> {
         let content = &self.source[entry.start as usize + 1..entry.end as usize - 1];
         let hash =
             if entry.escaped { hash(escape::unescape(content).as_bytes()) } else { hash(content.as_bytes()) };
-        self.names.push(Name { hash, entry: index as u32 });
+        self.names.push(MemberName { hash, entry: index as u32 });
     }
 
     /// Marks every member of the object just closed that a later one replaces, and forgets its names.
@@ -328,18 +328,18 @@ impl TapeReader<'_> {
         self.names = names;
     }
 
-    fn shadow(&mut self, name: Name) {
+    fn shadow(&mut self, name: MemberName) {
         self.entries[name.entry as usize].shadowed = true;
         self.blemishes += 1;
     }
 
     /// By hash, then by text; the text is read no further than the shorter of the two.
-    fn compare_names(&self, a: Name, b: Name) -> Ordering {
+    fn compare_names(&self, a: MemberName, b: MemberName) -> Ordering {
         a.hash.cmp(&b.hash).then_with(|| self.compare_name_texts(a, b))
     }
 
     #[cold]
-    fn compare_name_texts(&self, a: Name, b: Name) -> Ordering {
+    fn compare_name_texts(&self, a: MemberName, b: MemberName) -> Ordering {
         let [(a, a_escaped), (b, b_escaped)] = [a, b].map(|name| {
             let entry = &self.entries[name.entry as usize];
             (&self.source[entry.start as usize + 1..entry.end as usize - 1], entry.escaped)

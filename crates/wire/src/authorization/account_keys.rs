@@ -18,7 +18,7 @@ type Payload = SmallVec<[u8; 512]>;
 
 /// What the key of a good signature allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub enum KeyAccess {
     /// Everything.
     Full,
     /// Reads and queries; a write deserves the same answer as a wrong signature.
@@ -29,7 +29,7 @@ pub enum Access {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signed {
     /// What its key allows.
-    pub access: Access,
+    pub access: KeyAccess,
     /// Whether the signer means the ids of the address as resource ids.
     pub by_rid: bool,
 }
@@ -86,12 +86,12 @@ impl AccountKeys {
         })
     }
 
-    fn access_of(&self, signature: &[u8; 32], payload: &[u8]) -> Option<Access> {
+    fn access_of(&self, signature: &[u8; 32], payload: &[u8]) -> Option<KeyAccess> {
         let keys = [
-            (Some(&self.primary), Access::Full),
-            (self.secondary.as_ref(), Access::Full),
-            (self.primary_readonly.as_ref(), Access::ReadOnly),
-            (self.secondary_readonly.as_ref(), Access::ReadOnly),
+            (Some(&self.primary), KeyAccess::Full),
+            (self.secondary.as_ref(), KeyAccess::Full),
+            (self.primary_readonly.as_ref(), KeyAccess::ReadOnly),
+            (self.secondary_readonly.as_ref(), KeyAccess::ReadOnly),
         ];
         keys.into_iter()
             .filter_map(|(key, access)| Some((key?, access)))

@@ -81,7 +81,7 @@ fn check_vector(key_text: &str, verb: &str, path: &str, signature: &str) {
     let keys = AccountKeys::single(key(key_text));
     let signed = keys.verify(signature, verb, &address, Some(DATE), None).unwrap();
     let by_rid = path.starts_with("/offers/");
-    assert_eq!(signed, Signed { access: Access::Full, by_rid }, "{verb} {path}");
+    assert_eq!(signed, Signed { access: KeyAccess::Full, by_rid }, "{verb} {path}");
     let other = if verb == "GET" { "PUT" } else { "GET" };
     assert!(keys.verify(signature, other, &address, Some(DATE), None).is_err());
     assert!(keys.verify(signature, verb, &address, None, Some(DATE)).is_err());
@@ -159,7 +159,7 @@ fn each_key_gives_its_access() {
     };
     let address = Address::parse("/dbs/a", None).unwrap();
     let payload = signing_payload("GET", &address, Some(DATE), None);
-    let access = [Access::Full, Access::Full, Access::ReadOnly, Access::ReadOnly];
+    let access = [KeyAccess::Full, KeyAccess::Full, KeyAccess::ReadOnly, KeyAccess::ReadOnly];
     for (key, access) in made.iter().zip(access) {
         let signature = key.sign_base64(payload.as_bytes());
         let signed = keys.verify(&signature, "GET", &address, Some(DATE), None);
@@ -182,7 +182,7 @@ fn names_are_told_from_resource_ids() {
     for (link, by_rid) in [("ehszalxrrga=", true), ("dbs/ehszAA==/colls/ehszALxRRgA=", false)] {
         let signature = key.sign_base64(format!("get\ncolls\n{link}\n{date}\n\n").as_bytes());
         let signed = keys.verify(&signature, "GET", &address, Some(DATE), None);
-        assert_eq!(signed, Ok(Signed { access: Access::Full, by_rid }), "{link}");
+        assert_eq!(signed, Ok(Signed { access: KeyAccess::Full, by_rid }), "{link}");
     }
 }
 
@@ -251,6 +251,6 @@ proptest! {
         let header = crate::percent::encode_component(&header);
         let parsed = Authorization::parse(&header).unwrap();
         let found = AccountKeys::single(key).verify(&parsed.signature, "GET", &address, Some(&date), None);
-        prop_assert_eq!(found.map(|signed| signed.access), Ok(Access::Full));
+        prop_assert_eq!(found.map(|signed| signed.access), Ok(KeyAccess::Full));
     }
 }

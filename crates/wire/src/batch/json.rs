@@ -2,10 +2,10 @@
 //!
 //! Members that are null count as absent, and unknown ones are ignored. A result has only the members that say something.
 
-use super::{BatchError, KINDS, Operation, OperationResult, Parts, collect};
+use super::{BatchElement, BatchError, KINDS, OperationResult, Parts, collect};
 use astrarium_value::json::{Kind, Node, Text, write_number, write_string};
 
-pub(super) fn read(body: &[u8]) -> Result<Vec<Operation>, BatchError> {
+pub(super) fn read(body: &[u8]) -> Result<Vec<BatchElement>, BatchError> {
     let text =
         Text::parse(body).map_err(|error| BatchError::Invalid(format!("the body is not JSON: {error}")))?;
     if text.root().kind() != Kind::Array {
@@ -14,7 +14,7 @@ pub(super) fn read(body: &[u8]) -> Result<Vec<Operation>, BatchError> {
     collect(text.root().elements(), operation)
 }
 
-fn operation(node: Node<'_>) -> Result<Operation, String> {
+fn operation(node: Node<'_>) -> Result<BatchElement, String> {
     if node.kind() != Kind::Object {
         return Err("is not an object".to_owned());
     }

@@ -2,17 +2,17 @@
 //!
 //! Columns that only containers with a schema use are refused: ignoring them would do something else than was asked for.
 
-use super::{BatchError, KINDS, Operation, OperationResult, Parts, collect};
+use super::{BatchElement, BatchError, KINDS, OperationResult, Parts, collect};
 use crate::hybrid_row::{OperationRow, ResultRow, RowError, read_operations, write_results};
 
 /// The number that stands for documents.
 const DOCUMENT: i32 = 2;
 
-pub(super) fn read(body: &[u8]) -> Result<Vec<Operation>, BatchError> {
+pub(super) fn read(body: &[u8]) -> Result<Vec<BatchElement>, BatchError> {
     collect(read_operations(body), operation)
 }
 
-fn operation(row: Result<OperationRow<'_>, RowError>) -> Result<Operation, String> {
+fn operation(row: Result<OperationRow<'_>, RowError>) -> Result<BatchElement, String> {
     let row = row.map_err(|error| format!("cannot be read: {error}"))?;
     if row.resource_type.is_some_and(|number| number != DOCUMENT) {
         return Err("is not about a document".to_owned());

@@ -4,8 +4,8 @@ use super::*;
 use crate::hybrid_row::{OperationRow, read_results, write_operations};
 use proptest::prelude::*;
 
-fn plain(action: Action) -> Operation {
-    Operation {
+fn plain(action: BatchVerb) -> BatchElement {
+    BatchElement {
         action,
         partition_key: None,
         if_match: None,
@@ -16,7 +16,7 @@ fn plain(action: Action) -> Operation {
 }
 
 #[track_caller]
-fn check(body: &str, expected: &[Operation]) {
+fn check(body: &str, expected: &[BatchElement]) {
     let batch = parse(body.as_bytes()).unwrap_or_else(|error| panic!("{body}: {error}"));
     assert_eq!(batch.encoding, Encoding::Json, "{body}");
     assert_eq!(batch.operations, expected, "{body}");
@@ -37,13 +37,13 @@ fn what_the_python_client_sends() {
     check(
         r#"[{"operationType":"Create","resourceBody":{"id":"1","company":"x"}},{"operationType":"Read","id":"2"},{"operationType":"Replace","id":"3","resourceBody":{"id":"3"},"ifMatch":"\"e\""},{"operationType":"Patch","id":"4","resourceBody":{"operations":[],"condition":"from c"}}]"#,
         &[
-            plain(Action::Create { body: br#"{"id":"1","company":"x"}"#.to_vec() }),
-            plain(Action::Read { id: text("2") }),
-            Operation {
+            plain(BatchVerb::Create { body: br#"{"id":"1","company":"x"}"#.to_vec() }),
+            plain(BatchVerb::Read { id: text("2") }),
+            BatchElement {
                 if_match: Some(text("\"e\"")),
-                ..plain(Action::Replace { id: text("3"), body: br#"{"id":"3"}"#.to_vec() })
+                ..plain(BatchVerb::Replace { id: text("3"), body: br#"{"id":"3"}"#.to_vec() })
             },
-            plain(Action::Patch {
+            plain(BatchVerb::Patch {
                 id: text("4"),
                 body: br#"{"operations":[],"condition":"from c"}"#.to_vec(),
             }),
@@ -55,21 +55,24 @@ fn what_the_python_client_sends() {
 fn what_other_clients_send() {
     check(
         r#" [{"operationType":"Upsert","partitionKey":"[\"a\"]","resourceBody":{"id":"é"},"minimalReturnPreference":true,"ifNoneMatch":"*","indexingDirective":"Exclude"}]"#,
-        &[Operation {
+        &[BatchElement {
             partition_key: Some(text(r#"["a"]"#)),
             if_none_match: Some(text("*")),
             indexing_directive: Some(text("Exclude")),
             prefers_minimal: true,
-            ..plain(Action::Upsert { body: r#"{"id":"é"}"#.as_bytes().to_vec() })
+            ..plain(BatchVerb::Upsert { body: r#"{"id":"é"}"#.as_bytes().to_vec() })
         }],
     );
     check(
         r#"[{"operationType":"delete","id":"1","partitionKey":["a",{}],"ifMatch":null,"resourceBody":null}]"#,
-        &[Operation { partition_key: Some(text(r#"["a",{}]"#)), ..plain(Action::Delete { id: text("1") }) }],
+        &[BatchElement {
+            partition_key: Some(text(r#"["a",{}]"#)),
+            ..plain(BatchVerb::Delete { id: text("1") })
+        }],
     );
     check(
         r#"[{"operationType":"Patch","id":"1","resourceBody":[{"op":"remove","path":"/a"}]}]"#,
-        &[plain(Action::Patch { id: text("1"), body: br#"[{"op":"remove","path":"/a"}]"#.to_vec() })],
+        &[plain(BatchVerb::Patch { id: text("1"), body: br#"[{"op":"remove","path":"/a"}]"#.to_vec() })],
     );
 }
 
@@ -99,14 +102,14 @@ fn what_the_dotnet_client_sends() {
     assert_eq!(
         batch.operations,
         [
-            Operation {
+            BatchElement {
                 partition_key: Some(text(r#"["a"]"#)),
                 indexing_directive: Some(text("Exclude")),
                 prefers_minimal: true,
-                ..plain(Action::Upsert { body: b"{}".to_vec() })
+                ..plain(BatchVerb::Upsert { body: b"{}".to_vec() })
             },
-            Operation { if_match: Some(text("\"e\"")), ..plain(Action::Delete { id: text("1") }) },
-            plain(Action::Read { id: text("1") }),
+            BatchElement { if_match: Some(text("\"e\"")), ..plain(BatchVerb::Delete { id: text("1") }) },
+            plain(BatchVerb::Read { id: text("1") }),
         ]
     );
 }
@@ -154,7 +157,7 @@ fn refusals_of_rows() {
     );
     let mut damaged = write_operations(&[read]);
     damaged.truncate(damaged.len() - 1);
-    let message = "Batch request is invalid: Operation(1) cannot be read: the binary row of the request is invalid at \
+    let message = "Batch request is invalid: BatchElement(1) cannot be read: the binary row of the request is invalid at \
                    byte 23: the bytes end too early.";
     refused(&damaged, 400, message);
 }

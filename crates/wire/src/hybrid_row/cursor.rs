@@ -4,12 +4,12 @@ use super::RowError;
 
 /// Bytes and how far they have been read.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Cursor<'a> {
+pub(super) struct ByteCursor<'a> {
     bytes: &'a [u8],
     offset: usize,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> ByteCursor<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, offset: 0 }
     }
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn numbers() {
         let check = |bytes: &[u8], expected: Option<u64>| {
-            assert_eq!(Cursor::new(bytes).varuint().ok(), expected, "{bytes:02x?}");
+            assert_eq!(ByteCursor::new(bytes).varuint().ok(), expected, "{bytes:02x?}");
         };
         check(&[0x00], Some(0));
         check(&[0x7F], Some(127));
@@ -113,7 +113,7 @@ mod tests {
             let number = number >> bits;
             let mut bytes = Vec::new();
             write_varuint(number, &mut bytes);
-            let mut cursor = Cursor::new(&bytes);
+            let mut cursor = ByteCursor::new(&bytes);
             prop_assert_eq!(cursor.varuint(), Ok(number));
             prop_assert!(cursor.is_at_end());
         }

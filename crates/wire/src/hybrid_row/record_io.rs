@@ -4,7 +4,7 @@
 //! here, and another one may follow; both are skipped by the length that they state.
 //! Not here: what the records are (`hybrid_row`).
 
-use super::{Cursor, FIRST_BYTE, RowError};
+use super::{ByteCursor, FIRST_BYTE, RowError};
 
 const SEGMENT_SCHEMA: i32 = 2_147_473_648;
 const RECORD_SCHEMA: i32 = 2_147_473_649;
@@ -13,7 +13,7 @@ const SEGMENT_LENGTH: u8 = 10;
 
 /// The records of a stream; nothing follows an error.
 pub fn records(stream: &[u8]) -> impl Iterator<Item = Result<&[u8], RowError>> {
-    let mut cursor = Cursor::new(stream);
+    let mut cursor = ByteCursor::new(stream);
     let mut is_started = false;
     let mut is_over = false;
     std::iter::from_fn(move || {
@@ -35,7 +35,7 @@ pub fn records(stream: &[u8]) -> impl Iterator<Item = Result<&[u8], RowError>> {
 }
 
 /// Reads a record, or `None` for a segment, with which a stream must start.
-fn next<'a>(cursor: &mut Cursor<'a>, is_started: bool) -> Result<Option<&'a [u8]>, RowError> {
+fn next<'a>(cursor: &mut ByteCursor<'a>, is_started: bool) -> Result<Option<&'a [u8]>, RowError> {
     match cursor.header()? {
         SEGMENT_SCHEMA => {
             let has_length = cursor.byte()? & 1 == 1;

@@ -8,7 +8,7 @@
 //!
 //! Not here: bits as fixed columns and nested rows, which no schema here has.
 
-use super::{Cursor, RowError, cursor};
+use super::{ByteCursor, RowError, cursor};
 
 /// The columns of a kind of rows; fixed ones come before variable ones, and these before sparse ones.
 pub(super) struct Schema<const N: usize> {
@@ -19,13 +19,13 @@ pub(super) struct Schema<const N: usize> {
 /// One column.
 pub(super) struct Column {
     pub(super) name: &'static str,
-    pub(super) kind: Type,
+    pub(super) kind: ColumnType,
     pub(super) storage: Storage,
 }
 
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Type {
+pub(super) enum ColumnType {
     Bool,
     Int32,
     UInt32,
@@ -69,12 +69,12 @@ mod code {
 }
 
 /// Type and value of a sparse field. The value is `None` for null and for types that no column has.
-type Field<'a> = Option<(Type, Cell<'a>)>;
+type Field<'a> = Option<(ColumnType, Cell<'a>)>;
 
 impl<const N: usize> Schema<N> {
     /// Reads a row, the header included.
     pub(super) fn read<'a>(&self, row: &'a [u8]) -> Result<[Option<Cell<'a>>; N], RowError> {
-        let mut cursor = Cursor::new(row);
+        let mut cursor = ByteCursor::new(row);
         if cursor.header()? != self.id {
             return Err(cursor.error("a row of another schema"));
         }
@@ -100,17 +100,17 @@ impl<const N: usize> Schema<N> {
     /// Reads what stands at its place.
     fn read_placed<'a>(
         &self,
-        cursor: &mut Cursor<'a>,
+        cursor: &mut ByteCursor<'a>,
         cells: &mut [Option<Cell<'a>>; N],
     ) -> Result<(), RowError> {
         let presence = cursor.take(self.placed().count().div_ceil(8))?;
         for ((index, column), cell) in self.placed().zip(cells) {
             let is_present = presence.get(index / 8).is_some_and(|byte| byte >> (index % 8) & 1 == 1);
             let value = match (column.storage, column.kind) {
-                (Storage::Fixed, Type::UInt32) => Cell::UInt32(u32::from_le_bytes(cursor.array()?)),
+                (Storage::Fixed, ColumnType::UInt32) => Cell::UInt32(u32::from_le_bytes(cursor.array()?)),
                 (Storage::Fixed, _) => Cell::Int32(cursor.int32()?),
                 _ if !is_present => continue,
-                (_, Type::Utf8) => Cell::Utf8(text(cursor)?),
+                (_, ColumnType::Utf8) => Cell::Utf8(text(cursor)?),
                 _ => Cell::Binary(cursor.prefixed()?),
             };
             *cell = is_present.then_some(value);
@@ -124,7 +124,7 @@ impl<const N: usize> Schema<N> {
     }
 
     /// The column that a sparse field names; `None` if there is none of that name.
-    fn read_name(&self, cursor: &mut Cursor<'_>) -> Result<Option<usize>, RowError> {
+    fn read_name(&self, cursor: &mut ByteCursor<'_>) -> Result<Option<usize>, RowError> {
         let token = usize::try_from(cursor.varuint()?).unwrap_or(usize::MAX);
         let Some(length) = token.checked_sub(N + 1) else {
             return Ok(token.checked_sub(1));
@@ -161,26 +161,26 @@ impl<const N: usize> Schema<N> {
     }
 }
 
-fn text<'a>(cursor: &mut Cursor<'a>) -> Result<&'a str, RowError> {
+fn text<'a>(cursor: &mut ByteCursor<'a>) -> Result<&'a str, RowError> {
     let bytes = cursor.prefixed()?;
     std::str::from_utf8(bytes).map_err(|_| cursor.error("text that is not UTF-8"))
 }
 
 /// Reads the value of a sparse field, or skips it if its type is one that no column has.
-fn read_field<'a>(cursor: &mut Cursor<'a>, code: u8) -> Result<Field<'a>, RowError> {
+fn read_field<'a>(cursor: &mut ByteCursor<'a>, code: u8) -> Result<Field<'a>, RowError> {
     let unused_length = match code {
         code::NULL => 0,
-        code::FALSE => return Ok(Some((Type::Bool, Cell::Bool(false)))),
-        code::TRUE => return Ok(Some((Type::Bool, Cell::Bool(true)))),
-        code::INT32 => return Ok(Some((Type::Int32, Cell::Int32(cursor.int32()?)))),
+        code::FALSE => return Ok(Some((ColumnType::Bool, Cell::Bool(false)))),
+        code::TRUE => return Ok(Some((ColumnType::Bool, Cell::Bool(true)))),
+        code::INT32 => return Ok(Some((ColumnType::Int32, Cell::Int32(cursor.int32()?)))),
         code::UINT32 => {
-            return Ok(Some((Type::UInt32, Cell::UInt32(u32::from_le_bytes(cursor.array()?)))));
+            return Ok(Some((ColumnType::UInt32, Cell::UInt32(u32::from_le_bytes(cursor.array()?)))));
         }
         code::FLOAT64 => {
-            return Ok(Some((Type::Float64, Cell::Float64(f64::from_le_bytes(cursor.array()?)))));
+            return Ok(Some((ColumnType::Float64, Cell::Float64(f64::from_le_bytes(cursor.array()?)))));
         }
-        code::UTF8 => return Ok(Some((Type::Utf8, Cell::Utf8(text(cursor)?)))),
-        code::BINARY => return Ok(Some((Type::Binary, Cell::Binary(cursor.prefixed()?)))),
+        code::UTF8 => return Ok(Some((ColumnType::Utf8, Cell::Utf8(text(cursor)?)))),
+        code::BINARY => return Ok(Some((ColumnType::Binary, Cell::Binary(cursor.prefixed()?)))),
         // Integers of one, two and eight bytes, and those of as many as they need.
         5 | 9 => 1,
         6 | 10 => 2,

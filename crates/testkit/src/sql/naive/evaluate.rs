@@ -3,7 +3,7 @@
 use super::data::{Data, equal, typed_order};
 use super::{Context, Names, Unknown, functions, lookup};
 use astrarium_sql_syntax::ast::{
-    BinaryOperator, Expression, ExpressionKind, LogicalOperator, Query, SubqueryForm, UnaryOperator,
+    BinaryOperator, Expression, ExpressionKind, LogicalOperator, SelectQuery, SubqueryForm, UnaryOperator,
 };
 use std::cmp::Ordering;
 
@@ -103,7 +103,7 @@ impl Context<'_> {
         functions::call(name, &arguments.collect::<Result<Vec<_>, _>>()?)
     }
 
-    fn subquery(&self, form: SubqueryForm, query: &Query, row: &Names) -> Result<Data, Unknown> {
+    fn subquery(&self, form: SubqueryForm, query: &SelectQuery, row: &Names) -> Result<Data, Unknown> {
         let mut rows = self.query(query, row)?;
         Ok(match form {
             SubqueryForm::Exists => Data::Bool(!rows.is_empty()),
