@@ -1,7 +1,7 @@
 //! Runs the JavaScript that clients store: stored procedures, triggers and user-defined functions.
 //!
 //! In: a [`Script`] (source, name, version), a [`Call`] (what is asked, with which texts), and a [`Host`], through which
-//! the script reads and writes documents. Out: an [`ScriptAnswer`] with the response and the host, or a [`ScriptFailure`].
+//! the script reads and writes documents. Out: a [`ScriptAnswer`] with the response and the host, or a [`ScriptFailure`].
 //! - `source`: which function of a source is the script; `compile`: source to bytecode; `cache`: bytecode by version;
 //! - `sandbox`: one fresh, limited JavaScript world; `api`: what scripts find in it;
 //! - `execution`: one run of a procedure or trigger; `functions`: user-defined functions for one query;

@@ -1,7 +1,7 @@
 //! What the server and a script process say to each other.
 //!
-//! The server sends an [`ProcessOrder`]; the process works on it and sends [`ProcessReport`]s: questions, each of which waits for its
-//! [`HostReply`], and at last the result. It works on one order at a time; the server may send some more ahead.
+//! The server sends a [`ProcessOrder`]; the process works on it and sends [`ProcessReport`]s: questions, each of which waits for
+//! its [`HostReply`], and at last the result. It works on one order at a time; the server may send some more ahead.
 
 use super::encoding::{List, MessagePart, structure, variants};
 use crate::sandbox::Purpose;

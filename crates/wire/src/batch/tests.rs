@@ -157,7 +157,7 @@ fn refusals_of_rows() {
     );
     let mut damaged = write_operations(&[read]);
     damaged.truncate(damaged.len() - 1);
-    let message = "Batch request is invalid: BatchElement(1) cannot be read: the binary row of the request is invalid at \
+    let message = "Batch request is invalid: Operation(1) cannot be read: the binary row of the request is invalid at \
                    byte 23: the bytes end too early.";
     refused(&damaged, 400, message);
 }
