@@ -8,6 +8,7 @@ mod differential;
 mod drops;
 mod files;
 mod fixture;
+mod fjall_behaviour;
 mod folder;
 mod processes;
 mod set;
