@@ -68,6 +68,8 @@ pub struct ChangeFeedPosition {
 pub struct ReadChanges {
     /// Of which documents.
     pub scope: FeedScope,
+    /// Only of this range, if one is named. It need not hold anything of the scope.
+    pub range_id: Option<u32>,
     /// In which form.
     pub mode: ChangeFeedMode,
     /// From where.
@@ -76,6 +78,13 @@ pub struct ReadChanges {
     pub limit: PageLimit,
     /// How long to wait if there is nothing.
     pub wait: Duration,
+}
+
+impl ReadChanges {
+    /// The scope of the ranges that are looked at.
+    fn visited(&self) -> FeedScope {
+        self.range_id.map_or_else(|| self.scope.clone(), FeedScope::Range)
+    }
 }
 
 /// A change as a reader sees it.
@@ -128,7 +137,7 @@ impl DocumentsHandle<'_> {
             if !page.changes.is_empty() || rest.is_zero() {
                 return Ok(page);
             }
-            if !core.wait_for_change(&page, &request.scope, rest).await {
+            if !core.wait_for_change(&page, &request.visited(), rest).await {
                 return Ok(page);
             }
             start = ChangeFeedStart::Position(page.position);
@@ -143,7 +152,8 @@ impl AccountCore {
         request: &ReadChanges,
         start: &ChangeFeedStart,
     ) -> Result<ChangeFeedPage, Failure> {
-        let reader = self.reader(container, &request.scope).await?;
+        let visited = request.visited();
+        let reader = self.reader(container, &visited).await?;
         let since = match start {
             ChangeFeedStart::Time(time) => Some(*time),
             ChangeFeedStart::Position(position) => position.since,
@@ -159,7 +169,7 @@ impl AccountCore {
         };
         let mut positions = Vec::new();
         let mut served = None;
-        for range in reader.ranges(&request.scope)? {
+        for range in reader.ranges(&visited)? {
             let after = first_position(&reader, range, start).await?;
             let lsn = reader.view(range.shard)?.state().version;
             let found = page.changes.len();

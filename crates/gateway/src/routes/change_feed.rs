@@ -1,5 +1,7 @@
 //! `GET …/docs` with `A-IM`: the change feed, in both of its modes.
 //!
+//! Documents as they are now come bare, or, to clients that name the version of the shape (Java's processor, Rust), with their
+//! metadata beside them as all versions do.
 //! Where to go on is the answer's `etag`, which comes back in `If-None-Match`; nothing new is 304 with the etag, without a body.
 
 use super::documents::{feed_scope, shown};
@@ -23,6 +25,9 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The version of the shape that has metadata beside documents.
+const SEPARATE_METADATA: &str = "2021-09-15";
+
 pub(super) async fn serve(
     shared: &GatewayState,
     request: &Request<'_>,
@@ -35,7 +40,9 @@ pub(super) async fn serve(
     session::check(shared, request, container, &scope).await?;
     let start = start(request, mode)?;
     let (limit, wait) = (request.page_limit()?, wait(request)?);
-    let read = ReadChanges { scope, mode, start, limit, wait };
+    // Go sends a key to every range that it reads: each answers for itself.
+    let range_id = request.range_id()?;
+    let read = ReadChanges { scope, range_id, mode, start, limit, wait };
     let page = shared.account.documents(container).read_changes(&read).await?;
     Ok(answer(request, mode, page))
 }
@@ -126,11 +133,12 @@ fn answer(request: &Request<'_>, mode: ChangeFeedMode, page: ChangeFeedPage) -> 
     let mut answer = if changes.is_empty() {
         Answer::empty(StatusCode::NOT_MODIFIED)
     } else {
+        let is_separate = request.header(headers::CHANGE_FEED_WIRE_FORMAT_VERSION) == Some(SEPARATE_METADATA);
         let items: Vec<Vec<u8>> = changes
             .iter()
             .filter_map(|change| match mode {
                 ChangeFeedMode::LatestVersion => {
-                    change.current.as_ref().map(|body| latest(request, &container, body))
+                    change.current.as_ref().map(|body| latest(request, &container, body, is_separate))
                 }
                 ChangeFeedMode::AllVersionsAndDeletes => Some(version(request, &container, change)),
             })
@@ -144,12 +152,19 @@ fn answer(request: &Request<'_>, mode: ChangeFeedMode, page: ChangeFeedPage) -> 
     answer
 }
 
-/// A document as it is now, with the commit of its last change.
-fn latest(request: &Request<'_>, container: &Container, body: &Body) -> Vec<u8> {
+/// A document as it is now, with the commit of its last change in it or beside it.
+fn latest(request: &Request<'_>, container: &Container, body: &Body, is_separate: bool) -> Vec<u8> {
     let mut json = shown(request, container, body);
+    let header = &body.header;
+    if is_separate {
+        json.splice(..0, b"{\"current\":".iter().copied());
+        let metadata = format!(",\"metadata\":{{\"lsn\":{},\"crts\":{}}}}}", header.lsn, header.timestamp);
+        json.extend_from_slice(metadata.as_bytes());
+        return json;
+    }
     json.pop();
     json.extend_from_slice(b",\"_lsn\":");
-    json.extend_from_slice(itoa::Buffer::new().format(body.header.lsn).as_bytes());
+    json.extend_from_slice(itoa::Buffer::new().format(header.lsn).as_bytes());
     json.push(b'}');
     json
 }
