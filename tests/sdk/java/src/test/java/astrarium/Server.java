@@ -62,6 +62,10 @@ final class Server implements AutoCloseable {
         return scheme + "://127.0.0.1:" + port + "/";
     }
 
+    int port() {
+        return port;
+    }
+
     /** Ends the process as a power failure would. */
     void kill() {
         process.destroyForcibly();
