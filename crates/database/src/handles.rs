@@ -248,6 +248,11 @@ impl<'a> MonitoringHandle<'a> {
         self.core.script_statistics()
     }
 
+    /// How many plans were made for queries over containers: at most one for each request.
+    pub fn plan_count(self) -> u64 {
+        self.core.shared.statements.plan_count()
+    }
+
     /// What the threads for queries are doing.
     pub fn worker_usage(self) -> WorkerUsage {
         self.core.worker_usage()

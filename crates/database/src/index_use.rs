@@ -3,24 +3,11 @@
 use crate::charge::{QueryWork, work_charge};
 use crate::queries::{Query, innermost};
 use crate::{DocumentsHandle, Error, Limits, QueryPage, QueryScope};
-use astrarium_index::{Access, Need, OrderPath};
 use astrarium_sql_exec::OperatorReport;
-use astrarium_sql_plan::needs::{Computed, composite_spec, single_spec, used_paths};
+use astrarium_sql_plan::physical::IndexUtilization;
 use astrarium_store::FeedScope;
 use std::fmt::Write as _;
-
-/// The indexes that a query uses, and those that would help it, as policies write them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct IndexUtilization {
-    /// Paths whose index serves.
-    pub utilized_single: Vec<String>,
-    /// Paths that the policy leaves out.
-    pub potential_single: Vec<String>,
-    /// Composite indexes that serve.
-    pub utilized_composite: Vec<Vec<String>>,
-    /// Composite indexes that the policy could add.
-    pub potential_composite: Vec<Vec<String>>,
-}
+use std::sync::Arc;
 
 impl DocumentsHandle<'_> {
     /// Refuses a query with a filter that no index serves: for clients that forbid scans.
@@ -30,7 +17,7 @@ impl DocumentsHandle<'_> {
         let plan = innermost(&planned.plan);
         let has_filter = plan.filters.iter().any(|filters| !filters.is_empty());
         let index = core.index_plan(container, &planned)?;
-        let scans = index.is_none_or(|index| index.access == Access::Everything);
+        let scans = index.is_none_or(|index| !index.serves_filter());
         if plan.reads_documents() && has_filter && scans && !core.is_index_lost(container) {
             return Err(Error::invalid(
                 "An invalid query has been specified with filters against path(s) excluded from indexing. Consider \
@@ -44,41 +31,8 @@ impl DocumentsHandle<'_> {
     pub fn index_utilization(self, query: &Query, scope: &QueryScope) -> Result<IndexUtilization, Error> {
         let DocumentsHandle { core, container } = self;
         let planned = core.planned(container, query)?;
-        let indexes = core.indexes(container);
-        let set = &indexes.active;
-        let used = used_paths(&planned.plan, &Computed::of(container.indexed_by()));
-        let mut utilization = IndexUtilization::default();
-        for path in used.single {
-            let list = if set.is_used() && set.covers(&path.path) {
-                &mut utilization.utilized_single
-            } else {
-                &mut utilization.potential_single
-            };
-            list.push(single_spec(&path.path));
-        }
-        let serving = if set.is_used() { set.combinations(&used.need) } else { Vec::new() };
-        let specs = |paths: &[OrderPath]| paths.iter().map(composite_spec).collect::<Vec<String>>();
-        utilization.utilized_composite = serving.iter().map(|(paths, _)| specs(paths)).collect();
-        for wanted in used.filter_composite {
-            let is_had = |(paths, count): &(Vec<OrderPath>, usize)| {
-                wanted.len() <= *count
-                    && wanted.iter().all(|own| paths[..*count].iter().any(|path| path.path == own.path))
-            };
-            if !serving.iter().any(is_had) {
-                utilization.potential_composite.push(specs(&wanted));
-            }
-        }
-        if let Some(paths) = used.order_composite {
-            let list = if set.order(&paths, &Need::Anything).is_some() {
-                &mut utilization.utilized_composite
-            } else {
-                &mut utilization.potential_composite
-            };
-            let own = specs(&paths);
-            if !list.contains(&own) {
-                list.push(own);
-            }
-        }
+        let index = planned.index.as_ref().map_err(|error| Error::invalid(error.to_string()))?;
+        let mut utilization = index.as_ref().map(|index| index.utilization()).unwrap_or_default();
         // Without any other index the service names the one that the partition key is found by.
         if let QueryScope::Given(FeedScope::Partition(_)) = scope
             && utilization == IndexUtilization::default()
@@ -89,10 +43,17 @@ impl DocumentsHandle<'_> {
         Ok(utilization)
     }
 
-    /// Prints the plan of a query.
-    pub fn plan_text(self, query: &Query) -> Result<String, Error> {
+    /// Prints how the first page of a query over all documents would be made: the operators of its plan in the order in which
+    /// they work, without figures that depend on the number of documents.
+    pub async fn plan_text(self, query: &Query) -> Result<String, Error> {
         let DocumentsHandle { core, container } = self;
-        Ok(astrarium_sql_plan::explain::explain(&core.planned(container, query)?.plan))
+        let (container, own) = (Arc::clone(container), query.clone());
+        let limits = Limits::default();
+        core.run_query(query, limits, move |core, _| {
+            let (container, query) = (Arc::clone(&container), own.clone());
+            Box::pin(async move { core.describe(container, &query, limits).await })
+        })
+        .await
     }
 
     /// Prints how a query runs: the operators of its plan in the order in which they work, each with what it was expected to
@@ -131,10 +92,7 @@ fn told(operator: &OperatorReport) -> String {
     if let Some(estimated) = operator.estimated_rows {
         parts.push(format!("about {estimated} expected"));
     }
-    parts.push(match operator.rows {
-        Some(rows) => format!("{rows} rows"),
-        None => "done by the index".to_owned(),
-    });
+    parts.push(format!("{} rows", operator.rows));
     if operator.entries > 0 {
         parts.push(format!("{} entries", operator.entries));
     }

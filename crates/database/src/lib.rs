@@ -58,6 +58,7 @@ pub use astrarium_script::{
 pub use astrarium_sql_exec::{KeptUse, Limits, Resume};
 pub use astrarium_sql_plan::advice::Advice;
 pub use astrarium_sql_plan::physical::IndexUse;
+pub use astrarium_sql_plan::physical::IndexUtilization;
 pub use astrarium_sql_syntax::shape as statement_shape;
 pub use astrarium_store::verify::Report;
 pub use astrarium_store::{
@@ -81,7 +82,6 @@ pub use feeds::DocumentPage;
 pub use handles::{
     Account, CatalogHandle, DocumentsHandle, MaintenanceHandle, MonitoringHandle, ScriptsHandle,
 };
-pub use index_use::IndexUtilization;
 pub use maintenance::Health;
 pub use offers::OfferChange;
 pub use patch::Patch;

@@ -23,8 +23,8 @@ pub(crate) struct PlannedQuery {
     pub(crate) plan: Arc<QueryPlan>,
     /// The partitions that the filter leaves.
     pub(crate) route: Route,
-    /// What indexes could do; nothing if the policy has none, or if the query reads no documents.
-    index: Result<Option<Arc<IndexPlan>>, OrderExcluded>,
+    /// What indexes could do, or would if the policy had them; nothing if the query reads no documents.
+    pub(crate) index: Result<Option<Arc<IndexPlan>>, OrderExcluded>,
 }
 
 /// Where the plan of a query is kept.
@@ -52,12 +52,12 @@ impl AccountCore {
             return Ok(planned);
         }
         let plan = query.plan(Catalog { container: Some(&container.definition) })?;
+        self.shared.statements.plan_made();
         let reader = innermost(&plan);
         let route = route(reader, &container.definition.partition_key);
         let index = if reader.reads_documents() {
             let computed = Computed::of(container.indexed_by());
-            IndexPlan::new(reader, self.indexes(container), &computed)
-                .map(|index| index.indexes.active.is_used().then(|| Arc::new(index)))
+            IndexPlan::new(reader, self.indexes(container), &computed).map(|index| Some(Arc::new(index)))
         } else {
             Ok(None)
         };
@@ -73,6 +73,6 @@ impl AccountCore {
         planned: &PlannedQuery,
     ) -> Result<Option<Arc<IndexPlan>>, Error> {
         let index = planned.index.as_ref().map_err(|error| Error::invalid(error.to_string()))?;
-        Ok(index.clone().filter(|_| !self.is_index_lost(container)))
+        Ok(index.clone().filter(|index| index.indexes.active.is_used() && !self.is_index_lost(container)))
     }
 }

@@ -15,7 +15,7 @@ use astrarium_catalog::definition::container::Geospatial;
 use astrarium_env::{Meter, Reservation, Stopped, Work};
 use astrarium_partition::EffectiveRange;
 use astrarium_sql_exec::{
-    Alone, ExecuteError, Helpers, Input, KeptUse, Limits, OperatorReport, Page, Resume, Runtime,
+    AccessWork, Alone, ExecuteError, Helpers, Input, KeptUse, Limits, OperatorReport, Page, Resume, Runtime,
 };
 use astrarium_sql_functions::SpatialMode;
 use astrarium_sql_functions::aggregates::AggregateFunction;
@@ -56,12 +56,12 @@ const SHORT_STEPS_MAX: u64 = 30_000;
 
 /// What one attempt at a page is given.
 #[derive(Clone)]
-struct Attempt {
+pub(crate) struct Attempt {
     work: Arc<Work>,
     helpers: Arc<dyn Helpers>,
 }
 
-type PageFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+pub(crate) type PageFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Where a query looks.
 #[derive(Debug, Clone)]
@@ -300,7 +300,7 @@ impl AccountCore {
 
     /// Runs a page: a short one on the thread of its request, a long one on a thread for queries. Which it is turns out
     /// when it has made more steps than a short one has; it begins again then, which is cheap, for it was stopped early.
-    async fn run_query<T: Send + 'static>(
+    pub(crate) async fn run_query<T: Send + 'static>(
         &self,
         query: &Query,
         limits: Limits,
@@ -504,6 +504,36 @@ impl AccountCore {
         Ok(self.input_of(reader, planned, scope)?)
     }
 
+    /// How the first page of a query over all documents would be made, those of queries that its rows come from first.
+    pub(crate) async fn describe(
+        &self,
+        container: Arc<Container>,
+        query: &Query,
+        limits: Limits,
+    ) -> Result<String, Error> {
+        let everything = QueryScope::Given(FeedScope::All);
+        let prepared = self.attempt(&container, |trial| {
+            let everything = &everything;
+            async move {
+                let planned = self.planned(&trial.container, query)?;
+                let input = self.input(&trial.container, &planned, everything).await?;
+                Ok((planned, input))
+            }
+        });
+        let (planned, mut input) = prepared.await?;
+        let mut plans = vec![&planned.plan];
+        while let Some(inner) = plans.last().and_then(|plan| plan.input.as_ref()) {
+            plans.push(inner);
+        }
+        let mut text = String::new();
+        for (place, plan) in plans.into_iter().enumerate().rev() {
+            let limits = if place > 0 { inner_limits(plan, limits) } else { limits };
+            text.push_str(&astrarium_sql_exec::describe(plan, &input, &limits).await?);
+            input = Input::Values(Arc::from([]));
+        }
+        Ok(text)
+    }
+
     /// What a query reads of one scope.
     fn input_of(&self, reader: FeedReader, planned: &PlannedQuery, scope: FeedScope) -> Result<Input, Error> {
         if !innermost(&planned.plan).reads_documents() {
@@ -535,21 +565,22 @@ fn origin(query: &Query, input: &Input, limits: Limits) -> Result<Option<ResultO
 fn answer(page: Page, (range_id, lsn): (u32, u64), first: bool, watch: Stopwatch) -> QueryPage {
     let output_bytes = page.rows.iter().map(|row| row.len() as u64).sum();
     // The document that did not fit into the page is the next one's to pay; rows without an order are not read ahead.
-    let ahead = u64::from(page.in_index_order && page.resume.is_some()).min(page.documents);
-    let documents = page.documents - ahead;
-    let document_bytes = page.document_bytes * documents / page.documents.max(1);
-    let work = QueryWork { entries: page.index_entries, documents, document_bytes, output_bytes };
+    let access = page.access;
+    let ahead = u64::from(page.in_index_order && page.resume.is_some()).min(access.documents);
+    let documents = access.documents - ahead;
+    let document_bytes = access.bytes * documents / access.documents.max(1);
+    let work = QueryWork { entries: access.entries, documents, document_bytes, output_bytes };
     QueryPage {
         range_id,
         lsn,
         charge: query_charge(first, page.incremental, work),
-        documents: page.documents,
-        document_bytes: page.document_bytes,
-        index_entries: page.index_entries,
+        documents: access.documents,
+        document_bytes: access.bytes,
+        index_entries: access.entries,
         reverse_ties: page.reverse_ties,
         in_index_order: page.in_index_order,
         incremental: page.incremental,
-        times: watch.ran(page.lookup_and_load),
+        times: watch.ran((access.lookup, access.load)),
         operators: page.operators,
         rows: page.rows,
         resume: page.resume,
@@ -665,9 +696,7 @@ async fn run(
     let limits = Limits { memory_bytes_max, ..limits };
     let (inner, _held) = run_inner(runtime, plan, &mut input, limits).await?;
     let mut page = astrarium_sql_exec::run(runtime, plan, &input, resume, limits).await?;
-    page.documents += inner.documents;
-    page.document_bytes += inner.document_bytes;
-    page.index_entries += inner.index_entries;
+    page.access.add(inner.access);
     page.operators.splice(0..0, inner.operators);
     let kept = match (page.kept.take(), &input) {
         (Some(rows), _) => Some(KeptResult::Rows(Arc::new(rows))),
@@ -683,9 +712,7 @@ async fn run(
 /// What the queries below a query did.
 #[derive(Default)]
 struct InnerQueries {
-    documents: u64,
-    document_bytes: u64,
-    index_entries: u64,
+    access: AccessWork,
     operators: Vec<OperatorReport>,
 }
 
@@ -711,9 +738,7 @@ async fn run_inner(
         let limits = inner_limits(plan, limits);
         loop {
             let page = astrarium_sql_exec::run(runtime, plan, input, position, limits).await?;
-            done.documents += page.documents;
-            done.document_bytes += page.document_bytes;
-            done.index_entries += page.index_entries;
+            done.access.add(page.access);
             if rows.is_empty() {
                 done.operators.extend(page.operators);
             }

@@ -16,6 +16,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use parking_lot::RwLock;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Texts that are kept at most, and the longest that are, in bytes.
 const TEXT_COUNT_MAX: usize = 2_000;
@@ -49,9 +50,21 @@ impl Statement {
 #[derive(Default)]
 pub(crate) struct StatementCache {
     known: RwLock<HashMap<Box<str>, Arc<Statement>, RandomState>>,
+    /// Plans that were made for queries over containers.
+    plans: AtomicU64,
 }
 
 impl StatementCache {
+    /// How many plans were made.
+    pub(crate) fn plan_count(&self) -> u64 {
+        self.plans.load(Relaxed)
+    }
+
+    /// Counts a plan.
+    pub(crate) fn plan_made(&self) {
+        self.plans.fetch_add(1, Relaxed);
+    }
+
     fn of(&self, text: &str) -> Result<Arc<Statement>, Error> {
         if text.len() > TEXT_BYTES_MAX {
             return Statement::parse(text).map(Arc::new);

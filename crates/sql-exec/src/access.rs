@@ -1,15 +1,17 @@
-//! Opens the way to documents that was chosen (`sql-plan::physical`), and tells what the choice depends on.
+//! Opens the ways to documents that were chosen (`sql-plan::physical`), and tells what the choice depends on.
 //!
-//! In: an [`IndexPlan`], a range, a demand. Out: numbers of documents in their order, or nothing where all are scanned.
-//! Invariant: the choice changes nothing but the cost. Documents come in the order of their numbers either way, and every
-//! filter is checked on each of them.
+//! In: an [`IndexPlan`], the ranges of a page. Out: what is known of each range; numbers of documents in their order, or nothing
+//! where all are scanned.
+//! Invariant: documents come in the order of their numbers by every way.
 
-use crate::budget::Gauge;
 use crate::error::ExecuteError;
+use crate::expired::Expired;
+use crate::rows::Input;
 use astrarium_catalog::container::Range;
-use astrarium_index::{Access, Candidates, Finder, IndexSet, Indexes, Ordered, Served};
+use astrarium_index::{Candidates, Finder, IndexSet, Ordered, Served};
+use astrarium_keys::index_entry::Family;
 use astrarium_sql_plan::physical::{
-    AccessPath, Demand, IndexPlan, IndexUse, OrderEntries, PlannedAccess, Statistics, choose_postings,
+    AccessPath, IndexPlan, KnownRange, OrderEntries, PhysicalPlan, PlannedAccess, Statistics,
 };
 use astrarium_store::{FeedError, FeedReader, FeedScope};
 use std::pin::Pin;
@@ -21,18 +23,57 @@ pub(crate) struct Found {
     pub(crate) candidates: Candidates,
 }
 
+/// The ranges that a page looks at, with their indexes.
+pub(crate) struct PageRanges<'a> {
+    pub(crate) reader: &'a FeedReader,
+    pub(crate) plan: &'a IndexPlan,
+    ranges: Vec<(&'a Range, Option<Served>)>,
+}
+
+impl<'a> PageRanges<'a> {
+    /// The ranges of an input, or the one with this id; nothing if there is nothing to choose.
+    pub(crate) fn of(input: &'a Input, only: Option<u32>) -> Result<Option<PageRanges<'a>>, ExecuteError> {
+        let Input::Container(reader, scope, Some(plan)) = input else { return Ok(None) };
+        if !plan.has_choice() {
+            return Ok(None);
+        }
+        let mut ranges = reader.ranges(scope)?;
+        ranges.retain(|range| only.is_none_or(|id| range.id == id));
+        let set = &plan.indexes.active;
+        let with_scope = |range| (range, scope_entries(set, reader, scope, range));
+        Ok(Some(PageRanges { reader, plan, ranges: ranges.into_iter().map(with_scope).collect() }))
+    }
+
+    /// What is known of them.
+    pub(crate) fn known(&self) -> Result<Vec<KnownRange<'_, RangeIndex<'a>>>, ExecuteError> {
+        let known = self.ranges.iter().map(|(range, scope)| {
+            let statistics = RangeIndex::new(self.reader, range, self.plan)?;
+            Ok(KnownRange { statistics, scope: scope.as_ref() })
+        });
+        known.collect()
+    }
+}
+
+/// The ways of a page to the documents of its ranges, ready to be gone.
+pub(crate) struct PageAccess<'p, 'a> {
+    pub(crate) ranges: Vec<KnownRange<'p, RangeIndex<'a>>>,
+    pub(crate) physical: PhysicalPlan<'p>,
+}
+
+impl<'p, 'a> PageAccess<'p, 'a> {
+    /// Each range with the way to its documents; nothing if all are read.
+    pub(crate) fn ways(&mut self) -> impl Iterator<Item = (&mut RangeIndex<'a>, &PlannedAccess<'p>)> {
+        self.ranges.iter_mut().map(|range| &mut range.statistics).zip(&self.physical.accesses)
+    }
+}
+
 /// What looks into the indexes of a range.
 pub(crate) fn finder(reader: &FeedReader, range: &Range) -> Result<Finder, FeedError> {
     Ok(Finder { snapshot: Arc::clone(reader.view(range.shard)?), shard: range.shard.0 })
 }
 
 /// The entries of a scope, if it is not a whole range.
-pub(crate) fn scope_entries(
-    set: &IndexSet,
-    reader: &FeedReader,
-    scope: &FeedScope,
-    range: &Range,
-) -> Option<Served> {
+fn scope_entries(set: &IndexSet, reader: &FeedReader, scope: &FeedScope, range: &Range) -> Option<Served> {
     let is_one = match scope {
         FeedScope::All | FeedScope::Range(_) => return None,
         FeedScope::Partition(_) => true,
@@ -41,22 +82,51 @@ pub(crate) fn scope_entries(
     Some(set.partitions(reader.slice(scope, range).partitions(), is_one))
 }
 
+/// What is known of the documents that have expired.
+enum ExpiredEntries {
+    /// Nobody has asked.
+    Unasked,
+    /// The index does not tell.
+    Untold,
+    Known(Expired),
+}
+
 /// The indexes of one range: what is known of them, and what of them is open.
-pub(crate) struct RangeIndex {
-    finder: Finder,
-    indexes: Arc<Indexes>,
+pub(crate) struct RangeIndex<'a> {
+    pub(crate) range: &'a Range,
+    reader: &'a FeedReader,
+    pub(crate) finder: Finder,
+    set: &'a IndexSet,
     /// Postings whose first entries were read for a choice, by the address of what describes them, which stays where it is
     /// while a page is made.
     opened: Vec<(usize, Candidates)>,
+    expired: ExpiredEntries,
 }
 
-impl RangeIndex {
-    pub(crate) fn new(finder: Finder, plan: &IndexPlan) -> RangeIndex {
-        RangeIndex { finder, indexes: Arc::clone(&plan.indexes), opened: Vec::new() }
+impl<'a> RangeIndex<'a> {
+    fn new(
+        reader: &'a FeedReader,
+        range: &'a Range,
+        plan: &'a IndexPlan,
+    ) -> Result<RangeIndex<'a>, ExecuteError> {
+        let (finder, set) = (finder(reader, range)?, &plan.indexes.active);
+        Ok(RangeIndex { range, reader, finder, set, opened: Vec::new(), expired: ExpiredEntries::Unasked })
     }
 
-    pub(crate) fn into_finder(self) -> Finder {
-        self.finder
+    /// The container's indexes.
+    pub(crate) fn set(&self) -> &'a IndexSet {
+        self.set
+    }
+
+    /// What has expired, if it was asked for and the index tells.
+    pub(crate) fn expired(&self) -> Option<&Expired> {
+        if let ExpiredEntries::Known(expired) = &self.expired { Some(expired) } else { None }
+    }
+
+    /// What looks up the documents of a chosen way; none for all documents.
+    pub(crate) async fn found(&mut self, access: &PlannedAccess<'_>) -> Result<Option<Found>, ExecuteError> {
+        let candidates = self.open(access).await?;
+        Ok(candidates.map(|candidates| Found { finder: self.finder.clone(), candidates }))
     }
 
     /// The documents of a chosen way, and those left out of the index, which may belong too; none for all documents.
@@ -68,10 +138,15 @@ impl RangeIndex {
         if self.excluded().await? == 0 {
             return Ok(Some(found));
         }
-        let left_out = self.finder.whole_family(self.indexes.active.excluded());
+        let left_out = self.finder.whole_family(self.set.excluded());
         let mut all = Candidates::union(vec![found, left_out]);
         all.exact = false;
         Ok(Some(all))
+    }
+
+    /// The numbers of documents that have no entry in a family, in order, and how many entries were read.
+    pub(crate) async fn lacking(&self, family: Family) -> Result<(Vec<u64>, u64), ExecuteError> {
+        lacking(&self.finder, self.set, family).await
     }
 
     async fn postings(&mut self, access: &PlannedAccess<'_>) -> Result<Option<Candidates>, ExecuteError> {
@@ -82,7 +157,7 @@ impl RangeIndex {
             AccessPath::Range(served) | AccessPath::Composite(served) => self.finder.range(served).await?,
             AccessPath::Intersection(parts) => Candidates::intersection(self.parts(parts).await?),
             AccessPath::Union(parts) => Candidates::union(self.parts(parts).await?),
-            AccessPath::Scan | AccessPath::OrderedScan(..) | AccessPath::IndexOnly => return Ok(None),
+            AccessPath::Scan | AccessPath::OrderedScan(..) | AccessPath::IndexOnly(_) => return Ok(None),
         }))
     }
 
@@ -107,15 +182,15 @@ impl RangeIndex {
     }
 }
 
-impl Statistics for RangeIndex {
+impl Statistics for RangeIndex<'_> {
     type Error = ExecuteError;
 
     async fn documents(&mut self) -> Result<u64, ExecuteError> {
-        Ok(self.finder.count(self.indexes.active.documents()).await?)
+        Ok(self.finder.count(self.set.documents()).await?)
     }
 
     async fn excluded(&mut self) -> Result<u64, ExecuteError> {
-        Ok(self.finder.count(self.indexes.active.excluded()).await?)
+        Ok(self.finder.count(self.set.excluded()).await?)
     }
 
     async fn estimate(&mut self, served: &Served) -> Result<u64, ExecuteError> {
@@ -123,10 +198,21 @@ impl Statistics for RangeIndex {
     }
 
     async fn seek(&mut self, served: &Served) -> Result<u64, ExecuteError> {
+        if let Some((_, known)) = self.opened.iter().find(|(own, _)| *own == address(served)) {
+            return Ok(known.estimate);
+        }
         let found = self.finder.seek(served).await?;
         let estimate = found.estimate;
         self.opened.push((address(served), found));
         Ok(estimate)
+    }
+
+    async fn knows_expired(&mut self) -> Result<bool, ExecuteError> {
+        if matches!(self.expired, ExpiredEntries::Unasked) {
+            let found = Expired::find(self.reader, self.set, &self.finder).await?;
+            self.expired = found.map_or(ExpiredEntries::Untold, ExpiredEntries::Known);
+        }
+        Ok(self.expired().is_some())
     }
 
     async fn order(&mut self, ordered: &Ordered) -> Result<OrderEntries, ExecuteError> {
@@ -135,47 +221,22 @@ impl Statistics for RangeIndex {
     }
 }
 
+/// The numbers of documents that have no entry in a family, in order, and how many entries were read.
+pub(crate) async fn lacking(
+    finder: &Finder,
+    set: &IndexSet,
+    family: Family,
+) -> Result<(Vec<u64>, u64), ExecuteError> {
+    let (mut all, all_entries) = finder.numbers(set.documents()).await?;
+    let (with, with_entries) = finder.numbers(family).await?;
+    let mut with = with.into_iter().peekable();
+    all.retain(|number| {
+        while with.next_if(|other| other < number).is_some() {}
+        with.peek() != Some(number)
+    });
+    Ok((all, all_entries + with_entries))
+}
+
 fn address(served: &Served) -> usize {
     std::ptr::from_ref(served).addr()
-}
-
-/// Finds documents of one range.
-pub(crate) struct RangeSearch<'a> {
-    pub(crate) plan: &'a IndexPlan,
-    pub(crate) reader: &'a FeedReader,
-    pub(crate) scope: &'a FeedScope,
-    pub(crate) index_use: IndexUse,
-    pub(crate) gauge: &'a Gauge,
-}
-
-impl RangeSearch<'_> {
-    /// The documents of a range for a query that looks at all of them, in any order; `None` if a scan is cheaper.
-    pub(crate) async fn all(&self, range: &Range) -> Result<Option<Found>, ExecuteError> {
-        self.find(range, u64::MAX, false).await
-    }
-
-    /// The documents of a range for a query that gives rows in order of insertion, so many a page; `None` if reading in
-    /// that order is cheaper.
-    pub(crate) async fn in_order(
-        &self,
-        range: &Range,
-        row_count: usize,
-    ) -> Result<Option<Found>, ExecuteError> {
-        self.find(range, row_count as u64, true).await
-    }
-
-    async fn find(&self, range: &Range, rows: u64, in_order: bool) -> Result<Option<Found>, ExecuteError> {
-        if self.index_use == IndexUse::Never || self.plan.access == Access::Everything {
-            return Ok(None);
-        }
-        let set = &self.plan.indexes.active;
-        let scope = scope_entries(set, self.reader, self.scope, range);
-        let mut index = RangeIndex::new(finder(self.reader, range)?, self.plan);
-        let demand =
-            Demand { rows, in_order, whole: false, scope: scope.as_ref(), index_use: self.index_use };
-        let planned = choose_postings(self.plan, &demand, &mut index).await?;
-        self.gauge.note(range.id, &planned);
-        let candidates = index.open(&planned).await?;
-        Ok(candidates.map(|candidates| Found { finder: index.into_finder(), candidates }))
-    }
 }

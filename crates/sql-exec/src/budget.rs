@@ -3,11 +3,10 @@
 //! Steps and time are counted by the meter of the thread (`env::charge`), memory here, both for the page and out of what
 //! the server has for all of them.
 
-use crate::report::Explained;
-use crate::tally::Tally;
+use crate::tally::{RowOperator, Tally, TallySum};
 use astrarium_env::{Env, Memory, Reservation, Stopped, Work, charge};
 use astrarium_sql_plan::evaluate::EvaluateError;
-use astrarium_sql_plan::physical::{IndexUse, PlannedAccess};
+use astrarium_sql_plan::physical::IndexUse;
 use astrarium_sql_plan::plan::QueryPlan;
 use parking_lot::Mutex;
 use std::cell::Cell;
@@ -81,7 +80,7 @@ pub(crate) struct Gauge {
     before: Duration,
     held: Mutex<Reservation>,
     /// What its parts tell of themselves, if it is explained.
-    pub(crate) explained: Option<Explained>,
+    pub(crate) explained: Option<TallySum>,
 }
 
 /// Memory is taken from the server's budget in pieces of this size.
@@ -90,7 +89,7 @@ const HELD_STEP: usize = 1 << 20;
 impl Gauge {
     pub(crate) fn new(env: Env, limits: Limits, work: Arc<Work>, memory: &Memory) -> Gauge {
         let (began, before) = (env.now_micros(), work.elapsed());
-        let explained = limits.explain.then(Explained::default);
+        let explained = limits.explain.then(TallySum::default);
         Gauge { env, limits, began, work, before, held: Mutex::new(memory.empty()), explained }
     }
 
@@ -100,26 +99,19 @@ impl Gauge {
         elapsed.as_micros() as u64 >= self.limits.page_micros
     }
 
-    /// Keeps how documents of a range are found, if the query is explained.
-    pub(crate) fn note(&self, range_id: u32, access: &PlannedAccess<'_>) {
-        if let Some(explained) = &self.explained {
-            explained.note(range_id, access);
-        }
-    }
-
     /// Has all threads of the query end.
     pub(crate) fn cancel(&self) {
         self.work.cancel();
     }
 }
 
-/// Counts what one part of a query does and holds.
+/// AccessWork what one part of a query does and holds.
 pub(crate) struct Budget {
     gauge: Arc<Gauge>,
     held_bytes: Cell<usize>,
     /// What of it is known to the gauge: a multiple of a step, not less than what is held.
     counted_bytes: Cell<usize>,
-    /// Counts rows of operators, if the query is explained.
+    /// AccessWork rows of operators, if the query is explained.
     tally: Option<Tally>,
 }
 
@@ -134,10 +126,18 @@ impl Budget {
         self.tally.as_ref().filter(|tally| tally.is_of(plan))
     }
 
+    /// Does what an operator does with a row, and counts its time without that of the operators in it.
+    pub(crate) fn counted<T>(&self, plan: &QueryPlan, operator: RowOperator, work: impl FnOnce() -> T) -> T {
+        match self.tally(plan) {
+            Some(tally) => tally.around(operator, work),
+            None => work(),
+        }
+    }
+
     /// Adds what was counted to the sum of all parts.
     pub(crate) fn flush(&self) {
         if let (Some(tally), Some(explained)) = (&self.tally, &self.gauge.explained) {
-            tally.flush(&explained.tally);
+            tally.flush(explained);
         }
     }
 

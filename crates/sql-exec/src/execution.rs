@@ -4,10 +4,9 @@ use crate::budget::Budget;
 use crate::frame::Frame;
 use crate::pipeline::Machine;
 use crate::report::Reports;
-use crate::rows::{Counts, Reader};
+use crate::rows::{AccessWork, Reader};
 use crate::scan::Job;
 use astrarium_sql_plan::plan::QueryPlan;
-use std::time::Duration;
 
 /// What all operators of a page share.
 pub(crate) struct Execution<'a> {
@@ -16,10 +15,7 @@ pub(crate) struct Execution<'a> {
     pub(crate) frame: Frame,
     pub(crate) budget: Budget,
     /// What was read so far.
-    pub(crate) counts: Counts,
-    /// How long documents were looked for in indexes, and how long they were read.
-    pub(crate) lookup: Duration,
-    pub(crate) load: Duration,
+    pub(crate) access: AccessWork,
     /// What operators tell of themselves, if the query is explained.
     pub(crate) reports: Option<Reports>,
 }
@@ -31,9 +27,7 @@ impl<'a> Execution<'a> {
             plan: &job.plan,
             frame: job.frame(),
             budget: job.budget(),
-            counts: Counts::default(),
-            lookup: Duration::ZERO,
-            load: Duration::ZERO,
+            access: AccessWork::default(),
             reports: job.gauge.limits.explain.then(Reports::default),
         }
     }
@@ -43,13 +37,12 @@ impl<'a> Execution<'a> {
         self.job.with_machine(&self.frame, &self.budget, work)
     }
 
-    pub(crate) fn count(&mut self, counts: Counts) {
-        self.counts.add(counts);
+    pub(crate) fn count(&mut self, counts: AccessWork) {
+        self.access.add(counts);
     }
 
-    /// Takes over what a reader has counted.
-    pub(crate) fn looked_up(&mut self, reader: &Reader<'_>) {
-        self.counts.entries = reader.entries;
-        (self.lookup, self.load) = (reader.lookup, reader.load);
+    /// Takes over what a reader has done.
+    pub(crate) fn looked_up(&mut self, reader: &mut Reader<'_>) {
+        self.access.add(std::mem::take(&mut reader.work));
     }
 }

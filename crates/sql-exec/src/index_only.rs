@@ -1,25 +1,22 @@
 //! Answers from the index alone: counts, least and greatest values, distinct values.
 //!
-//! In: what of an index answers the query (`sql-plan`). Out: finished groups, or nothing where the index cannot tell after
-//! all: documents are left out of the index, a term stands for several values, a sum would be rounded
-//! differently.
+//! In: the entries that were chosen to answer (`sql-plan::physical`). Out: finished groups, or distinct values; nothing where
+//! the entries turn out not to tell: a term stands for several values, a sum would be rounded differently.
 //! Invariant: the answer is the one that reading all documents gives.
 
-use crate::access::{RangeIndex, finder, scope_entries};
+use crate::access::{PageAccess, RangeIndex};
 use crate::error::ExecuteError;
 use crate::expired::Expired;
 use crate::operators::group::{FinishedGroup, RowPlace};
-use crate::rows::Counts;
+use crate::rows::AccessWork;
 use astrarium_index::entry::{Family, is_shortened_term, is_type_only, read_entry, read_term};
 use astrarium_index::finder::{Error as IndexError, charge_entries};
-use astrarium_index::{Access, Finder, Need, OrderPath, Path, PathStep, TermRange};
+use astrarium_index::{Finder, Path, PathStep, Served, TermRange};
 use astrarium_kv::{Direction, KeyRange, ScanLimit, just_after};
 use astrarium_sql_functions::aggregates::AggregateFunction;
 use astrarium_sql_plan::Expr;
-use astrarium_sql_plan::needs::IndexOnly;
-use astrarium_sql_plan::physical::{AccessPath, Demand, IndexPlan, IndexUse, choose_postings};
+use astrarium_sql_plan::physical::{AccessPath, IndexAnswer, PlannedAccess};
 use astrarium_sql_plan::plan::Grouping;
-use astrarium_store::{FeedError, FeedReader, FeedScope};
 use astrarium_value::{Object, Value};
 use std::collections::BTreeMap;
 
@@ -37,119 +34,85 @@ pub(crate) struct Occurrence {
     pub(crate) first: u64,
 }
 
-/// Asks indexes without documents.
-pub(crate) struct Asking<'a> {
-    pub(crate) plan: &'a IndexPlan,
-    pub(crate) reader: &'a FeedReader,
-    pub(crate) scope: &'a FeedScope,
-    pub(crate) counts: Counts,
-    /// What has expired in each range, once that was asked for.
-    expired: Vec<Expired>,
+/// What the indexes of all ranges tell.
+pub(crate) enum IndexOnlyAnswer<'p> {
+    /// One value: a count, the least or the greatest.
+    One(Value),
+    /// The distinct values at a path.
+    Values(&'p Path, BTreeMap<Value, Occurrence>),
 }
 
-impl<'a> Asking<'a> {
-    pub(crate) fn new(plan: &'a IndexPlan, reader: &'a FeedReader, scope: &'a FeedScope) -> Asking<'a> {
-        Asking { plan, reader, scope, counts: Counts::default(), expired: Vec::new() }
-    }
+/// Asks indexes without documents.
+#[derive(Default)]
+pub(crate) struct Asking {
+    pub(crate) work: AccessWork,
+}
 
-    /// The groups of a query, if the index can tell them.
-    pub(crate) async fn groups(
+impl Asking {
+    /// What the chosen entries tell; nothing if they do not, after all.
+    pub(crate) async fn answer<'p>(
         &mut self,
-        only: &IndexOnly,
-        grouping: &Grouping,
-    ) -> Result<Option<Vec<FinishedGroup>>, ExecuteError> {
-        if !self.is_complete().await? {
-            return Ok(None);
-        }
-        let one = |value: Value| FinishedGroup { keys: Vec::new(), results: vec![value], first: (0, 0) };
-        match only {
-            IndexOnly::Count => Ok(self.count().await?.map(|count| vec![one(Value::Number(count as f64))])),
-            IndexOnly::Extreme { path, maximum } => {
-                Ok(self.extreme(path, *maximum).await?.map(|value| vec![one(value)]))
-            }
-            IndexOnly::Values { path, undefined } => {
-                let Some(values) = self.values(path, *undefined).await? else { return Ok(None) };
-                let groups = values.into_iter().map(|(value, found)| {
-                    let results = grouping.aggregates.iter().map(|aggregate| {
-                        let counts_rows = matches!(aggregate.argument, Expr::Constant(_))
-                            || matches!(&aggregate.argument, Expr::Path(_, steps) if steps.is_empty());
-                        result(aggregate.function, &value, counts_rows, found.count)
-                    });
-                    let results = results.collect::<Option<Vec<Value>>>()?;
-                    let first: RowPlace = (found.first, 0);
-                    Some(FinishedGroup { keys: vec![value], results, first })
-                });
-                Ok(groups.collect())
-            }
-        }
-    }
-
-    /// Whether the index has all documents, and can tell which of them have expired.
-    pub(crate) async fn is_complete(&mut self) -> Result<bool, ExecuteError> {
-        let set = &self.plan.indexes.active;
-        if !set.is_used() {
-            return Ok(false);
-        }
-        for range in self.reader.ranges(self.scope)? {
-            let finder = finder(self.reader, range)?;
-            if finder.count(set.excluded()).await? > 0 {
-                return Ok(false);
-            }
-            let Some(expired) = Expired::find(self.reader, set, &finder).await? else { return Ok(false) };
-            self.counts.entries += expired.entries;
-            self.expired.push(expired);
-        }
-        Ok(true)
-    }
-
-    /// What looks into each range, and what has expired there.
-    fn finders(&self) -> Result<Vec<(Finder, Expired)>, ExecuteError> {
-        let finders = self.reader.ranges(self.scope)?.into_iter().map(|range| finder(self.reader, range));
-        let finders = finders.zip(self.expired.iter().cloned());
-        Ok(finders.map(|(finder, expired)| Ok((finder?, expired))).collect::<Result<_, FeedError>>()?)
-    }
-
-    fn is_keyed(&self) -> bool {
-        matches!(self.scope, FeedScope::Partition(_) | FeedScope::Slice(_))
-    }
-
-    async fn count(&mut self) -> Result<Option<u64>, ExecuteError> {
-        let set = &self.plan.indexes.active;
-        let mut sum = 0;
-        for (range, (finder, expired)) in self.reader.ranges(self.scope)?.into_iter().zip(self.finders()?) {
-            let scope = scope_entries(set, self.reader, self.scope, range);
-            let mut index = RangeIndex::new(finder.clone(), self.plan);
-            let demand = Demand {
-                rows: u64::MAX,
-                in_order: false,
-                whole: true,
-                scope: scope.as_ref(),
-                index_use: IndexUse::Always,
-            };
-            let access = choose_postings(self.plan, &demand, &mut index).await?;
-            sum += match &access.path {
-                AccessPath::Scan => finder.count(set.documents()).await?.saturating_sub(expired.count()),
-                _ if !access.exact => return Ok(None),
-                AccessPath::Seek(served) | AccessPath::Range(served) | AccessPath::Composite(served)
-                    if !served.repeated =>
-                {
-                    let mut count = 0;
-                    for terms in &served.ranges {
-                        count += self.count_entries(&finder, served.family, terms, &expired).await?;
-                    }
-                    count
+        access: &mut PageAccess<'p, '_>,
+    ) -> Result<Option<IndexOnlyAnswer<'p>>, ExecuteError> {
+        let (mut count, mut best) = (0, None);
+        let mut values: Option<(&'p Path, BTreeMap<Value, Occurrence>)> = None;
+        let mut is_count = false;
+        for (index, planned) in access.ways() {
+            let AccessPath::IndexOnly(answer) = &planned.path else { return Ok(None) };
+            self.work.entries += index.expired().map_or(0, |expired| expired.entries);
+            let is_told = match answer {
+                IndexAnswer::Count(counted) => {
+                    is_count = true;
+                    let own = self.count(index, counted).await?;
+                    count += own.unwrap_or_default();
+                    own.is_some()
                 }
-                _ => {
-                    let Some(mut found) = index.open(&access).await?.filter(|found| found.exact) else {
-                        return Ok(None);
-                    };
-                    let numbers = found.numbers(&finder, 0, usize::MAX).await?;
-                    self.counts.entries += found.entries;
-                    numbers.into_iter().filter(|number| !expired.has(*number)).count() as u64
+                IndexAnswer::Extreme { entries, maximum } => {
+                    self.extreme(index, entries, *maximum, &mut best).await?
+                }
+                IndexAnswer::Values { entries, path, has_lacking } => {
+                    let (_, found) = values.get_or_insert_with(|| (*path, BTreeMap::new()));
+                    self.values(index, entries, *has_lacking, found).await?
                 }
             };
+            if !is_told {
+                return Ok(None);
+            }
         }
-        Ok(Some(sum))
+        Ok(Some(match values {
+            Some((path, values)) => IndexOnlyAnswer::Values(path, values),
+            None if is_count => IndexOnlyAnswer::One(Value::Number(count as f64)),
+            None => IndexOnlyAnswer::One(best.unwrap_or_default()),
+        }))
+    }
+
+    async fn count(
+        &mut self,
+        index: &mut RangeIndex<'_>,
+        counted: &PlannedAccess<'_>,
+    ) -> Result<Option<u64>, ExecuteError> {
+        let Some(expired) = index.expired().cloned() else { return Ok(None) };
+        let finder = index.finder.clone();
+        Ok(Some(match &counted.path {
+            AccessPath::Scan => finder.count(index.set().documents()).await?.saturating_sub(expired.count()),
+            AccessPath::Seek(served) | AccessPath::Range(served) | AccessPath::Composite(served)
+                if !served.repeated =>
+            {
+                let mut count = 0;
+                for terms in &served.ranges {
+                    count += self.count_entries(&finder, served.family, terms, &expired).await?;
+                }
+                count
+            }
+            _ => {
+                let Some(mut found) = index.open(counted).await?.filter(|found| found.exact) else {
+                    return Ok(None);
+                };
+                let numbers = found.numbers(&finder, 0, usize::MAX).await?;
+                self.work.entries += found.entries;
+                numbers.into_iter().filter(|number| !expired.has(*number)).count() as u64
+            }
+        }))
     }
 
     async fn count_entries(
@@ -168,7 +131,7 @@ impl<'a> Asking<'a> {
             let batch =
                 finder.snapshot.scan_keys(&rest, Direction::Forward, STEP).await.map_err(IndexError::from)?;
             charge_entries(batch.keys.len())?;
-            self.counts.entries += batch.keys.len() as u64;
+            self.work.entries += batch.keys.len() as u64;
             count += batch.keys.len() as u64;
             if expired.count() > 0 {
                 for key in batch.keys.iter() {
@@ -183,46 +146,35 @@ impl<'a> Asking<'a> {
         Ok(count)
     }
 
-    /// The family of a path's values, and the terms of it that the need leaves. A need is about the same path, so it is one
-    /// access to that family or none.
-    fn family(&self, path: &Path) -> Option<(Family, Vec<TermRange>)> {
-        let order = OrderPath { path: path.clone(), descending: false };
-        let ordered =
-            self.plan.indexes.active.order(&[order], &Need::Anything).filter(|ordered| ordered.all_types)?;
-        match &self.plan.access {
-            Access::Everything => Some((ordered.family, vec![TermRange::values()])),
-            Access::Entries(served) if served.exact && served.family == ordered.family => {
-                Some((ordered.family, served.ranges.clone()))
+    /// Keeps the least or greatest value of a range's entries, if it is better than what is known.
+    async fn extreme(
+        &mut self,
+        index: &RangeIndex<'_>,
+        entries: &Served,
+        maximum: bool,
+        best: &mut Option<Value>,
+    ) -> Result<bool, ExecuteError> {
+        let Some(expired) = index.expired() else { return Ok(false) };
+        for terms in &entries.ranges {
+            let keys = (index.finder.keys(entries.family, terms), expired);
+            let greatest = self.end_term(&index.finder, &keys, Direction::Backward).await?;
+            let wanted = if maximum {
+                greatest.clone()
+            } else {
+                self.end_term(&index.finder, &keys, Direction::Forward).await?
+            };
+            let (Some(greatest), Some(wanted)) = (greatest, wanted) else { continue };
+            if is_type_only(&greatest) || is_shortened_term(&wanted) {
+                return Ok(false);
             }
-            _ => None,
-        }
-    }
-
-    async fn extreme(&mut self, path: &Path, maximum: bool) -> Result<Option<Value>, ExecuteError> {
-        let Some((family, ranges)) = self.family(path).filter(|_| !self.is_keyed()) else { return Ok(None) };
-        let mut best: Option<Value> = None;
-        for (finder, expired) in self.finders()? {
-            for terms in &ranges {
-                let keys = (finder.keys(family, terms), &expired);
-                let greatest = self.end_term(&finder, &keys, Direction::Backward).await?;
-                let wanted = if maximum {
-                    greatest.clone()
-                } else {
-                    self.end_term(&finder, &keys, Direction::Forward).await?
-                };
-                let (Some(greatest), Some(wanted)) = (greatest, wanted) else { continue };
-                if is_type_only(&greatest) || is_shortened_term(&wanted) {
-                    return Ok(None);
-                }
-                let value = read_term(&wanted).map_err(IndexError::from)?;
-                let better =
-                    best.as_ref().is_none_or(|best| if maximum { value > *best } else { value < *best });
-                if better {
-                    best = Some(value);
-                }
+            let value = read_term(&wanted).map_err(IndexError::from)?;
+            let is_better =
+                best.as_ref().is_none_or(|best| if maximum { value > *best } else { value < *best });
+            if is_better {
+                *best = Some(value);
             }
         }
-        Ok(Some(best.unwrap_or_default()))
+        Ok(true)
     }
 
     /// The first term in a direction that a document has which has not expired.
@@ -237,7 +189,7 @@ impl<'a> Asking<'a> {
         loop {
             let batch = finder.snapshot.scan_keys(&rest, direction, limit).await.map_err(IndexError::from)?;
             charge_entries(batch.keys.len())?;
-            self.counts.entries += batch.keys.len() as u64;
+            self.work.entries += batch.keys.len() as u64;
             for key in batch.keys.iter() {
                 let (term, number) = read_entry(key).map_err(IndexError::from)?;
                 if !expired.has(number) {
@@ -253,74 +205,106 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// The distinct values at a path; none if documents without a value count, and there are some.
-    pub(crate) async fn values(
+    /// Adds the distinct values of a range's entries.
+    async fn values(
         &mut self,
-        path: &Path,
-        undefined: bool,
-    ) -> Result<Option<BTreeMap<Value, Occurrence>>, ExecuteError> {
-        let Some((family, ranges)) = self.family(path).filter(|_| !self.is_keyed()) else { return Ok(None) };
-        let set = &self.plan.indexes.active;
-        let mut found: BTreeMap<Value, Occurrence> = BTreeMap::new();
-        for (finder, expired) in self.finders()? {
-            if undefined && finder.count(family).await? != finder.count(set.documents()).await? {
-                return Ok(None);
-            }
-            for terms in &ranges {
-                let mut rest = finder.keys(family, terms);
-                let mut current: Option<(Vec<u8>, Occurrence)> = None;
-                loop {
-                    let batch = finder
-                        .snapshot
-                        .scan_keys(&rest, Direction::Forward, STEP)
-                        .await
-                        .map_err(IndexError::from)?;
-                    charge_entries(batch.keys.len())?;
-                    self.counts.entries += batch.keys.len() as u64;
-                    for key in batch.keys.iter() {
-                        let (term, number) = read_entry(key).map_err(IndexError::from)?;
-                        if expired.has(number) {
-                            continue;
-                        }
-                        match &mut current {
-                            Some((own, occurrence)) if own == term => occurrence.count += 1,
-                            _ => {
-                                if is_shortened_term(term) || found.len() > VALUES_MAX {
-                                    return Ok(None);
-                                }
-                                keep(&mut found, current.take())?;
-                                current = Some((term.to_vec(), Occurrence { count: 1, first: number }));
-                            }
-                        }
+        index: &RangeIndex<'_>,
+        entries: &Served,
+        has_lacking: bool,
+        found: &mut BTreeMap<Value, Occurrence>,
+    ) -> Result<bool, ExecuteError> {
+        let (finder, Some(expired)) = (&index.finder, index.expired()) else { return Ok(false) };
+        for terms in &entries.ranges {
+            let mut rest = finder.keys(entries.family, terms);
+            let mut current: Option<(Vec<u8>, Occurrence)> = None;
+            loop {
+                let scan = finder.snapshot.scan_keys(&rest, Direction::Forward, STEP);
+                let batch = scan.await.map_err(IndexError::from)?;
+                charge_entries(batch.keys.len())?;
+                self.work.entries += batch.keys.len() as u64;
+                for key in batch.keys.iter() {
+                    let (term, number) = read_entry(key).map_err(IndexError::from)?;
+                    if expired.has(number) {
+                        continue;
                     }
-                    match batch.keys.last() {
-                        Some(last) if batch.more => rest.start = just_after(last),
-                        _ => break,
+                    match &mut current {
+                        Some((own, occurrence)) if own == term => occurrence.count += 1,
+                        _ => {
+                            if is_shortened_term(term) || found.len() > VALUES_MAX {
+                                return Ok(false);
+                            }
+                            keep_term(found, current.take())?;
+                            current = Some((term.to_vec(), Occurrence { count: 1, first: number }));
+                        }
                     }
                 }
-                keep(&mut found, current.take())?;
+                match batch.keys.last() {
+                    Some(last) if batch.more => rest.start = just_after(last),
+                    _ => break,
+                }
+            }
+            keep_term(found, current.take())?;
+        }
+        if has_lacking {
+            let (mut lacking, read) = index.lacking(entries.family).await?;
+            self.work.entries += read;
+            lacking.retain(|number| !expired.has(*number));
+            if let Some(first) = lacking.first() {
+                let occurrence = Occurrence { count: lacking.len() as u64, first: *first };
+                keep(found, Value::Undefined, occurrence);
             }
         }
-        Ok(Some(found))
+        Ok(true)
     }
 }
 
-fn keep(
+/// The groups that an answer makes; none if an aggregate would be rounded differently row by row.
+pub(crate) fn groups(answer: IndexOnlyAnswer<'_>, grouping: &Grouping) -> Option<Vec<FinishedGroup>> {
+    let values = match answer {
+        IndexOnlyAnswer::One(value) => {
+            return Some(vec![FinishedGroup { keys: Vec::new(), results: vec![value], first: (0, 0) }]);
+        }
+        IndexOnlyAnswer::Values(_, values) => values,
+    };
+    let groups = values.into_iter().map(|(value, found)| {
+        let results = grouping.aggregates.iter().map(|aggregate| {
+            let counts_rows = matches!(aggregate.argument, Expr::Constant(_))
+                || matches!(&aggregate.argument, Expr::Path(_, steps) if steps.is_empty());
+            result(aggregate.function, &value, counts_rows, found.count)
+        });
+        let results = results.collect::<Option<Vec<Value>>>()?;
+        let first: RowPlace = (found.first, 0);
+        Some(FinishedGroup { keys: vec![value], results, first })
+    });
+    groups.collect()
+}
+
+fn keep_term(
     found: &mut BTreeMap<Value, Occurrence>,
     current: Option<(Vec<u8>, Occurrence)>,
 ) -> Result<(), ExecuteError> {
-    let Some((term, occurrence)) = current else { return Ok(()) };
-    let value = read_term(&term).map_err(IndexError::from)?;
+    if let Some((term, occurrence)) = current {
+        keep(found, read_term(&term).map_err(IndexError::from)?, occurrence);
+    }
+    Ok(())
+}
+
+fn keep(found: &mut BTreeMap<Value, Occurrence>, value: Value, occurrence: Occurrence) {
     let own = found.entry(value).or_insert(Occurrence { count: 0, first: u64::MAX });
     own.count += occurrence.count;
     own.first = own.first.min(occurrence.first);
-    Ok(())
 }
 
 /// An aggregate over so many times the same value; none if it would be rounded differently row by row.
 fn result(function: AggregateFunction, value: &Value, counts_rows: bool, count: u64) -> Option<Value> {
     if counts_rows {
         return Some(Value::Number(count as f64));
+    }
+    if value.is_undefined() {
+        // However often it occurs, it says the same.
+        let mut accumulator = function.start();
+        accumulator.add(value);
+        return Some(accumulator.finish());
     }
     let sum = || match value {
         Value::Number(number) => {
@@ -340,6 +324,9 @@ fn result(function: AggregateFunction, value: &Value, counts_rows: bool, count: 
 
 /// A document that has only this value at a path.
 pub(crate) fn document_with(path: &Path, value: Value) -> Value {
+    if value.is_undefined() {
+        return Value::Object(Object::from_members([]));
+    }
     path.0.iter().rev().fold(value, |value, step| match step {
         PathStep::Name(name) => Value::Object(Object::from_members([(name.clone(), value)])),
         PathStep::Elements => Value::Array(vec![value]),

@@ -28,7 +28,7 @@ use crate::error::ExecuteError;
 use crate::execution::Execution;
 use crate::long_key::{Directions, LastRow};
 use crate::resume::{PartialDocument, ResumePlace};
-use crate::rows::Counts;
+use crate::rows::AccessWork;
 use astrarium_store::FeedPosition;
 use finished::Finished;
 use group::RowPlace;
@@ -58,7 +58,7 @@ pub(crate) enum RowMark {
 pub(crate) struct RowBatch {
     pub(crate) rows: Vec<OutputRow>,
     /// What was read for them and is not counted yet.
-    pub(crate) counts: Counts,
+    pub(crate) counts: AccessWork,
     /// Where a next page goes on if this one is full after the last of them; none if it has to see another row first.
     pub(crate) after: Option<ResumePlace>,
     /// Where a next page goes on because this one ends here, full or not.

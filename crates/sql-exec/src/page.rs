@@ -1,24 +1,29 @@
 //! One page of a query: opens the operators that its plan asks for, and takes their rows until the page is full.
 
+use crate::access::{PageAccess, PageRanges};
 use crate::budget::Limits;
 use crate::error::ExecuteError;
 use crate::execution::Execution;
+use crate::index_only::{Asking, IndexOnlyAnswer};
 use crate::kept::KeptRows;
-use crate::operators::finished::{Collector, Finished, find_keys, resume_after};
+use crate::long_key::LastRow;
+use crate::operators::finished::{Collector, Finished, find_keys, groups_of_index, resume_after};
 use crate::operators::limit::{Offered, PageLimiter};
 use crate::operators::merge::MergeOfRanges;
-use crate::operators::ordered_scan::Scanned;
+use crate::operators::ordered_scan::{Scanned, is_lacking};
 use crate::operators::sort::RowOrder;
 use crate::operators::stream::StreamRows;
 use crate::operators::{OutputRow, RowBatch, RowMark, RowSource};
-use crate::report::{OperatorReport, reports};
+use crate::report::{OperatorReport, Stage, reports};
 use crate::resume::{Resume, ResumePlace};
-use crate::rows::Input;
+use crate::rows::{AccessWork, Input, number_before};
 use crate::runtime::Runtime;
 use crate::scan::Job;
+use astrarium_env::Instant;
+use astrarium_sql_plan::explain::explain;
+use astrarium_sql_plan::physical::{PageDemand, PageForm, PhysicalPlan, choose_page, has_reversed_ties};
 use astrarium_sql_plan::plan::{Order, QueryPlan};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// A page of rows.
 #[derive(Debug, Default)]
@@ -27,14 +32,8 @@ pub struct Page {
     pub rows: Vec<Vec<u8>>,
     /// Where to go on, if there may be more.
     pub resume: Option<Resume>,
-    /// Documents looked at.
-    pub documents: u64,
-    /// Bytes of those documents.
-    pub document_bytes: u64,
-    /// How long rows that are streamed were looked for in indexes, and how long their documents were read.
-    pub lookup_and_load: (Duration, Duration),
-    /// Entries of indexes looked at.
-    pub index_entries: u64,
+    /// What the ways to documents did: what the access of the plan is told to have done, in EXPLAIN and in metrics.
+    pub access: AccessWork,
     /// Whether documents of equal sort keys come in descending order of their numbers.
     pub reverse_ties: bool,
     /// Whether the rows came in the order of an index, without sorting.
@@ -61,13 +60,37 @@ pub async fn run(
         return Ok(Page::default());
     }
     let mut execution = Execution::new(&job);
-    let opened = open(&mut execution, input, resume.map(|resume| resume.place), &taken).await?;
-    let (in_index_order, incremental) = (opened.is_merged(), !opened.is_finished());
-    let Opened { mut rows, order } = opened;
+    let place = resume.map(|resume| resume.place);
+    let range_id = streamed_range(plan, input, place.as_ref())?;
+    let ranges = PageRanges::of(input, range_id)?;
+    let PageStart { after, place, order } = start(&mut execution, input, place).await?;
+    let began = Instant::now();
+    let demand = demand(&limits, input, &taken, (&place, after.as_ref()));
+    let mut access = choose(plan, ranges.as_ref(), demand).await?;
+    execution.access.lookup += began.elapsed();
+    let mut parts = PageParts { input, after, place, order: order.clone(), taken: &taken };
+    let answer = if access.physical.is_index_only() {
+        let answered = answer(&mut execution, &mut access, &mut parts).await?;
+        if answered.is_none() {
+            access = choose(plan, ranges.as_ref(), PageDemand { needs_documents: true, ..demand }).await?;
+        }
+        answered
+    } else {
+        None
+    };
+    let mut rows = match answer {
+        Some(rows) => RowSource::Finished(rows),
+        None => open(&mut execution, &mut access, parts).await?,
+    };
+    let (in_index_order, incremental) =
+        (matches!(rows, RowSource::Merged(_)), !matches!(rows, RowSource::Finished(_)));
     let mut last: Option<RowMark> = None;
     let (mut place, mut kept) = (None, None);
     while let Some(batch) = rows.next(&mut execution, &taken).await? {
-        if let Some((found, rest)) = take(&mut taken, &mut execution, batch, &mut last, &order) {
+        let stage = Stage::begin(&execution);
+        let end = take(&mut taken, &mut execution, batch, &mut last, &order);
+        stage.limited(&mut execution);
+        if let Some((found, rest)) = end {
             place = found;
             if let (Some(_), RowSource::Finished(rows)) = (&place, &rows) {
                 kept = rows.kept(rest, order.clone(), taken.given + taken.skipped, &limits);
@@ -75,21 +98,28 @@ pub async fn run(
             break;
         }
     }
-    let operators = reports(&execution, &taken);
+    let operators = reports(&execution, &access.physical, &taken);
     let resume = taken.resume(place);
     Ok(Page {
         rows: taken.rows,
         resume,
         kept,
-        documents: execution.counts.documents,
-        document_bytes: execution.counts.bytes,
-        lookup_and_load: (execution.lookup, execution.load),
-        index_entries: execution.counts.entries,
+        access: execution.access,
         reverse_ties: order.reverse_ties,
         in_index_order,
         incremental,
         operators,
     })
+}
+
+/// How the first page of a query would be made: a line for each operator, without figures that depend on the number of
+/// documents.
+pub async fn describe(plan: &Arc<QueryPlan>, input: &Input, limits: &Limits) -> Result<String, ExecuteError> {
+    let taken = PageLimiter::new((plan.offset, plan.limit), limits, None);
+    let ranges = PageRanges::of(input, streamed_range(plan, input, None)?)?;
+    let demand = demand(limits, input, &taken, (&None, None));
+    let access = choose(plan, ranges.as_ref(), demand).await?;
+    Ok(explain(plan, &access.physical))
 }
 
 /// Makes one page of rows that a page before computed; nothing if they are not among them.
@@ -155,64 +185,27 @@ fn take(
     Some((place, Vec::new()))
 }
 
-/// The operators of a page.
-struct Opened<'a> {
-    rows: RowSource<'a>,
+/// Where a page begins.
+struct PageStart {
+    /// The row that it comes after in an order.
+    after: Option<LastRow>,
+    /// The position, where it is no row of an order.
+    place: Option<ResumePlace>,
     order: RowOrder,
 }
 
-impl Opened<'_> {
-    fn is_merged(&self) -> bool {
-        matches!(self.rows, RowSource::Merged(_))
-    }
-
-    fn is_finished(&self) -> bool {
-        matches!(self.rows, RowSource::Finished(_))
-    }
-}
-
-async fn open<'a>(
-    execution: &mut Execution<'a>,
-    input: &'a Input,
-    place: Option<ResumePlace>,
-    taken: &PageLimiter,
-) -> Result<Opened<'a>, ExecuteError> {
-    let plan = execution.plan;
-    let keys = plan.order_keys();
-    let rows = match (&plan.order, &plan.grouping) {
-        (Order::Rank(components), _) => {
-            let before = taken.given + taken.skipped;
-            Finished::ranked(execution, input, components, place, before).await?
-        }
-        (_, Some(grouping)) => Finished::grouped(execution, input, grouping, place, taken.wanted()).await?,
-        (Order::None, None) if !plan.distinct => {
-            let rows = RowSource::Stream(StreamRows::open(execution, input, place)?);
-            return Ok(Opened { rows, order: RowOrder::default() });
-        }
-        _ => return open_ordered(execution, input, place, taken.wanted()).await,
-    };
-    Ok(Opened { rows: RowSource::Finished(rows), order: RowOrder::new(keys, false) })
-}
-
-/// Sorted or distinct rows.
-async fn open_ordered<'a>(
+async fn start(
     execution: &mut Execution<'_>,
-    input: &'a Input,
+    input: &Input,
     place: Option<ResumePlace>,
-    wanted: u64,
-) -> Result<Opened<'a>, ExecuteError> {
+) -> Result<PageStart, ExecuteError> {
     let plan = execution.plan;
-    let keys = plan.order_keys();
-    let indexed = match input {
-        Input::Container(reader, scope, Some(index)) => {
-            index.order.as_ref().map(|ordered| Scanned { reader, scope, plan: index, ordered, wanted })
-        }
-        _ => None,
-    };
-    let first_descends = keys.first().is_some_and(|key| key.descending);
-    // A value that comes once comes from its first document, whatever reads it: a position names that document.
-    let backward = indexed.map_or(first_descends, |scanned| scanned.ordered.backward);
-    let order = RowOrder::new(keys, !plan.distinct && backward);
+    let index = if let Input::Container(_, _, Some(index)) = input { Some(&**index) } else { None };
+    let order = RowOrder::new(plan.order_keys(), has_reversed_ties(plan, index));
+    let is_ordered = plan.grouping.is_none() && (plan.distinct || matches!(plan.order, Order::Keys(_)));
+    if !is_ordered {
+        return Ok(PageStart { after: None, place, order });
+    }
     let after = match place {
         Some(ResumePlace::LongKey(long)) => {
             let last = find_keys(execution, input, long.last).await?;
@@ -221,13 +214,141 @@ async fn open_ordered<'a>(
         }
         place => resume_after(place)?,
     };
-    if let Some(scanned) = indexed.filter(|_| !plan.distinct) {
-        let index_use = execution.budget.limits().index_use;
-        if let Some(rows) = MergeOfRanges::open(execution, scanned, after.as_ref(), index_use).await? {
-            return Ok(Opened { rows: RowSource::Merged(rows), order });
+    Ok(PageStart { after, place: None, order })
+}
+
+/// The range that a page of rows in order of insertion is in.
+fn streamed_range(
+    plan: &QueryPlan,
+    input: &Input,
+    place: Option<&ResumePlace>,
+) -> Result<Option<u32>, ExecuteError> {
+    let Input::Container(reader, scope, _) = input else { return Ok(None) };
+    Ok(match place {
+        _ if !plan.is_streamed() => None,
+        Some(ResumePlace::Stream(Some(position), _)) => Some(position.range_id()),
+        _ => reader.ranges(scope)?.first().map(|range| range.id),
+    })
+}
+
+/// What a page asks of the choice.
+fn demand(
+    limits: &Limits,
+    input: &Input,
+    taken: &PageLimiter,
+    (place, after): (&Option<ResumePlace>, Option<&LastRow>),
+) -> PageDemand {
+    let is_in_key_order = match (input, place) {
+        (Input::Container(_, scope, _), Some(ResumePlace::Stream(position, _))) => {
+            number_before(scope, position.as_ref()).is_none()
         }
+        _ => false,
+    };
+    PageDemand {
+        rows: taken.wanted(),
+        index_use: limits.index_use,
+        is_lacking: is_lacking(after),
+        is_in_key_order,
+        needs_documents: false,
     }
-    let collector = Collector::new(plan, order.clone(), after, wanted, execution.budget.limits());
-    let rows = Finished::collected(execution, input, collector).await?;
-    Ok(Opened { rows: RowSource::Finished(rows), order })
+}
+
+/// The ways to documents, as `sql-plan` chooses them.
+async fn choose<'p, 'a>(
+    plan: &QueryPlan,
+    ranges: Option<&'p PageRanges<'a>>,
+    demand: PageDemand,
+) -> Result<PageAccess<'p, 'a>, ExecuteError> {
+    let Some(ranges) = ranges else {
+        return Ok(PageAccess { ranges: Vec::new(), physical: PhysicalPlan::of_all(plan) });
+    };
+    let mut known = ranges.known()?;
+    let physical = choose_page(plan, ranges.plan, demand, &mut known).await?;
+    Ok(PageAccess { ranges: known, physical })
+}
+
+/// What the operators of a page are opened with.
+struct PageParts<'t, 'a> {
+    input: &'a Input,
+    after: Option<LastRow>,
+    place: Option<ResumePlace>,
+    order: RowOrder,
+    taken: &'t PageLimiter,
+}
+
+impl PageParts<'_, '_> {
+    fn collector(&self, execution: &Execution<'_>) -> Collector {
+        let (order, after) = (self.order.clone(), self.after.clone());
+        Collector::new(execution.plan, order, after, self.taken.wanted(), execution.budget.limits())
+    }
+}
+
+/// The rows that the index alone tells, if it does after all.
+async fn answer(
+    execution: &mut Execution<'_>,
+    access: &mut PageAccess<'_, '_>,
+    parts: &mut PageParts<'_, '_>,
+) -> Result<Option<Finished>, ExecuteError> {
+    let began = Instant::now();
+    let mut asking = Asking::default();
+    let answer = asking.answer(access).await?;
+    execution.count(asking.work);
+    execution.access.lookup += began.elapsed();
+    let plan = execution.plan;
+    match (answer, &plan.grouping) {
+        (None, _) => Ok(None),
+        (Some(answer), Some(grouping)) => {
+            let Some(groups) = groups_of_index(execution, answer, grouping)? else { return Ok(None) };
+            Finished::grouped(execution, groups, parts.place.clone(), parts.taken.wanted()).map(Some)
+        }
+        (Some(IndexOnlyAnswer::Values(path, values)), None) => {
+            let collector = parts.collector(execution);
+            Finished::of_values(execution, (path, values), collector).map(Some)
+        }
+        (Some(IndexOnlyAnswer::One(_)), None) => Ok(None),
+    }
+}
+
+/// Opens the operators of a plan.
+async fn open<'a>(
+    execution: &mut Execution<'a>,
+    access: &mut PageAccess<'_, 'a>,
+    parts: PageParts<'_, 'a>,
+) -> Result<RowSource<'a>, ExecuteError> {
+    let (plan, input, taken) = (execution.plan, parts.input, parts.taken);
+    let rows = match (access.physical.form, &plan.order, &plan.grouping) {
+        (PageForm::Streamed, ..) => {
+            let found = match access.ways().next() {
+                Some((index, planned)) => index.found(planned).await?,
+                None => None,
+            };
+            let rows = StreamRows::open(execution, input, found, parts.place, taken.wanted())?;
+            return Ok(RowSource::Stream(rows));
+        }
+        (PageForm::Merged, ..) => {
+            let Input::Container(reader, scope, Some(index)) = input else {
+                return Err(ExecuteError::ForeignPosition);
+            };
+            let Some(ordered) = &index.order else { return Err(ExecuteError::ForeignPosition) };
+            let scanned = Scanned { reader, scope, plan: index, ordered, wanted: taken.wanted() };
+            let rows = MergeOfRanges::open(execution, scanned, parts.after.as_ref(), access);
+            return Ok(RowSource::Merged(rows));
+        }
+        (PageForm::Ranked, Order::Rank(components), _) => {
+            if !matches!(parts.place, None | Some(ResumePlace::Count)) {
+                return Err(ExecuteError::ForeignPosition);
+            }
+            let before = taken.given + taken.skipped;
+            Finished::ranked(execution, input, access, components, before).await?
+        }
+        (PageForm::Grouped, _, Some(grouping)) => {
+            let groups = Finished::groups(execution, input, access, grouping).await?;
+            Finished::grouped(execution, groups, parts.place, taken.wanted())?
+        }
+        _ => {
+            let collector = parts.collector(execution);
+            Finished::collected(execution, input, access, collector).await?
+        }
+    };
+    Ok(RowSource::Finished(rows))
 }

@@ -1,16 +1,16 @@
 //! What the operators of a page did, told where a query is explained.
 //!
-//! In: the plan, how documents are found in each range, what was counted. Out: an [`OperatorReport`] for each operator, in
+//! In: the plan of the page, what was counted. Out: an [`OperatorReport`] for each operator, in
 //! the order in which they work. Nothing of it costs anything where nobody asks.
 //! The time of an operator is its own: without that of the operators before it, and summed over all threads.
 
 use crate::execution::Execution;
 use crate::operators::limit::PageLimiter;
+use crate::rows::AccessWork;
 use crate::tally::{OperatorWork, RowOperator, TallySum};
 use astrarium_env::Instant;
 use astrarium_sql_plan::explain::{Operator, operators};
-use astrarium_sql_plan::physical::PlannedAccess;
-use parking_lot::Mutex;
+use astrarium_sql_plan::physical::{PhysicalPlan, PlannedAccess};
 use std::time::Duration;
 
 /// What an operator did.
@@ -20,8 +20,8 @@ pub struct OperatorReport {
     pub text: String,
     /// About how many rows it was expected to give, where that was a reason to choose it.
     pub estimated_rows: Option<u64>,
-    /// Rows it gave; none if it had nothing to do, because the index had done it.
-    pub rows: Option<u64>,
+    /// Rows it gave.
+    pub rows: u64,
     /// Entries of indexes it read.
     pub entries: u64,
     /// Documents it read.
@@ -34,28 +34,13 @@ pub struct OperatorReport {
     pub is_last: bool,
 }
 
-/// What the parts of a page tell of themselves.
-#[derive(Debug, Default)]
-pub(crate) struct Explained {
-    pub(crate) tally: TallySum,
-    accesses: Mutex<Vec<(u32, String, u64)>>,
-}
-
-impl Explained {
-    /// Keeps how documents of a range are found; the first choice of a page counts.
-    pub(crate) fn note(&self, range_id: u32, access: &PlannedAccess<'_>) {
-        let mut accesses = self.accesses.lock();
-        if !accesses.iter().any(|(known, ..)| *known == range_id) {
-            accesses.push((range_id, access.to_string(), access.documents));
-        }
-    }
-}
-
 /// What operators that see all documents first tell of themselves.
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
-    reading: Duration,
-    finishing: Duration,
+    sorting: Duration,
+    grouping: Duration,
+    /// Taking rows into the page.
+    limiting: Duration,
     groups: Option<u64>,
     sorted: Option<u64>,
 }
@@ -68,25 +53,25 @@ impl Stage {
         Stage(execution.reports.is_some().then(Instant::now))
     }
 
-    /// Documents were read, or what an index has in their place.
-    pub(crate) fn read(self, execution: &mut Execution<'_>) {
-        self.end(execution, |reports, time| reports.reading += time);
-    }
-
     /// Rows were put in order.
     pub(crate) fn sorted(self, execution: &mut Execution<'_>, rows: usize) {
         self.end(execution, |reports, time| {
-            reports.finishing += time;
+            reports.sorting += time;
             reports.sorted = Some(rows as u64);
         });
     }
 
-    /// Groups became rows.
+    /// Groups are finished.
     pub(crate) fn grouped(self, execution: &mut Execution<'_>, groups: usize) {
         self.end(execution, |reports, time| {
-            reports.finishing += time;
+            reports.grouping += time;
             reports.groups = Some(groups as u64);
         });
+    }
+
+    /// Rows were skipped, or taken into the page.
+    pub(crate) fn limited(self, execution: &mut Execution<'_>) {
+        self.end(execution, |reports, time| reports.limiting += time);
     }
 
     fn end(self, execution: &mut Execution<'_>, keep: impl FnOnce(&mut Reports, Duration)) {
@@ -97,18 +82,25 @@ impl Stage {
 }
 
 /// What each operator of a page did; nothing unless the query is explained.
-pub(crate) fn reports(execution: &Execution<'_>, taken: &PageLimiter) -> Vec<OperatorReport> {
-    let (Some(reports), Some(explained)) = (&execution.reports, &execution.job.gauge.explained) else {
+pub(crate) fn reports(
+    execution: &Execution<'_>,
+    physical: &PhysicalPlan<'_>,
+    taken: &PageLimiter,
+) -> Vec<OperatorReport> {
+    let (Some(reports), Some(tally)) = (&execution.reports, &execution.job.gauge.explained) else {
         return Vec::new();
     };
     execution.budget.flush();
-    let mut found: Vec<OperatorReport> = operators(execution.plan)
+    let mut found: Vec<OperatorReport> = operators(execution.plan, physical, &physical.to_string())
         .into_iter()
-        .map(|(operator, text)| report(execution, reports, explained, operator, text))
+        .map(|(operator, text)| OperatorReport {
+            text,
+            ..report(execution, reports, tally, physical, operator)
+        })
         .collect();
     if let Some(last) = found.last_mut() {
         last.is_last = true;
-        last.rows = Some(taken.rows.len() as u64);
+        last.rows = taken.rows.len() as u64;
         last.bytes = taken.rows.iter().map(|row| row.len() as u64).sum();
     }
     found
@@ -117,53 +109,44 @@ pub(crate) fn reports(execution: &Execution<'_>, taken: &PageLimiter) -> Vec<Ope
 fn report(
     execution: &Execution<'_>,
     reports: &Reports,
-    explained: &Explained,
+    tally: &TallySum,
+    physical: &PhysicalPlan<'_>,
     operator: Operator,
-    text: String,
 ) -> OperatorReport {
+    let plan = execution.plan;
+    let of = |rows: u64, time: Duration| OperatorReport { rows, time, ..OperatorReport::default() };
     let within = |operator: RowOperator| {
-        let OperatorWork { rows, time } = explained.tally.of(operator);
-        OperatorReport { rows: Some(rows), time, ..OperatorReport::default() }
+        let OperatorWork { rows, time } = tally.of(operator);
+        of(rows, time)
     };
-    let own = match operator {
-        Operator::Access => return access(execution, reports, explained, &text),
+    let collecting = tally.of(RowOperator::Collecting).time;
+    let (sorted, groups) = (reports.sorted.unwrap_or_default(), reports.groups.unwrap_or_default());
+    match operator {
+        Operator::Access => access(execution, physical),
         Operator::Filter(level, place) => within(RowOperator::Condition(level, place)),
         Operator::Join(source) => within(RowOperator::Source(source)),
         Operator::Project => within(RowOperator::Projection),
-        Operator::Group => {
-            OperatorReport { rows: reports.groups, time: reports.finishing, ..OperatorReport::default() }
-        }
-        Operator::TopK | Operator::Rank if reports.groups.is_none() => {
-            OperatorReport { rows: reports.sorted, time: reports.finishing, ..OperatorReport::default() }
-        }
-        Operator::TopK | Operator::Rank | Operator::Distinct | Operator::OffsetLimit => {
-            OperatorReport { rows: reports.sorted, ..OperatorReport::default() }
-        }
-    };
-    OperatorReport { text, ..own }
+        Operator::Group => of(groups, tally.of(RowOperator::Grouping).time + reports.grouping),
+        // Where equal rows are looked for, too, that is what takes rows in; then they are put in order.
+        Operator::TopK | Operator::Rank if plan.distinct => of(sorted, reports.sorting),
+        Operator::TopK | Operator::Rank => of(sorted, collecting + reports.sorting),
+        Operator::Distinct if plan.order_keys().is_empty() => of(sorted, collecting + reports.sorting),
+        Operator::Distinct => of(sorted, collecting),
+        Operator::OffsetLimit => of(0, reports.limiting),
+    }
 }
 
-fn access(execution: &Execution<'_>, reports: &Reports, explained: &Explained, text: &str) -> OperatorReport {
-    let counts = execution.counts;
-    let accesses = explained.accesses.lock();
-    let ways = match &accesses[..] {
-        [] => "scan".to_owned(),
-        [(_, way, _)] => way.clone(),
-        several => {
-            let ways: Vec<String> =
-                several.iter().map(|(range, way, _)| format!("range {range}: {way}")).collect();
-            format!("merge of ranges ({})", ways.join("; "))
-        }
-    };
-    let estimated: u64 = accesses.iter().map(|(.., documents)| *documents).sum();
+fn access(execution: &Execution<'_>, physical: &PhysicalPlan<'_>) -> OperatorReport {
+    let AccessWork { documents, bytes, entries, lookup, load } = execution.access;
+    let estimates = physical.accesses.iter().map(PlannedAccess::expected);
+    let estimated_rows = estimates.collect::<Option<Vec<u64>>>().filter(|known| !known.is_empty());
     OperatorReport {
-        text: text.replacen("scan documents", &ways, 1),
-        estimated_rows: (!accesses.is_empty()).then_some(estimated),
-        rows: Some(counts.documents),
-        entries: counts.entries,
-        documents: counts.documents,
-        bytes: counts.bytes,
-        time: execution.lookup + execution.load + reports.reading,
-        is_last: false,
+        estimated_rows: estimated_rows.map(|known| known.into_iter().sum()),
+        rows: documents,
+        entries,
+        documents,
+        bytes,
+        time: lookup + load,
+        ..OperatorReport::default()
     }
 }

@@ -1,7 +1,6 @@
 //! Where a query's documents come from: a container's range of keys, or values at hand.
 
-use crate::access::{Found, RangeSearch};
-use crate::budget::Gauge;
+use crate::access::{Found, PageAccess};
 use crate::error::ExecuteError;
 use crate::frame::Datum;
 use astrarium_catalog::container::Range;
@@ -9,7 +8,7 @@ use astrarium_env::Instant;
 use astrarium_keys::Rid;
 use astrarium_keys::body::Body;
 use astrarium_kv::Direction;
-use astrarium_sql_plan::physical::{IndexPlan, IndexUse};
+use astrarium_sql_plan::physical::IndexPlan;
 use astrarium_store::{FeedPosition, FeedReader, FeedScope, KeySlice, PageLimit};
 use astrarium_value::Value;
 use bytes::Bytes;
@@ -73,60 +72,55 @@ impl ReadDocument {
 /// Reads documents in order of insertion, step by step.
 pub(crate) struct Reader<'a> {
     input: &'a Input,
-    gauge: &'a Gauge,
-    /// Rows that a page has at most.
-    row_count: usize,
-    /// Documents of the next step: as many as a page has rows, then more, for a filter may leave few.
+    /// Documents of the next step: as many as a page needs rows, then more, for a filter may leave few.
     step: usize,
-    index_use: IndexUse,
     /// Where the next step starts; the beginning if there is none.
     position: Option<FeedPosition>,
     at_end: bool,
-    /// What an index finds in the range with this id.
-    found: Option<(u32, Option<Found>)>,
-    /// Entries of indexes that were read.
-    pub(crate) entries: u64,
-    /// How long that took.
-    pub(crate) lookup: Duration,
-    /// How long documents were read.
-    pub(crate) load: Duration,
+    /// What finds documents in the range of the page, unless all are read.
+    found: Option<Found>,
+    /// What was done since that was taken over.
+    pub(crate) work: AccessWork,
 }
 
-/// What was read.
+/// What the ways to documents did.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Counts {
-    pub(crate) documents: u64,
-    pub(crate) bytes: u64,
-    /// Entries of indexes.
-    pub(crate) entries: u64,
+pub struct AccessWork {
+    /// Documents that were read.
+    pub documents: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Entries of indexes that were read.
+    pub entries: u64,
+    /// How long documents were looked for in indexes, on all threads together.
+    pub lookup: Duration,
+    /// How long they were read.
+    pub load: Duration,
 }
 
-impl Counts {
-    pub(crate) fn add(&mut self, other: Counts) {
+impl AccessWork {
+    /// Adds what another part did.
+    pub fn add(&mut self, other: AccessWork) {
         self.documents += other.documents;
         self.bytes += other.bytes;
         self.entries += other.entries;
+        self.lookup += other.lookup;
+        self.load += other.load;
     }
 }
 
 impl<'a> Reader<'a> {
-    /// Starts after a position.
-    pub(crate) fn new(input: &'a Input, gauge: &'a Gauge, position: Option<FeedPosition>) -> Reader<'a> {
-        let (row_count, index_use) = (gauge.limits.row_count_max, gauge.limits.index_use);
-        let step = row_count.clamp(1, STEP.count_max);
-        Reader {
-            input,
-            gauge,
-            row_count,
-            step,
-            index_use,
-            position,
-            at_end: false,
-            found: None,
-            entries: 0,
-            lookup: Duration::ZERO,
-            load: Duration::ZERO,
-        }
+    /// Starts after a position, for a page that needs so many rows.
+    pub(crate) fn new(
+        input: &'a Input,
+        found: Option<Found>,
+        position: Option<FeedPosition>,
+        rows: u64,
+    ) -> Reader<'a> {
+        let step = usize::try_from(rows).unwrap_or(usize::MAX).clamp(1, STEP.count_max);
+        let entries = found.as_ref().map_or(0, |found| found.candidates.entries);
+        let work = AccessWork { entries, ..AccessWork::default() };
+        Reader { input, step, position, at_end: false, found, work }
     }
 
     /// The range that is read first, if there are several.
@@ -151,17 +145,15 @@ impl<'a> Reader<'a> {
         match self.input {
             Input::Nothing => Ok(Some(vec![ReadDocument { datum: Datum::Empty, after: None }])),
             Input::Values(values) => Ok(Some(values_after(values, position.as_ref()))),
-            Input::Container(reader, scope, index) => {
-                if let Some(plan) = index
-                    && let Some(documents) = self.by_index(plan, reader, scope, position.as_ref()).await?
-                {
-                    return Ok(Some(documents));
+            Input::Container(reader, scope, _) => {
+                if self.found.is_some() {
+                    return self.by_index(reader, scope, position.as_ref()).await.map(Some);
                 }
                 let limit = PageLimit { count_max: self.step, ..STEP };
                 self.step = (self.step * 4).min(STEP.count_max);
                 let began = Instant::now();
                 let page = reader.page(scope, position, limit).await?;
-                self.load += began.elapsed();
+                self.work.load += began.elapsed();
                 self.at_end = page.resume.is_none();
                 self.position = page.resume;
                 Ok(Some(incoming(reader, page.documents)))
@@ -169,41 +161,28 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next documents that an index finds; none if it is not used here.
+    /// The next documents that an index finds.
     async fn by_index(
         &mut self,
-        plan: &IndexPlan,
         reader: &FeedReader,
         scope: &FeedScope,
         position: Option<&FeedPosition>,
-    ) -> Result<Option<Vec<ReadDocument>>, ExecuteError> {
-        let ranges = reader.ranges(scope)?;
-        let keyed = matches!(scope, FeedScope::Partition(_) | FeedScope::Slice(_));
-        let after = match position {
-            None => 0,
-            Some(FeedPosition::Number { number, .. }) if !keyed => *number,
-            Some(FeedPosition::Within { number, .. }) if keyed => *number,
-            Some(FeedPosition::Key { suffix, .. }) if suffix.is_empty() => 0,
-            // In the middle of a walk in order of keys.
-            Some(_) => return Ok(None),
-        };
+    ) -> Result<Vec<ReadDocument>, ExecuteError> {
+        let (ranges, keyed) = (reader.ranges(scope)?, scope.is_keyed());
         let id = position.map_or(ranges[0].id, FeedPosition::range_id);
-        let Some(index) = ranges.iter().position(|range| range.id == id) else { return Ok(None) };
+        let place = ranges.iter().position(|range| range.id == id);
+        let (Some(found), Some(index)) = (&mut self.found, place) else {
+            return Err(ExecuteError::ForeignPosition);
+        };
         let range = ranges[index];
         let began = Instant::now();
-        if self.found.as_ref().is_none_or(|(known, _)| *known != id) {
-            let search = RangeSearch { plan, reader, scope, index_use: self.index_use, gauge: self.gauge };
-            let found = search.in_order(range, self.row_count).await?;
-            self.entries += found.as_ref().map_or(0, |found| found.candidates.entries);
-            self.found = Some((id, found));
-        }
-        let Some((_, Some(found))) = &mut self.found else { return Ok(None) };
-        let first = after.saturating_add(1);
+        let first = number_before(scope, position).unwrap_or_default().saturating_add(1);
         let read_before = found.candidates.entries;
-        let wanted = self.row_count.clamp(1, STEP.count_max);
+        let wanted = self.step;
+        self.step = (self.step * 4).min(STEP.count_max);
         let numbers = found.candidates.numbers(&found.finder, first, wanted).await?;
-        self.entries += found.candidates.entries - read_before;
-        self.lookup += began.elapsed();
+        self.work.entries += found.candidates.entries - read_before;
+        self.work.lookup += began.elapsed();
         let at = |number: u64| {
             if keyed {
                 FeedPosition::Within { range_id: id, number }
@@ -224,9 +203,21 @@ impl<'a> Reader<'a> {
         self.at_end = self.position.is_none();
         let began = Instant::now();
         let bodies = reader.by_numbers(range, scope, &numbers).await?;
-        self.load += began.elapsed();
+        self.work.load += began.elapsed();
         let documents = bodies.into_iter().map(|body| (at(body.header.number), body)).collect();
-        Ok(Some(incoming(reader, documents)))
+        Ok(incoming(reader, documents))
+    }
+}
+
+/// The number of the document before a position in order of insertion; none in the middle of a walk in order of keys.
+pub(crate) fn number_before(scope: &FeedScope, position: Option<&FeedPosition>) -> Option<u64> {
+    let keyed = scope.is_keyed();
+    match position {
+        None => Some(0),
+        Some(FeedPosition::Number { number, .. }) if !keyed => Some(*number),
+        Some(FeedPosition::Within { number, .. }) if keyed => Some(*number),
+        Some(FeedPosition::Key { suffix, .. }) if suffix.is_empty() => Some(0),
+        Some(_) => None,
     }
 }
 
@@ -271,31 +262,37 @@ enum Piece {
 const NUMBERS_STEP: usize = 256;
 
 impl Cursor {
-    /// All documents of a scope, or those of them that an index finds; and how many entries were read for that.
+    /// All documents of a scope.
+    pub(crate) fn of_all(reader: &FeedReader, scope: &FeedScope) -> Result<Cursor, ExecuteError> {
+        let ranges = reader.ranges(scope)?.into_iter();
+        let pieces = ranges.map(|range| Piece::Slice(reader.slice(scope, range))).collect();
+        Ok(Cursor { reader: reader.clone(), scope: scope.clone(), pieces })
+    }
+
+    /// The documents of a scope by the ways that were chosen, and what was done for that.
     pub(crate) async fn open(
         reader: &FeedReader,
         scope: &FeedScope,
-        index: Option<&IndexPlan>,
-        index_use: IndexUse,
-        gauge: &Gauge,
-    ) -> Result<(Cursor, u64), ExecuteError> {
+        access: &mut PageAccess<'_, '_>,
+    ) -> Result<(Cursor, AccessWork), ExecuteError> {
+        if access.physical.accesses.is_empty() {
+            return Ok((Cursor::of_all(reader, scope)?, AccessWork::default()));
+        }
+        let began = Instant::now();
         let mut pieces = VecDeque::new();
-        let mut entries = 0;
-        for range in reader.ranges(scope)? {
-            let found = match index {
-                Some(plan) => RangeSearch { plan, reader, scope, index_use, gauge }.all(range).await?,
-                None => None,
-            };
-            pieces.push_back(match found {
+        let mut work = AccessWork::default();
+        for (index, planned) in access.ways() {
+            pieces.push_back(match index.found(planned).await? {
                 Some(mut found) => {
                     let numbers = found.candidates.numbers(&found.finder, 0, usize::MAX).await?;
-                    entries += found.candidates.entries;
-                    Piece::Numbers(range.clone(), numbers)
+                    work.entries += found.candidates.entries;
+                    Piece::Numbers(index.range.clone(), numbers)
                 }
-                None => Piece::Slice(reader.slice(scope, range)),
+                None => Piece::Slice(reader.slice(scope, index.range)),
             });
         }
-        Ok((Cursor { reader: reader.clone(), scope: scope.clone(), pieces }, entries))
+        work.lookup = began.elapsed();
+        Ok((Cursor { reader: reader.clone(), scope: scope.clone(), pieces }, work))
     }
 
     /// The container of the documents.

@@ -8,19 +8,20 @@
 //!   result, sums included, on any machine.
 //! - Every document is charged to the meter of its thread, which gives way to others: a long query holds up nobody.
 
+use crate::access::PageAccess;
 use crate::ahead::Ahead;
 use crate::announce::{Announcer, WINDOW};
 use crate::budget::{Budget, Gauge, Limits, charge_documents, charge_row};
 use crate::error::ExecuteError;
 use crate::frame::{Datum, Frame};
 use crate::pipeline::Machine;
-use crate::rows::{Counts, Cursor, Input};
+use crate::rows::{AccessWork, Cursor, Input};
 use crate::runtime::{HelperTask, Runtime};
+use astrarium_env::Instant;
 use astrarium_keys::Rid;
 use astrarium_keys::body::Body;
 use astrarium_sql_functions::Context;
 use astrarium_sql_plan::evaluate::EvaluateError;
-use astrarium_sql_plan::physical::IndexUse;
 use astrarium_sql_plan::plan::QueryPlan;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -94,41 +95,37 @@ impl Job {
         }
     }
 
-    /// Hands every document of an input that can pass the filter to a sink.
-    pub(crate) async fn everything<S: DocumentSink>(
-        &self,
-        input: &Input,
-        sink: S,
-    ) -> Result<(S, Counts), ExecuteError> {
-        self.documents(input, self.gauge.limits.index_use, sink).await
-    }
-
-    /// Hands documents of an input to a sink: with [`IndexUse::Never`] all of them.
+    /// Hands the documents of an input to a sink: those that the chosen ways find, or all of them.
     pub(crate) async fn documents<S: DocumentSink>(
         &self,
         input: &Input,
-        index_use: IndexUse,
+        access: Option<&mut PageAccess<'_, '_>>,
         mut sink: S,
-    ) -> Result<(S, Counts), ExecuteError> {
+    ) -> Result<(S, AccessWork), ExecuteError> {
         let mut worker = Worker::new(self.clone());
-        let (reader, (scope, index)) = match input {
+        let (reader, scope) = match input {
             Input::Nothing => {
                 worker.take([(Datum::Empty, 0)], &mut sink)?;
-                return Ok((sink, Counts::default()));
+                return Ok((sink, AccessWork::default()));
             }
             Input::Values(values) => {
                 let values = values.iter().zip(1..);
                 worker
                     .take(values.map(|(value, number)| (Datum::Value(value.clone()), number)), &mut sink)?;
-                return Ok((sink, Counts::default()));
+                return Ok((sink, AccessWork::default()));
             }
-            Input::Container(reader, scope, index) => (reader, (scope, index)),
+            Input::Container(reader, scope, _) => (reader, scope),
         };
-        let (mut cursor, entries) =
-            Cursor::open(reader, scope, index.as_deref(), index_use, &self.gauge).await?;
-        worker.counts.entries = entries;
-        while worker.counts.documents < self.gauge.limits.alone_documents_max {
-            let Some(bodies) = cursor.next().await? else { return Ok((sink, worker.counts)) };
+        let mut cursor = match access {
+            Some(access) => {
+                let (cursor, work) = Cursor::open(reader, scope, access).await?;
+                worker.access = work;
+                cursor
+            }
+            None => Cursor::of_all(reader, scope)?,
+        };
+        while worker.access.documents < self.gauge.limits.alone_documents_max {
+            let Some(bodies) = worker.read(&mut cursor).await? else { return Ok((sink, worker.access)) };
             worker.take_documents(cursor.container(), bodies, &mut sink)?;
         }
         let parts = cursor.divide(PART_COUNT).await?;
@@ -140,7 +137,7 @@ impl Job {
         &self,
         parts: Vec<Cursor>,
         merged: Merged<S>,
-    ) -> Result<(S, Counts), ExecuteError> {
+    ) -> Result<(S, AccessWork), ExecuteError> {
         let helpers = &self.runtime.helpers;
         let helper_count = helpers.count_max().min(parts.len().saturating_sub(1));
         let shared = Arc::new(ScanShared {
@@ -162,7 +159,7 @@ impl Job {
             return Err(failure);
         }
         let merged = shared.merged.into_inner();
-        Ok((merged.sink, merged.worker.counts))
+        Ok((merged.sink, merged.worker.access))
     }
 }
 
@@ -213,7 +210,7 @@ impl<S: DocumentSink> Merged<S> {
         self.waiting.insert(place, (sink, worker));
         while let Some((later, part)) = self.waiting.remove(&self.next) {
             self.next += 1;
-            self.worker.counts.add(part.counts);
+            self.worker.access.add(part.access);
             self.sink.merge(later, &self.worker.budget)?;
         }
         Ok(())
@@ -227,14 +224,22 @@ struct Worker {
     budget: Budget,
     ahead: Ahead,
     announcer: Announcer,
-    counts: Counts,
+    access: AccessWork,
 }
 
 impl Worker {
     fn new(job: Job) -> Worker {
         let (frame, budget, ahead) = (job.frame(), job.budget(), Ahead::new(&job.plan));
         let announcer = Announcer::new(&job);
-        Worker { job, frame, budget, ahead, announcer, counts: Counts::default() }
+        Worker { job, frame, budget, ahead, announcer, access: AccessWork::default() }
+    }
+
+    /// The next documents of a cursor.
+    async fn read(&mut self, cursor: &mut Cursor) -> Result<Option<Vec<Body>>, ExecuteError> {
+        let began = Instant::now();
+        let bodies = cursor.next().await?;
+        self.access.load += began.elapsed();
+        Ok(bodies)
     }
 
     async fn take_all<S: DocumentSink>(
@@ -242,7 +247,7 @@ impl Worker {
         mut cursor: Cursor,
         mut sink: S,
     ) -> Result<S, ExecuteError> {
-        while let Some(bodies) = cursor.next().await? {
+        while let Some(bodies) = self.read(&mut cursor).await? {
             self.take_documents(cursor.container(), bodies, &mut sink)?;
         }
         sink.settle(&self.budget)?;
@@ -258,8 +263,8 @@ impl Worker {
         self.ahead.fetch(&bodies);
         let bytes: usize = bodies.iter().map(|body| body.text().len()).sum();
         charge_documents(bodies.len(), bytes)?;
-        self.counts.documents += bodies.len() as u64;
-        self.counts.bytes += bytes as u64;
+        self.access.documents += bodies.len() as u64;
+        self.access.bytes += bytes as u64;
         let documents = bodies.into_iter().map(|body| {
             let number = body.header.number;
             (Datum::Document(container, body), number)

@@ -7,6 +7,7 @@ use crate::operators::project::output;
 use crate::operators::rank::{self, RankStatistics, ScoredRow};
 use crate::pipeline::{Flow, Machine};
 use crate::scan::DocumentSink;
+use crate::tally::RowOperator;
 use astrarium_sql_plan::evaluate::EvaluateError;
 use astrarium_sql_plan::plan::{QueryPlan, RankComponent};
 use std::sync::Arc;
@@ -20,7 +21,9 @@ impl DocumentSink for CollectorSink {
     fn take(&mut self, machine: &Machine<'_>, plan: &QueryPlan, number: u64) -> Result<(), EvaluateError> {
         let mut index = 0;
         machine.visit(plan, &mut || {
-            self.collector.take(&machine.row(), plan, (number, index))?;
+            machine.budget.counted(plan, RowOperator::Collecting, || {
+                self.collector.take(&machine.row(), plan, (number, index))
+            })?;
             index += 1;
             Ok(Flow::Continue(()))
         })
@@ -49,7 +52,10 @@ impl DocumentSink for GroupsSink {
         let Some(grouping) = &plan.grouping else { return Ok(()) };
         let mut index = 0;
         machine.visit(plan, &mut || {
-            self.groups.add(machine, grouping, (number, index))?;
+            let place = (number, index);
+            machine
+                .budget
+                .counted(plan, RowOperator::Grouping, || self.groups.add(machine, grouping, place))?;
             index += 1;
             machine.budget.hold(self.groups.bytes())?;
             Ok(Flow::Continue(()))
@@ -99,7 +105,8 @@ impl DocumentSink for ScoreSink {
     fn take(&mut self, machine: &Machine<'_>, plan: &QueryPlan, number: u64) -> Result<(), EvaluateError> {
         let mut index = 0;
         machine.visit(plan, &mut || {
-            let scores = rank::scores(machine, &self.components, &self.statistics)?;
+            let score = || rank::scores(machine, &self.components, &self.statistics);
+            let scores = machine.budget.counted(plan, RowOperator::Collecting, score)?;
             if let Some(json) = output(plan, &machine.row())? {
                 self.bytes += json.len() + 100;
                 self.rows.push(ScoredRow { scores, place: (number, index), json });

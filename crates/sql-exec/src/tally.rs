@@ -2,9 +2,10 @@
 //!
 //! Each thread of a query has a tally with its budget; when it is done, its counts go to the sum that they share.
 
+use astrarium_env::Instant;
 use astrarium_sql_plan::plan::QueryPlan;
 use parking_lot::Mutex;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -17,6 +18,10 @@ pub(crate) enum RowOperator {
     Source(usize),
     /// The projection.
     Projection,
+    /// Taking rows into groups.
+    Grouping,
+    /// Taking rows into what sorts them, ranks them or keeps each once.
+    Collecting,
 }
 
 /// Rows that an operator gave, and how long it took.
@@ -42,11 +47,13 @@ pub(crate) struct Tally {
     /// The plan that is counted, by its address: subqueries are plans, too.
     plan: usize,
     counts: RefCell<BTreeMap<RowOperator, OperatorWork>>,
+    /// The time of all operators.
+    total: Cell<Duration>,
 }
 
 impl Tally {
     pub(crate) fn new(plan: &QueryPlan) -> Tally {
-        Tally { plan: address(plan), counts: RefCell::default() }
+        Tally { plan: address(plan), counts: RefCell::default(), total: Cell::default() }
     }
 
     pub(crate) fn is_of(&self, plan: &QueryPlan) -> bool {
@@ -65,11 +72,21 @@ impl Tally {
         self.add(RowOperator::Projection, u64::from(is_row), time);
     }
 
+    /// Does the work of an operator that others work in, whose time is not its own.
+    pub(crate) fn around<T>(&self, operator: RowOperator, work: impl FnOnce() -> T) -> T {
+        let (began, before) = (Instant::now(), self.total.get());
+        let done = work();
+        let of_others = self.total.get().saturating_sub(before);
+        self.add(operator, 1, began.elapsed().saturating_sub(of_others));
+        done
+    }
+
     fn add(&self, operator: RowOperator, rows: u64, time: Duration) {
         let mut counts = self.counts.borrow_mut();
         let work = counts.entry(operator).or_default();
         work.rows += rows;
         work.time += time;
+        self.total.set(self.total.get() + time);
     }
 
     /// Adds what was counted to the sum.

@@ -83,8 +83,18 @@ impl Postings {
         let candidates = (self.share * wish.documents).max(wish.matching);
         let looked_at = candidates.min(wish.rows * candidates / wish.matching.max(1.0));
         let led = self.smallest.min(looked_at * self.smallest / candidates.max(1.0));
+        self.reading(led) + looked_at * DOCUMENT_BY_NUMBER as f64
+    }
+
+    /// What it costs to read all of them, without documents.
+    pub(crate) fn entries_cost(&self) -> f64 {
+        self.reading(self.smallest)
+    }
+
+    /// What the entries cost of which so many lead.
+    fn reading(&self, led: f64) -> f64 {
         let galloping = (led * self.follower_count * GALLOP as f64).min(self.following * ENTRY as f64);
-        self.sorted * ENTRY as f64 + led * ENTRY as f64 + galloping + looked_at * DOCUMENT_BY_NUMBER as f64
+        (self.sorted + led) * ENTRY as f64 + galloping
     }
 }
 

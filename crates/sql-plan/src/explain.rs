@@ -1,6 +1,7 @@
-//! A plan as text, for people: one line per operator, in the order in which they work.
+//! How a page is made as text, for people: one line per operator, in the order in which they work.
 
 use crate::expression::{Expr, Step};
+use crate::physical::{PageForm, PhysicalPlan};
 use crate::plan::{Order, Projection, QueryPlan, SourceKind};
 
 /// An operator of a plan.
@@ -26,21 +27,28 @@ pub enum Operator {
     OffsetLimit,
 }
 
-/// Prints a plan.
-pub fn explain(plan: &QueryPlan) -> String {
-    operators(plan).into_iter().map(|(_, text)| text + "\n").collect()
+/// Prints how a page is made, without figures that depend on the number of documents.
+pub fn explain(plan: &QueryPlan, physical: &PhysicalPlan<'_>) -> String {
+    operators(plan, physical, &format!("{physical:#}")).into_iter().map(|(_, text)| text + "\n").collect()
 }
 
-/// The operators of a plan in the order in which they work, each with its text.
-pub fn operators(plan: &QueryPlan) -> Vec<(Operator, String)> {
+/// The operators of a page in the order in which they work, each with its text; `access` is that of the ways to documents.
+/// What an index has done already is no operator: it is part of the access.
+pub fn operators(plan: &QueryPlan, physical: &PhysicalPlan<'_>, access: &str) -> Vec<(Operator, String)> {
     let mut found = Vec::new();
-    for (place, condition) in plan.filters[0].iter().enumerate() {
+    // The index alone answers only where it is exact.
+    let is_checked = !physical.is_index_only();
+    let filters = |needed: usize| plan.filters.get(needed).filter(|_| is_checked).into_iter().flatten();
+    for (place, condition) in filters(0).enumerate() {
         found.push((Operator::Filter(0, place), format!("filter once {}", shown(condition))));
     }
     for (index, source) in plan.sources.iter().enumerate() {
         let slot = source.slot;
         let (operator, text) = match &source.kind {
-            SourceKind::Documents => (Operator::Access, format!("scan documents -> #{slot}")),
+            SourceKind::Documents if plan.input.is_some() => {
+                (Operator::Access, format!("rows of the query above -> #{slot}"))
+            }
+            SourceKind::Documents => (Operator::Access, format!("{access} -> #{slot}")),
             SourceKind::Value(value) => (Operator::Join(index), format!("value {} -> #{slot}", shown(value))),
             SourceKind::Elements(value) => {
                 (Operator::Join(index), format!("elements of {} -> #{slot}", shown(value)))
@@ -51,16 +59,16 @@ pub fn operators(plan: &QueryPlan) -> Vec<(Operator, String)> {
             }
         };
         found.push((operator, text));
-        for (place, condition) in plan.filters.get(index + 1).into_iter().flatten().enumerate() {
+        for (place, condition) in filters(index + 1).enumerate() {
             found.push((Operator::Filter(index + 1, place), format!("filter {}", shown(condition))));
         }
     }
-    found.extend(finishing(plan));
+    found.extend(finishing(plan, physical.form));
     found
 }
 
 /// The operators after sources and filters.
-fn finishing(plan: &QueryPlan) -> Vec<(Operator, String)> {
+fn finishing(plan: &QueryPlan, form: PageForm) -> Vec<(Operator, String)> {
     let mut found = Vec::new();
     if let Some(grouping) = &plan.grouping {
         let keys: Vec<String> = grouping.keys.iter().map(shown).collect();
@@ -74,6 +82,7 @@ fn finishing(plan: &QueryPlan) -> Vec<(Operator, String)> {
     }
     match &plan.order {
         Order::None => {}
+        Order::Keys(_) if form == PageForm::Merged => {}
         Order::Keys(keys) => {
             let direction = |descending| if descending { " descending" } else { "" };
             let keys: Vec<String> =
@@ -97,9 +106,13 @@ fn finishing(plan: &QueryPlan) -> Vec<(Operator, String)> {
     if plan.distinct {
         found.push((Operator::Distinct, "distinct".to_owned()));
     }
-    if plan.offset > 0 || plan.limit.is_some() {
-        found.push((Operator::OffsetLimit, format!("skip {}, at most {:?}", plan.offset, plan.limit)));
-    }
+    let bounds = match (plan.offset, plan.limit) {
+        (0, None) => return found,
+        (0, Some(limit)) => format!("at most {limit}"),
+        (offset, None) => format!("skip {offset}"),
+        (offset, Some(limit)) => format!("skip {offset}, at most {limit}"),
+    };
+    found.push((Operator::OffsetLimit, bounds));
     found
 }
 

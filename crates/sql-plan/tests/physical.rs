@@ -5,7 +5,7 @@
 use astrarium_catalog::definition::container::ContainerDefinition;
 use astrarium_index::{IndexSet, Indexes, Ordered, Served};
 use astrarium_sql_plan::physical::{
-    Demand, IndexPlan, IndexUse, OrderDemand, OrderEntries, RangeOfOrder, Statistics, choose_order,
+    Demand, IndexPlan, IndexUse, KnownRange, OrderDemand, OrderEntries, Statistics, choose_order,
     choose_postings,
 };
 use astrarium_sql_plan::{Catalog, Parameters, plan};
@@ -43,6 +43,10 @@ impl Statistics for Known<'_> {
 
     async fn seek(&mut self, served: &Served) -> Result<u64, Infallible> {
         Ok(self.of(&served.shown))
+    }
+
+    async fn knows_expired(&mut self) -> Result<bool, Infallible> {
+        Ok(true)
     }
 
     async fn order(&mut self, ordered: &Ordered) -> Result<OrderEntries, Infallible> {
@@ -134,7 +138,7 @@ fn composite_entries_are_taken_where_they_save() {
 fn check_order(query: &str, known: &[(&str, u64)], rows: u64, expected: bool) {
     let plan = index_plan(query);
     let ordered = plan.order.as_ref().expect("an index has the order");
-    let range = || RangeOfOrder { statistics: Known(known), scope: None };
+    let range = || KnownRange { statistics: Known(known), scope: None };
     let mut ranges = [range(), range(), range(), range()];
     let demand = OrderDemand { rows, is_lacking: None, index_use: IndexUse::ByCost };
     let found = now(choose_order(&plan, ordered, demand, &mut ranges));

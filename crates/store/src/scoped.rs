@@ -27,6 +27,13 @@ pub enum FeedScope {
     Slice(EffectiveRange),
 }
 
+impl FeedScope {
+    /// Whether it is a part of the key space, not whole ranges.
+    pub fn is_keyed(&self) -> bool {
+        matches!(self, FeedScope::Partition(_) | FeedScope::Slice(_))
+    }
+}
+
 /// Where the next page starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FeedPosition {

@@ -10,6 +10,7 @@ mod interposed;
 mod kept;
 mod leases;
 mod pages;
+mod plans;
 mod policies;
 mod races;
 mod readers;

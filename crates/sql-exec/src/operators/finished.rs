@@ -8,11 +8,12 @@ use super::rank;
 use super::sort::{RowOrder, SortedRow};
 use super::top_k::{TopK, sort_keys};
 use super::{OutputRow, RowBatch, RowMark};
+use crate::access::PageAccess;
 use crate::budget::{Budget, KeptUse, Limits};
 use crate::error::ExecuteError;
 use crate::execution::Execution;
 use crate::frame::Datum;
-use crate::index_only::{Asking, document_with};
+use crate::index_only::{IndexOnlyAnswer, Occurrence, document_with, groups};
 use crate::kept::KeptRows;
 use crate::long_key::LastRow;
 use crate::pipeline::{CurrentRow, Flow};
@@ -20,12 +21,13 @@ use crate::report::Stage;
 use crate::resume::ResumePlace;
 use crate::rows::Input;
 use crate::sinks::{CollectorSink, GroupsSink, ScoreSink, StatisticsSink};
+use crate::tally::RowOperator;
+use astrarium_index::Path;
 use astrarium_sql_functions::limits::approximate_bytes;
 use astrarium_sql_plan::evaluate::EvaluateError;
-use astrarium_sql_plan::needs::IndexOnly;
-use astrarium_sql_plan::physical::{AccessPath, IndexUse, PlannedAccess};
 use astrarium_sql_plan::plan::{Grouping, QueryPlan, RankComponent};
 use astrarium_value::Value;
+use std::collections::BTreeMap;
 
 /// Bytes of rows that a page computes for the next ones at most.
 const SPARE_BYTES_MAX: usize = 8 << 20;
@@ -156,43 +158,65 @@ impl Finished {
     pub(crate) async fn collected(
         execution: &mut Execution<'_>,
         input: &Input,
+        access: &mut PageAccess<'_, '_>,
         mut collector: Collector,
     ) -> Result<Finished, ExecuteError> {
-        let stage = Stage::begin(execution);
-        let is_answered =
-            execution.plan.distinct && distinct_of_index(execution, input, &mut collector).await?;
-        if !is_answered {
-            let (sink, counts) = execution.job.everything(input, CollectorSink { collector }).await?;
-            execution.count(counts);
-            collector = sink.collector;
+        let (sink, work) = execution.job.documents(input, Some(access), CollectorSink { collector }).await?;
+        execution.count(work);
+        collector = sink.collector;
+        Ok(Finished::in_order(execution, collector))
+    }
+
+    /// Distinct values that an index tells.
+    pub(crate) fn of_values(
+        execution: &mut Execution<'_>,
+        (path, values): (&Path, BTreeMap<Value, Occurrence>),
+        mut collector: Collector,
+    ) -> Result<Finished, ExecuteError> {
+        let plan = execution.plan;
+        for (value, found) in values {
+            execution.job.bind(&execution.frame, Datum::Value(document_with(path, value)));
+            execution.with_machine(|machine| {
+                machine.budget.counted(plan, RowOperator::Collecting, || {
+                    collector.take(&machine.row(), plan, (found.first, 0))
+                })
+            })?;
         }
-        stage.read(execution);
+        Ok(Finished::in_order(execution, collector))
+    }
+
+    /// What was collected, put in order.
+    fn in_order(execution: &mut Execution<'_>, collector: Collector) -> Finished {
         let stage = Stage::begin(execution);
         let rows = collector.finish();
         stage.sorted(execution, rows.0.len());
-        Ok(Finished::new(rows))
+        Finished::new(rows)
+    }
+
+    /// The groups of all rows.
+    pub(crate) async fn groups(
+        execution: &mut Execution<'_>,
+        input: &Input,
+        access: &mut PageAccess<'_, '_>,
+        grouping: &Grouping,
+    ) -> Result<Vec<FinishedGroup>, ExecuteError> {
+        let sink = GroupsSink { groups: Groups::new(grouping) };
+        let (sink, work) = execution.job.documents(input, Some(access), sink).await?;
+        execution.count(work);
+        execution.budget.hold(sink.groups.bytes())?;
+        let stage = Stage::begin(execution);
+        let groups: Vec<FinishedGroup> = sink.groups.finish().collect();
+        stage.grouped(execution, groups.len());
+        Ok(groups)
     }
 
     /// Groups with their aggregates, as rows.
-    pub(crate) async fn grouped(
+    pub(crate) fn grouped(
         execution: &mut Execution<'_>,
-        input: &Input,
-        grouping: &Grouping,
+        groups: Vec<FinishedGroup>,
         place: Option<ResumePlace>,
         wanted: u64,
     ) -> Result<Finished, ExecuteError> {
-        let stage = Stage::begin(execution);
-        let groups = if let Some(groups) = groups_of_index(execution, input, grouping).await? {
-            groups
-        } else {
-            let sink = GroupsSink { groups: Groups::new(grouping) };
-            let (sink, counts) = execution.job.everything(input, sink).await?;
-            execution.count(counts);
-            execution.budget.hold(sink.groups.bytes())?;
-            sink.groups.finish().collect()
-        };
-        stage.read(execution);
-        let stage = Stage::begin(execution);
         let order = RowOrder::new(execution.plan.order_keys(), false);
         let after = match place {
             Some(ResumePlace::LongKey(long)) => {
@@ -202,44 +226,39 @@ impl Finished {
             }
             place => resume_after(place)?,
         };
-        let group_count = groups.len();
-        let mut collector = Collector::new(execution.plan, order, after, wanted, execution.budget.limits());
+        let plan = execution.plan;
+        let mut collector = Collector::new(plan, order, after, wanted, execution.budget.limits());
         execution.with_machine(|machine| {
             for group in groups {
                 let row = CurrentRow { machine, keys: &group.keys, aggregates: &group.results };
-                collector.take(&row, execution.plan, group.first)?;
+                machine
+                    .budget
+                    .counted(plan, RowOperator::Collecting, || collector.take(&row, plan, group.first))?;
             }
             Ok::<(), EvaluateError>(())
         })?;
-        stage.grouped(execution, group_count);
-        let rows = collector.finish();
-        Ok(Finished::new(rows))
+        Ok(Finished::in_order(execution, collector))
     }
 
     /// Ranked rows, without those that were given or skipped.
     pub(crate) async fn ranked(
         execution: &mut Execution<'_>,
         input: &Input,
+        access: &mut PageAccess<'_, '_>,
         components: &[RankComponent],
-        place: Option<ResumePlace>,
         before: u64,
     ) -> Result<Finished, ExecuteError> {
-        if !matches!(place, None | Some(ResumePlace::Count)) {
-            return Err(ExecuteError::ForeignPosition);
-        }
-        let stage = Stage::begin(execution);
         let count = StatisticsSink { components: components.into(), statistics: Vec::new() };
         // Scores compare a document with all others, whatever the filter leaves.
-        let (count, _) = execution.job.documents(input, IndexUse::Never, count).await?;
+        let (count, _) = execution.job.documents(input, None, count).await?;
         let score = ScoreSink {
             components: components.into(),
             statistics: count.statistics.into(),
             rows: Vec::new(),
             bytes: 0,
         };
-        let (score, counts) = execution.job.everything(input, score).await?;
-        execution.count(counts);
-        stage.read(execution);
+        let (score, work) = execution.job.documents(input, Some(access), score).await?;
+        execution.count(work);
         let stage = Stage::begin(execution);
         let ranked = rank::order(components, score.rows);
         stage.sorted(execution, ranked.len());
@@ -294,49 +313,16 @@ fn group_keys(
     })
 }
 
-/// The groups, if an index has them.
-async fn groups_of_index(
+/// The groups that an index tells, held by the page; none if it does not tell them after all.
+pub(crate) fn groups_of_index(
     execution: &mut Execution<'_>,
-    input: &Input,
+    answer: IndexOnlyAnswer<'_>,
     grouping: &Grouping,
 ) -> Result<Option<Vec<FinishedGroup>>, ExecuteError> {
-    let Input::Container(reader, scope, Some(plan)) = input else { return Ok(None) };
-    let Some(only) = plan.only.as_ref().filter(|_| uses_indexes(execution)) else { return Ok(None) };
-    let mut asking = Asking::new(plan, reader, scope);
-    let groups = asking.groups(only, grouping).await?;
-    execution.count(asking.counts);
-    if let Some(groups) = &groups {
-        execution.job.gauge.note(0, &PlannedAccess::of(AccessPath::IndexOnly, groups.len() as u64));
-    }
+    let stage = Stage::begin(execution);
+    let Some(groups) = groups(answer, grouping) else { return Ok(None) };
     let held = |group: &FinishedGroup| GROUP_BYTES + group.keys.iter().map(approximate_bytes).sum::<usize>();
-    execution.budget.hold(groups.iter().flatten().map(held).sum())?;
-    Ok(groups)
-}
-
-/// Distinct values, if an index has them.
-async fn distinct_of_index(
-    execution: &mut Execution<'_>,
-    input: &Input,
-    collector: &mut Collector,
-) -> Result<bool, ExecuteError> {
-    let Input::Container(reader, scope, Some(plan)) = input else { return Ok(false) };
-    let only = plan.only.as_ref().filter(|_| uses_indexes(execution));
-    let Some(IndexOnly::Values { path, undefined }) = only else { return Ok(false) };
-    let mut asking = Asking::new(plan, reader, scope);
-    if !asking.is_complete().await? {
-        return Ok(false);
-    }
-    let values = asking.values(path, *undefined).await?;
-    execution.count(asking.counts);
-    let Some(values) = values else { return Ok(false) };
-    execution.job.gauge.note(0, &PlannedAccess::of(AccessPath::IndexOnly, values.len() as u64));
-    for (value, found) in values {
-        execution.job.bind(&execution.frame, Datum::Value(document_with(path, value)));
-        execution.with_machine(|machine| collector.take(&machine.row(), execution.plan, (found.first, 0)))?;
-    }
-    Ok(true)
-}
-
-fn uses_indexes(execution: &Execution<'_>) -> bool {
-    execution.budget.limits().index_use != IndexUse::Never
+    execution.budget.hold(groups.iter().map(held).sum())?;
+    stage.grouped(execution, groups.len());
+    Ok(Some(groups))
 }

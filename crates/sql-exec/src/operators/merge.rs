@@ -3,17 +3,14 @@
 //! Numbers of documents are those of the container, so a position in the merged order is a position in each range.
 
 use super::RowBatch;
-use super::ordered_scan::{OrderedScan, Scanned, is_lacking};
+use super::ordered_scan::{OrderedScan, Scanned};
 use super::sort::{RowOrder, SortedRow};
-use crate::access::{RangeIndex, finder, scope_entries};
+use crate::access::{PageAccess, RangeIndex};
 use crate::error::ExecuteError;
 use crate::execution::Execution;
 use crate::long_key::LastRow;
 use crate::resume::ResumePlace;
-use astrarium_index::Served;
-use astrarium_sql_plan::physical::{
-    AccessPath, IndexUse, OrderDemand, PlannedAccess, RangeOfOrder, choose_order,
-};
+use astrarium_sql_plan::physical::{AccessPath, PlannedAccess};
 use std::cmp::Ordering;
 
 /// Merges ordered scans.
@@ -23,33 +20,21 @@ pub(crate) struct MergeOfRanges<'a> {
 }
 
 impl<'a> MergeOfRanges<'a> {
-    /// The ordered scans of all ranges, if that is cheaper than sorting.
-    pub(crate) async fn open(
-        execution: &mut Execution<'_>,
+    /// The ordered scans of all ranges.
+    pub(crate) fn open(
+        execution: &Execution<'_>,
         scanned: Scanned<'a>,
         after: Option<&LastRow>,
-        index_use: IndexUse,
-    ) -> Result<Option<MergeOfRanges<'a>>, ExecuteError> {
-        let Scanned { reader, scope, plan, ordered, wanted } = scanned;
-        let ranges = reader.ranges(scope)?;
-        let set = &plan.indexes.active;
-        let scopes: Vec<Option<Served>> =
-            ranges.iter().map(|range| scope_entries(set, reader, scope, range)).collect();
-        let mut known: Vec<RangeOfOrder<'_, RangeIndex>> = Vec::with_capacity(ranges.len());
-        for (range, scope) in ranges.iter().zip(&scopes) {
-            let statistics = RangeIndex::new(finder(reader, range)?, plan);
-            known.push(RangeOfOrder { statistics, scope: scope.as_ref() });
-        }
-        let demand = OrderDemand { rows: wanted, is_lacking: is_lacking(after), index_use };
-        let Some(ways) = choose_order(plan, ordered, demand, &mut known).await? else { return Ok(None) };
-        let mut scans = Vec::with_capacity(ranges.len());
-        for (range, way) in ranges.into_iter().zip(ways) {
-            let path = AccessPath::OrderedScan(ordered, way.lacking);
-            execution.job.gauge.note(range.id, &PlannedAccess::of(path, way.matching));
-            scans.push(OrderedScan::new(scanned, range, way.lacking, after.cloned())?);
-        }
-        let order = RowOrder::new(execution.plan.order_keys(), ordered.backward);
-        Ok(Some(MergeOfRanges { scans, order }))
+        access: &mut PageAccess<'_, 'a>,
+    ) -> MergeOfRanges<'a> {
+        let scan = |(index, planned): (&mut RangeIndex<'a>, &PlannedAccess<'_>)| {
+            let lacking =
+                if let AccessPath::OrderedScan(_, lacking) = &planned.path { *lacking } else { None };
+            OrderedScan::new(scanned, (index.range, index.finder.clone()), lacking, after.cloned())
+        };
+        let scans = access.ways().map(scan).collect();
+        let order = RowOrder::new(execution.plan.order_keys(), scanned.ordered.backward);
+        MergeOfRanges { scans, order }
     }
 
     /// The next rows.

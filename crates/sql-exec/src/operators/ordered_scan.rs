@@ -9,7 +9,7 @@
 use super::project::output;
 use super::sort::{RowOrder, SortedRow};
 use super::top_k::{TopK, sort_keys};
-use crate::access::finder;
+use crate::access::lacking;
 use crate::budget::{charge_documents, charge_row};
 use crate::error::ExecuteError;
 use crate::execution::Execution;
@@ -17,8 +17,9 @@ use crate::frame::Datum;
 use crate::long_key::LastRow;
 use crate::pipeline::Flow;
 use crate::resume::keys_fit;
-use crate::rows::Counts;
+use crate::rows::AccessWork;
 use astrarium_catalog::container::Range;
+use astrarium_env::Instant;
 use astrarium_index::entry::read_entry;
 use astrarium_index::finder::{Error as IndexError, charge_entries};
 use astrarium_index::{Finder, Ordered};
@@ -81,11 +82,10 @@ enum Section {
 impl<'a> OrderedScan<'a> {
     pub(crate) fn new(
         scanned: Scanned<'a>,
-        range: &'a Range,
+        (range, finder): (&'a Range, Finder),
         lacking: Option<Lacking>,
         after: Option<LastRow>,
-    ) -> Result<OrderedScan<'a>, ExecuteError> {
-        let finder = finder(scanned.reader, range)?;
+    ) -> OrderedScan<'a> {
         let mut scan = OrderedScan {
             scanned,
             range,
@@ -110,7 +110,7 @@ impl<'a> OrderedScan<'a> {
             (Some(way), false, _) => VecDeque::from([scan.lacking(way), entries]),
             (Some(way), true, _) => VecDeque::from([entries, scan.lacking(way)]),
         };
-        Ok(scan)
+        scan
     }
 
     fn direction(&self) -> Direction {
@@ -207,11 +207,13 @@ impl<'a> OrderedScan<'a> {
         }
         let (direction, ordered) = (self.direction(), self.scanned.ordered);
         let limit = ScanLimit { entry_count_max: self.step, byte_count_max: usize::MAX };
+        let began = Instant::now();
         let batch = self.finder.snapshot.scan_keys(&entries, direction, limit).await;
         let batch = batch.map_err(IndexError::from)?;
+        execution.access.lookup += began.elapsed();
         self.step = (self.step * 4).min(STEP.1);
         charge_entries(batch.keys.len())?;
-        execution.count(Counts { entries: batch.keys.len() as u64, ..Counts::default() });
+        execution.count(AccessWork { entries: batch.keys.len() as u64, ..AccessWork::default() });
         let mut numbers = Vec::new();
         for key in batch.keys.iter() {
             let (terms, number) = read_entry(key).map_err(IndexError::from)?;
@@ -222,7 +224,7 @@ impl<'a> OrderedScan<'a> {
             numbers.push(number);
         }
         self.is_lacking = false;
-        self.read_documents(&numbers).await?;
+        self.read_documents(execution, &numbers).await?;
         let has_more = match (&self.group, batch.keys.last(), direction) {
             (Some(group), _, Direction::Forward) => {
                 entries.start = group.end.clone();
@@ -265,31 +267,31 @@ impl<'a> OrderedScan<'a> {
         let Some(furthest) = numbers.last().copied() else { return Ok(None) };
         self.step = (self.step * 4).min(STEP.1);
         self.is_lacking = true;
-        self.read_documents(&numbers).await?;
+        self.read_documents(execution, &numbers).await?;
         if self.bodies.is_empty() {
             self.examined = Some((vec![Value::Undefined], (furthest, WHOLE_DOCUMENT)));
         }
         Ok(Some(Section::Lacking(beyond(furthest, direction), way, listed)))
     }
 
-    async fn read_documents(&mut self, numbers: &[u64]) -> Result<(), ExecuteError> {
+    async fn read_documents(
+        &mut self,
+        execution: &mut Execution<'_>,
+        numbers: &[u64],
+    ) -> Result<(), ExecuteError> {
         let Scanned { reader, scope, .. } = self.scanned;
+        let began = Instant::now();
         self.bodies = reader.by_numbers(self.range, scope, numbers).await?.into();
+        execution.access.load += began.elapsed();
         Ok(())
     }
 
     /// The numbers of documents without an entry.
     async fn list_lacking(&mut self, execution: &mut Execution<'_>) -> Result<Vec<u64>, ExecuteError> {
         let set = &self.scanned.plan.indexes.active;
-        let (mut all, all_entries) = self.finder.numbers(set.documents()).await?;
-        let (with, with_entries) = self.finder.numbers(self.scanned.ordered.family).await?;
-        execution.count(Counts { entries: all_entries + with_entries, ..Counts::default() });
-        let mut with = with.into_iter().peekable();
-        all.retain(|number| {
-            while with.next_if(|other| other < number).is_some() {}
-            with.peek() != Some(number)
-        });
-        Ok(all)
+        let (lacking, entries) = lacking(&self.finder, set, self.scanned.ordered.family).await?;
+        execution.count(AccessWork { entries, ..AccessWork::default() });
+        Ok(lacking)
     }
 
     /// Makes the rows of a document that belong to the section it was read for.
@@ -359,7 +361,7 @@ impl Execution<'_> {
     ) -> Result<(), EvaluateError> {
         let bytes = body.text().len();
         charge_documents(1, bytes)?;
-        self.count(Counts { documents: 1, bytes: bytes as u64, entries });
+        self.count(AccessWork { documents: 1, bytes: bytes as u64, entries, ..AccessWork::default() });
         self.job.bind(&self.frame, Datum::Document(container, body));
         Ok(())
     }

@@ -4,6 +4,7 @@ use super::join::Track;
 use super::limit::PageLimiter;
 use super::project::output;
 use super::{OutputRow, RowBatch, RowMark};
+use crate::access::Found;
 use crate::announce::{Announcer, WINDOW};
 use crate::budget::charge_documents;
 use crate::error::ExecuteError;
@@ -11,7 +12,7 @@ use crate::execution::Execution;
 use crate::frame::Datum;
 use crate::pipeline::Flow;
 use crate::resume::{PartialDocument, ResumePlace};
-use crate::rows::{Counts, Input, ReadDocument, Reader};
+use crate::rows::{AccessWork, Input, ReadDocument, Reader};
 use astrarium_env::charge;
 use astrarium_sql_functions::limits::TEXT_BYTES_PER_STEP;
 use astrarium_store::FeedPosition;
@@ -38,14 +39,16 @@ impl<'a> StreamRows<'a> {
     pub(crate) fn open(
         execution: &Execution<'a>,
         input: &'a Input,
+        found: Option<Found>,
         place: Option<ResumePlace>,
+        rows: u64,
     ) -> Result<StreamRows<'a>, ExecuteError> {
         let (before, partial) = match place {
             None => (None, None),
             Some(ResumePlace::Stream(position, partial)) => (position, partial),
             Some(_) => return Err(ExecuteError::ForeignPosition),
         };
-        let reader = Reader::new(input, &execution.job.gauge, before.clone());
+        let reader = Reader::new(input, found, before.clone(), rows);
         let range_id = reader.first_range_id()?;
         Ok(StreamRows {
             reader,
@@ -82,7 +85,7 @@ impl<'a> StreamRows<'a> {
             }
             let documents = self.reader.next().await?;
             self.has_begun = true;
-            execution.looked_up(&self.reader);
+            execution.looked_up(&mut self.reader);
             let Some(mut documents) = documents else { return Ok(None) };
             if let Some(partial) = &self.partial {
                 // Documents that were put before it since do not come between its rows.
@@ -125,7 +128,7 @@ impl<'a> StreamRows<'a> {
         if let Datum::Document(_, body) = &document.datum {
             let bytes = body.text().len();
             charge_documents(1, bytes)?;
-            batch.counts = Counts { documents: 1, bytes: bytes as u64, entries: 0 };
+            batch.counts = AccessWork { documents: 1, bytes: bytes as u64, ..AccessWork::default() };
         }
         let before = after.as_ref().and_then(just_before).or_else(|| self.before.take());
         execution.job.bind(&execution.frame, document.datum);

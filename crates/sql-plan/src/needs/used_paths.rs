@@ -3,8 +3,7 @@
 //! Single paths are those of all conditions and of ORDER BY. Composite indexes are useful for several equalities, for
 //! equalities and one range, and for an order of several paths. Which of them exist is for the caller to say.
 
-use super::{Computed, Requirements};
-use crate::plan::QueryPlan;
+use super::Requirements;
 use astrarium_index::{Condition, Need, OrderPath, Path, PathStep, Predicate};
 use std::fmt::Write as _;
 
@@ -38,8 +37,6 @@ pub struct UsedPath {
 /// The indexes that a query could use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UsedPaths {
-    /// What the query asks of documents.
-    pub need: Need,
     /// Indexes of one path, each path once, in the order of the query.
     pub single: Vec<UsedPath>,
     /// Composite indexes for the filter: the paths of each, equalities first; their directions do not matter.
@@ -49,20 +46,15 @@ pub struct UsedPaths {
 }
 
 /// The indexes that a query could use, whether or not they exist.
-pub fn used_paths(plan: &QueryPlan, computed: &[Computed]) -> UsedPaths {
-    let reader = plan.input.as_deref().unwrap_or(plan);
-    let Requirements { needed, order, .. } = Requirements::of(reader, computed);
-    let need = needed.need;
-    let filter_composite = of_filter(&need);
-    let mut used =
-        UsedPaths { need: Need::Anything, single: Vec::new(), filter_composite, order_composite: None };
-    visit(&need, &mut |condition| used.add(&condition.path, usage_of(&condition.predicate)));
-    let order = order.unwrap_or_default();
-    for key in &order {
+pub fn used_paths(requirements: &Requirements) -> UsedPaths {
+    let need = &requirements.needed.need;
+    let mut used = UsedPaths { single: Vec::new(), filter_composite: of_filter(need), order_composite: None };
+    visit(need, &mut |condition| used.add(&condition.path, usage_of(&condition.predicate)));
+    let order = requirements.order.as_deref().unwrap_or_default();
+    for key in order {
         used.add(&key.path, PathUse::Order);
     }
-    used.order_composite = (order.len() > 1).then_some(order);
-    used.need = need;
+    used.order_composite = (order.len() > 1).then(|| order.to_vec());
     used
 }
 

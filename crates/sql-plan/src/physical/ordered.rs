@@ -5,9 +5,9 @@
 //! An index of one path has no entries for documents without it; those are equal in the order, before all others.
 
 use super::postings::rough_estimate;
-use super::{IndexPlan, IndexUse, Statistics};
+use super::{IndexPlan, IndexUse, KnownRange, Statistics};
 use crate::cost::{DOCUMENT_BY_NUMBER, DOCUMENT_IN_SCAN, ENTRY, LISTED_MAX, NEGLIGIBLE};
-use astrarium_index::{Access, Ordered, Served};
+use astrarium_index::{Access, Ordered};
 
 /// How documents without an entry are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,14 +27,6 @@ pub struct OrderDemand {
     pub is_lacking: Option<bool>,
     /// Whether indexes are used.
     pub index_use: IndexUse,
-}
-
-/// A range of documents that an order is chosen for.
-pub struct RangeOfOrder<'a, S> {
-    /// What is known of it.
-    pub statistics: S,
-    /// The partitions that are looked at, if not all.
-    pub scope: Option<&'a Served>,
 }
 
 /// How an order is read in one range.
@@ -66,7 +58,7 @@ pub async fn choose_order<'a, S: Statistics>(
     plan: &'a IndexPlan,
     ordered: &'a Ordered,
     demand: OrderDemand,
-    ranges: &mut [RangeOfOrder<'a, S>],
+    ranges: &mut [KnownRange<'a, S>],
 ) -> Result<Option<Vec<OrderWay>>, S::Error> {
     if demand.index_use == IndexUse::Never {
         return Ok(None);
@@ -99,7 +91,7 @@ pub async fn choose_order<'a, S: Statistics>(
 async fn extent<'a, S: Statistics>(
     plan: &'a IndexPlan,
     ordered: &'a Ordered,
-    range: &mut RangeOfOrder<'a, S>,
+    range: &mut KnownRange<'a, S>,
     by_cost: bool,
 ) -> Result<Option<Extent>, S::Error> {
     let statistics = &mut range.statistics;

@@ -40,11 +40,12 @@ pub async fn choose_postings<'a, S: Statistics>(
         return Ok(PlannedAccess::scan(0));
     }
     let by_cost = demand.index_use == IndexUse::ByCost && !demand.whole;
+    let scan_all = |scope: u64| PlannedAccess { cost: cost::scan(scope), ..PlannedAccess::scan(scope) };
     let mut scope = 0;
     if let Some(served) = demand.scope {
         scope = statistics.estimate(served).await?;
         if by_cost && scope <= SMALL_SCOPE {
-            return Ok(PlannedAccess::scan(scope));
+            return Ok(scan_all(scope));
         }
     }
     let documents = statistics.documents().await?;
@@ -57,11 +58,11 @@ pub async fn choose_postings<'a, S: Statistics>(
         }
         (access, scope) => chooser.conjunction(access, scope, statistics).await?,
     };
-    let Some(found) = found else { return Ok(PlannedAccess::scan(scope)) };
+    let Some(found) = found else { return Ok(scan_all(scope)) };
     let wish = chooser.wish(found.matching);
     let scan = if demand.in_order { wish.in_order_of_insertion(scope) } else { cost::scan(scope) };
     let is_dear = by_cost && found.cost >= scan;
-    Ok(if is_dear { PlannedAccess::scan(scope) } else { found.node })
+    Ok(if is_dear { scan_all(scope) } else { PlannedAccess { cost: found.cost, ..found.node } })
 }
 
 /// About how many documents an access has, told without reading entries; more than there are for all of them.
@@ -100,7 +101,7 @@ pub(super) fn rough_estimate<'s, 'a: 's, S: Statistics>(
 }
 
 const EMPTY: PlannedAccess<'static> =
-    PlannedAccess { path: AccessPath::Empty, documents: 0, exact: true, sorted: 0 };
+    PlannedAccess { path: AccessPath::Empty, documents: 0, exact: true, sorted: 0, cost: 0.0 };
 
 impl PlannedAccess<'_> {
     /// These postings alone.
@@ -146,7 +147,13 @@ impl Chooser {
     /// A way that has all conditions.
     fn alone<'a>(&self, node: PlannedAccess<'a>) -> Priced<'a> {
         let matching = node.documents;
-        Priced { cost: node.postings(self.documents).cost(&self.wish(matching)), matching, node }
+        let cost = self.cost(&node.postings(self.documents), &self.wish(matching));
+        Priced { node, cost, matching }
+    }
+
+    /// What postings cost: until a page is full, or all of them where no documents are read.
+    fn cost(&self, postings: &Postings, wish: &Wish) -> f64 {
+        if self.whole { postings.entries_cost() } else { postings.cost(wish) }
     }
 
     /// The postings of one index; none if they are too many to be put in order.
@@ -168,7 +175,7 @@ impl Chooser {
             (false, true) => AccessPath::Seek(served),
             (false, false) => AccessPath::Range(served),
         };
-        Ok(Some(PlannedAccess { path, documents, exact: served.exact, sorted }))
+        Ok(Some(PlannedAccess { path, documents, exact: served.exact, sorted, cost: 0.0 }))
     }
 
     /// What is in one part of a conjunction.
@@ -283,11 +290,11 @@ impl Chooser {
             let node = &conjuncts[place].node;
             let Some(own) = &mut best else {
                 let postings = node.postings(self.documents);
-                best = Some(Subset { members: vec![place], postings, cost: postings.cost(wish) });
+                best = Some(Subset { members: vec![place], postings, cost: self.cost(&postings, wish) });
                 continue;
             };
             let postings = own.postings.and(node.documents, node.sorted, self.documents);
-            let cost = postings.cost(wish);
+            let cost = self.cost(&postings, wish);
             if self.whole || cost < own.cost {
                 own.members.push(place);
                 (own.postings, own.cost) = (postings, cost);
@@ -339,6 +346,6 @@ impl Chooser {
         if nodes.len() == 1 {
             return PlannedAccess { exact, ..nodes.remove(0) };
         }
-        PlannedAccess { path: AccessPath::Intersection(nodes), documents, exact, sorted }
+        PlannedAccess { path: AccessPath::Intersection(nodes), documents, exact, sorted, cost: 0.0 }
     }
 }

@@ -1,8 +1,40 @@
 //! A way to documents in one line, for people.
+//!
+//! `{}` prints it with how many documents its parts were expected to find, `{:#}` without such figures: what follows from
+//! query, policy and choice.
 
-use super::{AccessPath, Lacking, PlannedAccess};
+use super::{AccessPath, IndexAnswer, Lacking, PhysicalPlan, PlannedAccess};
 use astrarium_index::Served;
 use std::fmt;
+
+impl fmt::Display for PhysicalPlan<'_> {
+    /// The ways to the documents of all ranges.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_plain = formatter.alternate();
+        let text = |access: &PlannedAccess<'_>| {
+            if is_plain { format!("{access:#}") } else { access.to_string() }
+        };
+        match &self.accesses[..] {
+            [] => formatter.write_str("scan"),
+            [first, rest @ ..] => {
+                let same = text(first);
+                if rest.iter().all(|access| text(access) == same) {
+                    formatter.write_str(&same)?;
+                    return if rest.is_empty() {
+                        Ok(())
+                    } else {
+                        write!(formatter, " in each of {} ranges", self.accesses.len())
+                    };
+                }
+                for (place, access) in self.accesses.iter().enumerate() {
+                    let separator = if place > 0 { "; " } else { "" };
+                    write!(formatter, "{separator}range {place}: {}", text(access))?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
 
 impl fmt::Display for PlannedAccess<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -25,7 +57,28 @@ impl fmt::Display for PlannedAccess<'_> {
                     Some(Lacking::Listed) => formatter.write_str(", and documents without it by a list"),
                 }
             }
-            AccessPath::IndexOnly => formatter.write_str("index only"),
+            AccessPath::IndexOnly(answer) => answered(formatter, answer),
+        }
+    }
+}
+
+fn answered(formatter: &mut fmt::Formatter<'_>, answer: &IndexAnswer<'_>) -> fmt::Result {
+    formatter.write_str("index only: ")?;
+    match answer {
+        IndexAnswer::Count(counted) if counted.path == AccessPath::Scan => {
+            formatter.write_str("count of all documents")
+        }
+        IndexAnswer::Count(counted) if formatter.alternate() => write!(formatter, "count of {counted:#}"),
+        IndexAnswer::Count(counted) => write!(formatter, "count of {counted}"),
+        IndexAnswer::Extreme { entries, maximum: false } => {
+            write!(formatter, "first of {}", ShownEntries(entries))
+        }
+        IndexAnswer::Extreme { entries, maximum: true } => {
+            write!(formatter, "last of {}", ShownEntries(entries))
+        }
+        IndexAnswer::Values { entries, has_lacking, .. } => {
+            write!(formatter, "values of {}", ShownEntries(entries))?;
+            formatter.write_str(if *has_lacking { ", and documents without it by a list" } else { "" })
         }
     }
 }
@@ -33,8 +86,12 @@ impl fmt::Display for PlannedAccess<'_> {
 fn list(formatter: &mut fmt::Formatter<'_>, word: &str, parts: &[PlannedAccess<'_>]) -> fmt::Result {
     write!(formatter, "{word} (")?;
     for (place, part) in parts.iter().enumerate() {
-        let separator = if place > 0 { "; " } else { "" };
-        write!(formatter, "{separator}{part} ~{}", part.documents)?;
+        formatter.write_str(if place > 0 { "; " } else { "" })?;
+        if formatter.alternate() {
+            write!(formatter, "{part:#}")?;
+        } else {
+            write!(formatter, "{part} ~{}", part.documents)?;
+        }
     }
     formatter.write_str(")")
 }

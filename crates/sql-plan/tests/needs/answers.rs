@@ -82,7 +82,7 @@ fn candidates() {
         let (catalog, parameters) = (Catalog::default(), Parameters::default());
         let plan = plan(&query, &catalog, &parameters);
         let plan = plan.or_else(|_| bind(&query, &catalog, &parameters)).expect("a plan");
-        let used = used_paths(&plan, &[]);
+        let used = used_paths(&Requirements::of(&plan, &[]));
         let found: Vec<String> =
             used.single.iter().map(|used| format!("{} {:?}", single_spec(&used.path), used.usage)).collect();
         assert_eq!(found, single, "{query:?}");

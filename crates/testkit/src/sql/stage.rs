@@ -263,7 +263,7 @@ impl Stage {
 
     /// How a query would run.
     pub fn explain(&self, query: &Query, set: &Set) -> Result<String, Error> {
-        self.account.documents(&set.spread).plan_text(query)
+        runtime().block_on(self.account.documents(&set.spread).plan_text(query))
     }
 }
 

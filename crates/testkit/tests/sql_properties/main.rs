@@ -149,7 +149,7 @@ proptest! {
                 check_same(&format!("{what}, pages of {size}"), &text, &expected, &run_plan(&Arc::new(plan.clone()), &values, size)?)?;
             }
         }
-        prop_assert!(!astrarium_sql_plan::explain::explain(&improved).is_empty());
+        prop_assert!(!astrarium_sql_plan::explain::explain(&improved, &astrarium_sql_plan::physical::PhysicalPlan::of_all(&improved)).is_empty());
     }
 
     /// The printed text of a query gives the same rows.
