@@ -1,5 +1,6 @@
 //! The suite: a table of tests, each run on several ways to connect, against one server that this process owns.
 
+mod change_feed;
 mod containers;
 mod databases;
 mod durability;
@@ -65,6 +66,9 @@ const TESTS: &[Test] = table![
     queries::metrics,
     queries::charges,
     queries::other_resources,
+    change_feed::from_the_beginning,
+    change_feed::from_now_and_on,
+    change_feed::all_versions_and_deletes,
     durability::kill_and_restart,
     durability::kill_under_writes,
     transport::protocol,
