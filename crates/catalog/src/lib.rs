@@ -15,6 +15,7 @@ pub mod definition;
 pub mod numbers;
 pub mod records;
 pub mod restore;
+pub mod stamps;
 
 use astrarium_keys::Malformed;
 use astrarium_keys::lease::lease_key;
@@ -33,9 +34,9 @@ pub async fn view(engine: &dyn kv::Engine) -> Result<Arc<dyn kv::View>, kv::Erro
 }
 
 /// The lease of a kind of work that one process at a time does, for a process that asks for it.
-pub fn lease_request(work: &str, holder: u64, duration_micros: u64) -> kv::LeaseRequest {
-    let key = lease_key(work);
-    kv::LeaseRequest { shard: CATALOG_SHARD, epoch: CATALOG_EPOCH, key, holder, duration_micros }
+pub fn lease_request(work: &str, holder: u64, duration_micros: u64, takes_over: bool) -> kv::LeaseRequest {
+    let (shard, epoch, key) = (CATALOG_SHARD, CATALOG_EPOCH, lease_key(work));
+    kv::LeaseRequest { shard, epoch, key, holder, duration_micros, takes_over }
 }
 
 /// Why the catalog could not be read.

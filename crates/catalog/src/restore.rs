@@ -3,7 +3,7 @@
 //! In: an engine that nobody else uses. Out: every definition has its name, and the counters that the engine should have of the
 //! catalog's shard. Definitions that are lost can be created again.
 
-use crate::{CATALOG_SHARD, Error, records, view};
+use crate::{CATALOG_SHARD, Error, records, stamps, view};
 use astrarium_keys::index_state::GenerationsRecord;
 use astrarium_keys::record::{self, KeyRangeRow};
 use astrarium_keys::tags::meta;
@@ -40,12 +40,13 @@ pub async fn restore_names(engine: &dyn Engine) -> Result<(), Error> {
     Ok(())
 }
 
-/// What the engine should know of the catalog: no number is given twice, not even one that only lost definitions had.
+/// What the engine should know of the catalog: no number or stamp is given twice, not even one that only lost definitions had.
 pub async fn catalog_state(engine: &dyn Engine) -> Result<ShardState, Error> {
     let mut state = engine.shard(CATALOG_SHARD).await?;
     for (key, value) in entries(engine, &[meta::RECORD]).await? {
         state.high_water = state.high_water.max(record::read_record_number(&key)?);
-        state.version = state.version.max(version_of(&value));
+        let stamped = stamps::version_of(record::Record::decode(&value)?.etag);
+        state.version = state.version.max(version_of(&value)).max(stamped);
     }
     for (_, value) in entries(engine, &[meta::RANGES]).await? {
         let rows = KeyRangeRow::decode_all(&value)?;

@@ -10,6 +10,7 @@
 //! Not here: entries and their order (`store::changes`), the text of positions (`wire::change_feed`).
 
 use crate::attempts::Failure;
+use crate::leases::LeasedWork;
 use crate::{AccountCore, DocumentsHandle, Error, Link, read_charge};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_catalog::records;
@@ -246,6 +247,9 @@ impl AccountCore {
                 }
             }
         }
+        if !is_trimmed {
+            self.give_back(LeasedWork::Trim).await?;
+        }
         Ok(is_trimmed)
     }
 
@@ -254,7 +258,15 @@ impl AccountCore {
         let kept_since = if keeps { self.history_start(container) } else { u64::MAX };
         let mut is_trimmed = false;
         for range in &container.ranges {
-            is_trimmed |= astrarium_store::trim_history(self.engine(), range, kept_since).await?;
+            let Some(batch) = astrarium_store::trim_history(self.engine(), range, kept_since).await? else {
+                continue;
+            };
+            // Nothing that is carried along: the lease is of another shard.
+            if self.lease_to_free(LeasedWork::Trim).await?.is_none() {
+                return Ok(false);
+            }
+            self.engine().commit(batch).await?;
+            is_trimmed = true;
         }
         Ok(is_trimmed)
     }

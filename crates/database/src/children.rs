@@ -199,7 +199,7 @@ impl AccountCore {
         let parent = kind.parent(&*view).await?;
         let old = find(&*view, kind.record_kind(), parent.rid, link).await?.ok_or(Error::NotFound)?;
         conditions.check_write(old.record.etag, old.record.timestamp)?;
-        let record = self.new_record(id, definition.to_owned());
+        let record = self.new_record(id, definition.to_owned()).await?;
         if is_script(old.kind) {
             self.check_script(&Resource { record: record.clone(), ..old.clone() }).await?;
         }

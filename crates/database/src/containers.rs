@@ -215,7 +215,7 @@ impl AccountCore {
         let definition = old_definition.replaced(definition.clone())?;
         computed::check(&definition)?;
         let mut batch = records::batch();
-        let record = self.new_record(&old.record.id, definition_text(&definition));
+        let record = self.new_record(&old.record.id, definition_text(&definition)).await?;
         records::stage_replace(&mut batch, old, &record);
         let rows = records::ranges(view, old.rid).await?;
         for row in &rows {
@@ -250,14 +250,14 @@ impl AccountCore {
     }
 
     /// New content for a resource: a new etag and time.
-    pub(crate) fn new_record(&self, id: &str, definition: String) -> Record {
-        Record {
+    pub(crate) async fn new_record(&self, id: &str, definition: String) -> Result<Record, Error> {
+        Ok(Record {
             version: 0,
-            etag: self.env().unique_stamp(),
+            etag: self.shared.stamps.next().await?,
             timestamp: self.env().now_seconds(),
             id: id.to_owned(),
             definition,
-        }
+        })
     }
 }
 

@@ -98,7 +98,7 @@ impl AccountCore {
         id: &str,
         definition: String,
     ) -> Result<Resource, Error> {
-        let record = self.new_record(id, definition);
+        let record = self.new_record(id, definition).await?;
         Ok(Resource { kind, parent, rid: kind.rid(parent, self.next_catalog_number().await?), record })
     }
 

@@ -234,9 +234,8 @@ impl AccountCore {
         let ranges: Vec<&Range> =
             container.ranges.iter().filter(|range| touches(&container, range, &scope)).collect();
         let (range, range_count) = (*ranges.get(index).ok_or(Error::KeyRangeGone)?, ranges.len());
-        let indexes = self.indexes(&container);
-        let step =
-            sweep_partition(self.engine(), self.env(), &container, &indexes, range, &scope, begin).await?;
+        let transaction = self.begin(&container, range, self.view(range).await?).await?;
+        let step = sweep_partition(self.engine(), transaction, &container, range, &scope, begin).await?;
         let (range_id, lsn) = (range.id, self.range_lsn(range).await?);
         Ok(SweptRange { container, step, index, range_count, range_id, lsn })
     }
@@ -261,7 +260,8 @@ impl AccountCore {
         range: &Range,
         view: Arc<dyn View>,
     ) -> Result<Transaction, astrarium_store::Error> {
-        Transaction::begin(self.env(), container, range, self.indexes(container), view).await
+        let (stamps, indexes) = (&self.shared.stamps, self.indexes(container));
+        Transaction::begin(self.env(), stamps, container, range, indexes, view).await
     }
 
     pub(crate) async fn commit(&self, transaction: Transaction) -> Result<u64, Failure> {

@@ -60,26 +60,34 @@ impl AccountCore {
             Err(Error::RetryWith) => self.shared.containers.forget(rid),
             // Removed a moment ago.
             Err(Error::OwnerNotFound) => self.shared.background.build_gone(Some(rid)),
-            other => other?,
+            other => return other,
         }
         Ok(true)
     }
 
-    /// One step for one container.
-    async fn build_container(&self, trial: &Trial, lease: &Lease) -> Result<(), Failure> {
+    /// One step for one container; false when another process has taken over.
+    async fn build_container(&self, trial: &Trial, lease: &Lease) -> Result<bool, Failure> {
         let container = &trial.container;
         let building = container.generations.building.ok_or(Error::RetryWith)?;
         self.shared.background.build_goes_on(container);
         let indexes = self.indexes(container);
         for range in &container.ranges {
-            let step = build_step(self.engine(), range, &indexes, building.construction, trial.lost).await?;
-            if step == BuildStep::Moved {
-                let percent = self.index_progress(container).await?;
-                self.shared.background.build_moved(container, percent);
-                return Ok(());
+            let (construction, number) = (building.construction, lease.fencing_number);
+            match build_step(self.engine(), range, &indexes, construction, number, trial.lost).await? {
+                BuildStep::Complete => {}
+                BuildStep::Overtaken => {
+                    self.forget_lease(LeasedWork::Build);
+                    return Ok(false);
+                }
+                BuildStep::Moved => {
+                    let percent = self.index_progress(container).await?;
+                    self.shared.background.build_moved(container, percent);
+                    return Ok(true);
+                }
             }
         }
-        self.activate(container, building, lease).await
+        self.activate(container, building, lease).await?;
+        Ok(true)
     }
 
     /// Brings a complete generation into use.

@@ -95,6 +95,7 @@ pub use workers::WorkerUsage;
 
 use astrarium_catalog::CATALOG_SHARD;
 use astrarium_catalog::numbers::NumberSource;
+use astrarium_catalog::stamps::StampSource;
 use astrarium_index::Indexes;
 use astrarium_kv::{Engine, ShardId};
 use astrarium_script::Scripts;
@@ -139,8 +140,8 @@ struct Shared {
     last_built: Mutex<Option<Rid>>,
     background: Background,
     leases: HeldLeases,
-    /// Which of the processes over this storage this one is.
-    process: u64,
+    /// Gives stamps for etags, and this process its number.
+    stamps: StampSource,
     /// What is known of damaged files, in words.
     damage: Mutex<Vec<String>>,
     scripts: Scripts,
@@ -161,8 +162,6 @@ pub struct Resources {
     pub inline_queries: bool,
     /// Where scripts run, in processes of a program that calls [`run_worker`], say, and how many.
     pub scripts: ScriptSettings,
-    /// A number that no other process over the same storage has; leases of background work are told apart by it.
-    pub process: u64,
 }
 
 impl Default for Resources {
@@ -172,7 +171,6 @@ impl Default for Resources {
             prepare_thread: || {},
             inline_queries: false,
             scripts: ScriptSettings::default(),
-            process: 0,
         }
     }
 }
@@ -182,6 +180,7 @@ impl AccountCore {
         // Whoever opens an account hears at once if storage does not answer.
         engine.shard(CATALOG_SHARD).await?;
         let catalog_numbers = NumberSource::new(Arc::clone(&engine), CATALOG_SHARD, 0);
+        let stamps = StampSource::new(Arc::clone(&engine));
         let shared = Shared {
             engine,
             env,
@@ -194,7 +193,7 @@ impl AccountCore {
             last_built: Mutex::new(None),
             background: Background::default(),
             leases: HeldLeases::default(),
-            process: resources.process,
+            stamps,
             damage: Mutex::default(),
             scripts: Scripts::new(resources.scripts),
             gates: Gates::default(),

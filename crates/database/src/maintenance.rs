@@ -1,11 +1,12 @@
 //! What runs beside requests: numbers of replaced indexes come free, stored data is checked; and how storage is.
 
+use crate::leases::LeasedWork;
 use crate::{AccountCore, BackgroundStatistics, Error, index_cache};
 use astrarium_catalog::container::Container;
 use astrarium_catalog::records;
 use astrarium_keys::Rid;
 use astrarium_keys::record::RecordKind;
-use astrarium_kv::{self as kv, Direction, KeyPrefix, KeyRange, ScanLimit, ShardId, Space, Stats};
+use astrarium_kv::{self as kv, Direction, KeyPrefix, KeyRange, Lease, ScanLimit, ShardId, Space, Stats};
 use astrarium_store::verify::{Report, verify_range};
 
 /// How storage is.
@@ -24,64 +25,87 @@ pub struct Health {
 
 impl AccountCore {
     /// Drops what older versions of the program left to be removed, and lets numbers of replaced indexes be used again once
-    /// storage has given back their space; false when there is nothing to do.
+    /// storage has given back their space; false when there is nothing to do, or when another process does it.
     pub(crate) async fn sweep(&self) -> Result<bool, Error> {
         self.shared.kept.drop_expired(self.env().now_micros());
-        let unreclaimed = self.engine().unreclaimed();
+        let (marked_shards, marked_generations, unreclaimed) = self.marked().await?;
         let shards = unreclaimed.iter().filter(|prefix| prefix.space == Some(Space::Body)).count();
         self.shared.background.removed_ranges(shards);
-        Ok(self.drop_marked_shards().await? || self.sweep_generations(&unreclaimed).await?)
-    }
-
-    async fn sweep_generations(&self, unreclaimed: &[KeyPrefix]) -> Result<bool, Error> {
-        let marks = records::generations_to_sweep(&*self.catalog().await?).await?;
-        self.shared.background.replaced_indexes(marks.len());
-        for (shard, generation) in marks {
-            let prefix = records::generation_entries(shard, generation).bytes;
-            if unreclaimed.iter().any(|dropped| dropped.covers(None, &prefix)) {
-                continue;
+        self.shared.background.replaced_indexes(marked_generations.len());
+        if marked_shards.is_empty() && free_marks(marked_generations, &unreclaimed).next().is_none() {
+            self.give_back(LeasedWork::Sweep).await?;
+            return Ok(false);
+        }
+        let Some(lease) = self.lease_to_free(LeasedWork::Sweep).await? else { return Ok(false) };
+        // Looked at once more: whoever had the lease before may have done it.
+        let (marked_shards, marked_generations, unreclaimed) = self.marked().await?;
+        if let Some(&shard) = marked_shards.first() {
+            return self.drop_marked_shard(&lease, shard).await;
+        }
+        for (shard, generation) in free_marks(marked_generations, &unreclaimed) {
+            if let Some(is_done) = self.sweep_generation(&lease, shard, generation).await? {
+                return Ok(is_done);
             }
-            let range = KeyRange::prefix(&prefix);
-            let limit = ScanLimit { entry_count_max: 1, byte_count_max: usize::MAX };
-            let is_free = match self.engine().shard(ShardId(shard)).await {
-                Ok(state) => {
-                    let view = self.engine().view(ShardId(shard), state.epoch).await?;
-                    match view.scan_keys(&range, Direction::Forward, limit).await {
-                        // What is to be swept is damaged: it goes on when that is out of the way.
-                        Err(kv::Error::SetLost { .. }) => return self.renew_lost_indexes().await,
-                        left => left?.keys.is_empty(),
-                    }
-                }
-                // The container went meanwhile, and the mark with it.
-                Err(kv::Error::Dropped { .. }) => continue,
-                Err(error) => return Err(error.into()),
-            };
-            let mut batch = records::batch();
-            if is_free {
-                records::stage_generation_swept(&mut batch, shard, generation);
-                self.shared.background.sweep_done(shard, "a replaced index");
-            } else {
-                // An older version of the program made the mark. Nobody writes entries of this generation any more: the
-                // commit that made the mark fenced the shard.
-                batch.drop_prefix(None, prefix);
-            }
-            self.engine().commit(batch).await?;
-            return Ok(true);
         }
         Ok(false)
     }
 
-    /// Drops a shard that an older version of the program left to be removed key by key.
-    async fn drop_marked_shards(&self) -> Result<bool, Error> {
-        let shards = records::shards_to_sweep(&*self.catalog().await?).await?;
-        let Some(&shard) = shards.first() else {
-            return Ok(false);
+    /// What is marked to be removed, shards and generations; and what storage has not given back yet, which is asked last, so that
+    /// it has whatever was dropped together with a mark.
+    async fn marked(&self) -> Result<Marked, Error> {
+        let view = self.catalog().await?;
+        let shards = records::shards_to_sweep(&*view).await?;
+        let generations = records::generations_to_sweep(&*view).await?;
+        Ok((shards, generations, self.engine().unreclaimed()))
+    }
+
+    /// One step for a generation; nothing if there is nothing to do.
+    async fn sweep_generation(
+        &self,
+        lease: &Lease,
+        shard: u64,
+        generation: u8,
+    ) -> Result<Option<bool>, Error> {
+        let prefix = records::generation_entries(shard, generation).bytes;
+        let range = KeyRange::prefix(&prefix);
+        let limit = ScanLimit { entry_count_max: 1, byte_count_max: usize::MAX };
+        let is_free = match self.engine().shard(ShardId(shard)).await {
+            Ok(state) => {
+                let view = self.engine().view(ShardId(shard), state.epoch).await?;
+                match view.scan_keys(&range, Direction::Forward, limit).await {
+                    // What is to be swept is damaged: it goes on when that is out of the way.
+                    Err(kv::Error::SetLost { .. }) => return Ok(Some(self.renew_lost_indexes().await?)),
+                    left => left?.keys.is_empty(),
+                }
+            }
+            // The container went meanwhile, and the mark with it.
+            Err(kv::Error::Dropped { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
         };
         let mut batch = records::batch();
+        if is_free {
+            records::stage_generation_swept(&mut batch, shard, generation);
+        } else {
+            // An older version of the program made the mark. Nobody writes entries of this generation any more: the
+            // commit that made the mark fenced the shard.
+            batch.drop_prefix(None, prefix);
+        }
+        let is_done = self.commit_guarded(LeasedWork::Sweep, lease, batch).await?;
+        if is_done && is_free {
+            self.shared.background.sweep_done(shard, "a replaced index");
+        }
+        Ok(Some(is_done))
+    }
+
+    /// Drops a shard that an older version of the program left to be removed key by key.
+    async fn drop_marked_shard(&self, lease: &Lease, shard: u64) -> Result<bool, Error> {
+        let mut batch = records::batch();
         records::stage_drop_marked_shard(&mut batch, shard);
-        self.engine().commit(batch).await?;
-        self.shared.background.sweep_moved();
-        Ok(true)
+        let is_done = self.commit_guarded(LeasedWork::Sweep, lease, batch).await?;
+        if is_done {
+            self.shared.background.sweep_moved();
+        }
+        Ok(is_done)
     }
 
     /// How far the work beside requests is.
@@ -129,6 +153,20 @@ impl AccountCore {
     pub(crate) fn close(&self) -> Result<(), Error> {
         Ok(self.engine().close()?)
     }
+}
+
+/// Shards and generations that are marked to be removed, and what storage has not given back.
+type Marked = (Vec<u64>, Vec<(u64, u8)>, Vec<KeyPrefix>);
+
+/// The generations that storage is done with.
+fn free_marks(
+    marked: Vec<(u64, u8)>,
+    unreclaimed: &[KeyPrefix],
+) -> impl Iterator<Item = (u64, u8)> + use<'_> {
+    marked.into_iter().filter(|(shard, generation)| {
+        let prefix = records::generation_entries(*shard, *generation).bytes;
+        !unreclaimed.iter().any(|dropped| dropped.covers(None, &prefix))
+    })
 }
 
 /// A loss and the shards it concerns.

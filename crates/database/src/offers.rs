@@ -59,7 +59,8 @@ impl CatalogHandle<'_> {
                 let offer = stored_offer(&old)?
                     .replaced(&change.body, change.migration, sharing)
                     .map_err(Error::from)?;
-                let record = self.core.new_record(&old.record.id, Value::Object(offer.content()).to_string());
+                let definition = Value::Object(offer.content()).to_string();
+                let record = self.core.new_record(&old.record.id, definition).await?;
                 let mut batch = records::batch();
                 records::stage_replace(&mut batch, &old, &record);
                 self.core.engine().commit(batch).await?;

@@ -19,7 +19,8 @@ impl AccountCore {
         mut progress: impl FnMut(&str, u64, u64),
     ) -> Result<Vec<(ShardId, ShardState)>, Error> {
         restore::restore_names(self.engine()).await?;
-        let mut states = vec![(CATALOG_SHARD, restore::catalog_state(self.engine()).await?)];
+        let mut catalog = restore::catalog_state(self.engine()).await?;
+        let mut states = Vec::new();
         let view = self.catalog().await?;
         for database in records::list_all(&*view, RecordKind::Database, Rid::ROOT).await? {
             for resource in records::list_all(&*view, RecordKind::Container, database.rid).await? {
@@ -33,11 +34,13 @@ impl AccountCore {
                     let restored = restore_range(self.engine(), &container, &indexes, range).await?;
                     documents += restored.documents;
                     dropped += restored.dropped;
+                    catalog.version = catalog.version.max(restored.catalog_version);
                     states.push((range.shard, restored.state));
                 }
                 progress(&name, documents, dropped);
             }
         }
+        states.push((CATALOG_SHARD, catalog));
         Ok(states)
     }
 

@@ -338,4 +338,39 @@ async fn two_accounts_write_side_by_side() {
     assert_eq!(rids.len(), 3);
     assert_eq!(first.problems().await, Vec::<String>::new(), "no number was given twice");
     assert_eq!(second.ids(&FeedScope::All, EVERYTHING).await.len(), 300);
+    // The clock stands still or goes back, and each account is one more process over the same storage.
+    let (engine, clock) = (&first.engine, &first.clock);
+    let (mut etags, mut worlds) = (std::collections::BTreeSet::new(), Vec::new());
+    for (seed, seconds) in [(3, 1_000_000), (4, 1_000_000), (5, 999_000), (6, 1_000_000)] {
+        clock.set_seconds(seconds);
+        let env = Env::new(Box::new(clock.clone()), Random::from_seed(seed));
+        let account = Account::open(engine.clone(), env).await.unwrap();
+        let container = account.catalog().container(Link::Name("d"), Link::Name("c")).await.unwrap();
+        worlds.push(World { account, engine: engine.clone(), clock: clock.clone(), container });
+        for world in [&first, &second].into_iter().chain(&worlds) {
+            let document = json!({"id": "one", "pk": "a"});
+            let etag = world.write(WriteMode::Upsert, &document, &Conditions::default()).await.unwrap();
+            assert!(etags.insert(etag), "an etag comes twice");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_account_that_only_reads_commits_nothing() {
+    let first = plain_world().await;
+    first.create("1", "a").await.unwrap();
+    let commits = first.engine.stats().commits;
+    let env = Env::new(Box::new(first.clock.clone()), Random::from_seed(2));
+    let account = Account::open(first.engine.clone(), env).await.unwrap();
+    let container = account.catalog().container(Link::Name("d"), Link::Name("c")).await.unwrap();
+    let second = World { account, engine: first.engine.clone(), clock: first.clock.clone(), container };
+    second.read("1", "a").await.unwrap();
+    second.ids(&FeedScope::All, EVERYTHING).await;
+    assert!(!second.account.maintenance().build_indexes().await.unwrap());
+    assert!(!second.account.maintenance().sweep().await.unwrap());
+    assert_eq!(first.engine.stats().commits, commits);
+    second.create("2", "a").await.unwrap();
+    assert_eq!(first.engine.stats().commits, commits + 2, "one for a block of stamps");
+    second.create("3", "a").await.unwrap();
+    assert_eq!(first.engine.stats().commits, commits + 3);
 }

@@ -2,10 +2,6 @@
 //!
 //! Everything below the server takes both from an [`Env`], so that a test can set the clock and repeat a run from a
 //! seed. Clones of an `Env` share their state.
-//! Invariants
-//! - [`Env::unique_stamp`] never repeats and always grows within a process, and grows across restarts as long as the
-//!   clock does not go back by more than the server was down.
-//!
 //! Not here: threads and tasks, which belong to the server and to engines.
 
 mod blocking;
@@ -23,7 +19,6 @@ pub use time::{Instant, Timeline, sleep, timeout, with_timeline};
 pub use work::{Meter, Metered, Stopped, Turn, Work, charge, check, refuse};
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Clock and randomness, shared by everything that runs in one database.
 #[derive(Clone)]
@@ -34,7 +29,6 @@ pub struct Env {
 struct EnvParts {
     clock: Box<dyn Clock>,
     random: Random,
-    last_stamp: AtomicU64,
 }
 
 impl Env {
@@ -45,7 +39,7 @@ impl Env {
 
     /// A given clock and a given seed.
     pub fn new(clock: Box<dyn Clock>, random: Random) -> Env {
-        Env { shared: Arc::new(EnvParts { clock, random, last_stamp: AtomicU64::new(0) }) }
+        Env { shared: Arc::new(EnvParts { clock, random }) }
     }
 
     /// Microseconds since 1970.
@@ -56,20 +50,6 @@ impl Env {
     /// Seconds since 1970, rounded down: the unit of `_ts`, TTL and token expiry.
     pub fn now_seconds(&self) -> u64 {
         self.now_micros() / 1_000_000
-    }
-
-    /// A number that was never given before and is larger than all before it: the seed of etags.
-    pub fn unique_stamp(&self) -> u64 {
-        let now = self.now_micros();
-        let last = &self.shared.last_stamp;
-        let mut seen = last.load(Ordering::Relaxed);
-        loop {
-            let next = now.max(seen + 1);
-            match last.compare_exchange_weak(seen, next, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return next,
-                Err(current) => seen = current,
-            }
-        }
     }
 
     /// Sixty-four random bits; not for secrets.
@@ -91,20 +71,6 @@ impl Env {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn stamps_grow_even_when_the_clock_stands_still_or_goes_back() {
-        let clock = ManualClock::at_seconds(1_000);
-        let env = Env::new(Box::new(clock.clone()), Random::from_seed(1));
-        let first = env.unique_stamp();
-        let second = env.unique_stamp();
-        clock.set_seconds(10);
-        let third = env.unique_stamp();
-        clock.set_seconds(2_000);
-        let fourth = env.unique_stamp();
-        assert!(first < second && second < third && third < fourth);
-        assert_eq!(fourth, 2_000_000_000);
-    }
 
     #[test]
     fn the_same_seed_gives_the_same_numbers() {

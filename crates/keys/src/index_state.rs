@@ -15,6 +15,7 @@ use bytes::{Buf as _, BufMut as _, Bytes};
 /// The generation of a container that has no record.
 pub const FIRST_GENERATION: u8 = 1;
 const FORMAT: u8 = 1;
+const WATERMARK_FORMAT: u8 = 2;
 /// Stands for "no generation": none is under construction, or none can be used because entries were lost.
 pub const NO_GENERATION: u8 = 0;
 /// Stands for "not known yet".
@@ -81,8 +82,8 @@ impl GenerationsRecord {
     }
 }
 
-/// What a generation under construction has of a shard: `version (8, filled in by the engine) | format 1 | construction
-/// (8) | begun (8) | built (8) | last (8)`.
+/// What a generation under construction has of a shard: `version (8, filled in by the engine) | format 2 | construction
+/// (8) | begun (8) | built (8) | last (8) | fencing number (8)`. Format 1, which is read, ends without the fencing number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Watermark {
     /// The commit of the shard that wrote it.
@@ -96,12 +97,14 @@ pub struct Watermark {
     pub built: u64,
     /// The highest number that a document written before the beginning has; `None` until somebody looked.
     pub last: Option<u64>,
+    /// Of the lease of whoever wrote it: those with a smaller one have lost theirs.
+    pub fencing_number: u64,
 }
 
 impl Watermark {
     /// The first one of a construction; its own commit is the beginning.
-    pub fn first(construction: u64) -> Watermark {
-        Watermark { version: 0, construction, begun: 0, built: 0, last: None }
+    pub fn first(construction: u64, fencing_number: u64) -> Watermark {
+        Watermark { version: 0, construction, begun: 0, built: 0, last: None, fencing_number }
     }
 
     /// Whether the generation under construction has a document, by the document's number and LSN.
@@ -116,22 +119,23 @@ impl Watermark {
 
     /// The bytes to store.
     pub fn encode(&self) -> Bytes {
-        let mut bytes = Vec::with_capacity(41);
+        let mut bytes = Vec::with_capacity(49);
         bytes.put_u64(self.version);
-        bytes.put_u8(FORMAT);
+        bytes.put_u8(WATERMARK_FORMAT);
         bytes.put_u64(self.construction);
         bytes.put_u64(self.begun);
         bytes.put_u64(self.built);
         bytes.put_u64(self.last.unwrap_or(UNKNOWN));
+        bytes.put_u64(self.fencing_number);
         bytes.into()
     }
 
     /// Reads what the engine stores.
     pub fn decode(bytes: &[u8]) -> Result<Watermark, Malformed> {
         let malformed = Malformed::new("watermark of an index");
-        let bytes: &[u8; 41] = bytes.try_into().map_err(|_| malformed.clone())?;
-        if bytes[8] != FORMAT {
-            return Err(malformed);
+        match (bytes.len(), bytes.get(8)) {
+            (41, Some(&FORMAT)) | (49, Some(&WATERMARK_FORMAT)) => {}
+            _ => return Err(malformed),
         }
         let number = |at: usize| u64::from_be_bytes(std::array::from_fn(|index| bytes[at + index]));
         let (version, begun) = (number(0), number(17));
@@ -141,6 +145,7 @@ impl Watermark {
             begun: if begun == 0 { version } else { begun },
             built: number(25),
             last: Some(number(33)).filter(|last| *last != UNKNOWN),
+            fencing_number: if bytes[8] == FORMAT { 0 } else { number(41) },
         })
     }
 }
@@ -199,13 +204,23 @@ mod tests {
             assert_eq!(GenerationsRecord::decode(&record.encode()), Ok(record));
         }
         for mark in [
-            Watermark { version: 9, construction: 1, begun: 4, built: 7, last: Some(u64::MAX - 1) },
-            Watermark { version: 9, construction: 1, begun: 9, built: 0, last: None },
+            Watermark {
+                version: 9,
+                construction: 1,
+                begun: 4,
+                built: 7,
+                last: Some(u64::MAX - 1),
+                fencing_number: 5,
+            },
+            Watermark { version: 9, begun: 9, ..Watermark::first(1, 6) },
         ] {
             assert_eq!(Watermark::decode(&mark.encode()), Ok(mark));
         }
-        let first = Watermark { version: 6, ..Watermark::first(2) };
+        let first = Watermark { version: 6, ..Watermark::first(2, 3) };
         assert_eq!(Watermark::decode(&first.encode()).unwrap().begun, 6);
+        let mut old = first.encode()[..41].to_vec();
+        old[8] = 1;
+        assert_eq!(Watermark::decode(&old), Ok(Watermark { begun: 6, fencing_number: 0, ..first }));
         assert_eq!(read_sweep_key(&sweep_key(300, 7)), Ok((300, 7)));
     }
 
@@ -215,7 +230,9 @@ mod tests {
         for length in 0..good.len() {
             assert!(GenerationsRecord::decode(&good[..length]).is_err(), "{length} bytes");
         }
-        assert!(Watermark::decode(&[1; 40]).is_err());
+        for length in [40, 42, 48, 49] {
+            assert!(Watermark::decode(&vec![1; length]).is_err(), "{length} bytes");
+        }
         assert!(read_sweep_key(&[7; 9]).is_err());
         let same = Some(Building { generation: 1, construction: 7 });
         let twice = GenerationsRecord { building: same, ..GenerationsRecord::default() };
@@ -224,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_watermark_tells_what_is_there() {
-        let mark = Watermark { version: 20, construction: 1, begun: 10, built: 100, last: Some(200) };
+        let mark = Watermark { begun: 10, built: 100, last: Some(200), ..Watermark::first(1, 0) };
         for (number, lsn, has) in [(100, 1, true), (101, 10, false), (101, 11, true), (300, 12, true)] {
             assert_eq!(mark.has(number, lsn), has, "number {number}, LSN {lsn}");
         }

@@ -241,6 +241,11 @@ impl Core {
 }
 
 impl Engine for FjallEngine {
+    fn is_exclusive(&self) -> bool {
+        // The folder is locked.
+        true
+    }
+
     fn view(&self, shard: ShardId, epoch: u64) -> Reply<Result<Arc<dyn View>, Error>> {
         let view = self.core.load().view(shard, epoch);
         Reply::ready(view.map(|view| Arc::new(view) as Arc<dyn View>))

@@ -29,6 +29,8 @@ pub struct LeaseRequest {
     pub holder: u64,
     /// For how long.
     pub duration_micros: u64,
+    /// Whether it is taken from whoever has it, by one who knows that all others are gone.
+    pub takes_over: bool,
 }
 
 /// A lease that was granted.
@@ -39,6 +41,8 @@ pub struct Lease {
     /// When others may have it, in microseconds since 1970.
     pub expires_micros: u64,
     key: Bytes,
+    /// Of its record.
+    expectation: Expectation,
 }
 
 /// A lease's record: `version (8, filled in by the engine) | format 1 | holder (8) | expires (8)`.
@@ -51,35 +55,58 @@ struct LeaseRecord {
 impl LeaseRequest {
     /// Takes the lease if nobody has it, or takes it once more; nothing while somebody else has it.
     pub async fn acquire(&self, engine: &dyn Engine, now_micros: u64) -> Result<Option<Lease>, Error> {
-        let view = engine.view(self.shard, self.epoch).await?;
-        let found = view.get(Space::Meta, &self.key).await?;
-        let found = found.map(|value| LeaseRecord::decode(&value)).transpose()?;
-        let is_taken =
-            |record: &LeaseRecord| record.holder != self.holder && record.expires_micros > now_micros;
-        if found.as_ref().is_some_and(is_taken) {
+        let found = self.found(engine).await?;
+        if found.as_ref().is_some_and(|record| self.is_taken(record, now_micros)) {
             return Ok(None);
         }
         let expires_micros = now_micros.saturating_add(self.duration_micros);
         let record = LeaseRecord { version: 0, holder: self.holder, expires_micros };
         let mut batch = WriteBatch::new(self.shard, self.epoch);
-        let expectation = found.map_or(Expectation::Absent, |record| Expectation::Version(record.version));
-        batch.expect(Space::Meta, self.key.clone(), expectation);
+        batch.expect(Space::Meta, self.key.clone(), expectation(found.as_ref()));
         batch.put(Space::Meta, self.key.clone(), record.encode(), Stamp::VALUE);
         match engine.commit(batch).await {
             Ok(version) => {
-                Ok(Some(Lease { fencing_number: version.0, expires_micros, key: self.key.clone() }))
+                let (key, expectation) = (self.key.clone(), Expectation::Version(version.0));
+                Ok(Some(Lease { fencing_number: version.0, expires_micros, key, expectation }))
             }
             // Somebody was faster.
             Err(Error::Conflict { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
+
+    /// Something like a lease without writing anything, for work that has to go on while storage takes only removals: it guards as
+    /// long as nobody is granted the lease. Nothing while somebody else has it. Two may have one at a time.
+    pub async fn stand_in(&self, engine: &dyn Engine, now_micros: u64) -> Result<Option<Lease>, Error> {
+        let found = self.found(engine).await?;
+        if found.as_ref().is_some_and(|record| self.is_taken(record, now_micros)) {
+            return Ok(None);
+        }
+        let fencing_number = found.as_ref().map_or(0, |record| record.version);
+        let (key, expectation) = (self.key.clone(), expectation(found.as_ref()));
+        Ok(Some(Lease { fencing_number, expires_micros: now_micros, key, expectation }))
+    }
+
+    async fn found(&self, engine: &dyn Engine) -> Result<Option<LeaseRecord>, Error> {
+        let view = engine.view(self.shard, self.epoch).await?;
+        let found = view.get(Space::Meta, &self.key).await?;
+        found.map(|value| LeaseRecord::decode(&value)).transpose()
+    }
+
+    fn is_taken(&self, record: &LeaseRecord, now_micros: u64) -> bool {
+        record.holder != self.holder && record.expires_micros > now_micros && !self.takes_over
+    }
+}
+
+/// What a batch expects that relies on the record as it was found.
+fn expectation(found: Option<&LeaseRecord>) -> Expectation {
+    found.map_or(Expectation::Absent, |record| Expectation::Version(record.version))
 }
 
 impl Lease {
     /// Has a batch of the lease's shard refused once a newer lease was granted.
     pub fn guard(&self, batch: &mut WriteBatch) {
-        batch.expect(Space::Meta, self.key.clone(), Expectation::Version(self.fencing_number));
+        batch.expect(Space::Meta, self.key.clone(), self.expectation);
     }
 
     /// Gives the lease back, unless somebody else has it already.

@@ -171,6 +171,11 @@ pub trait Engine: Send + Sync + 'static {
     /// has open may keep in memory what it gave out: numbers of blocks that nobody used may be given again after a restart.
     fn draw(&self, shard: ShardId, above: u64, count: u64) -> Reply<Result<u64, Error>>;
 
+    /// Whether no other process can have the storage open now: what earlier ones held is free then.
+    fn is_exclusive(&self) -> bool {
+        false
+    }
+
     /// Why writes are refused at present, if they are (disk full, I/O error).
     fn write_refusal(&self) -> Option<String>;
 

@@ -214,6 +214,10 @@ fn refusal() -> Error {
 }
 
 impl Engine for FaultyStorage {
+    fn is_exclusive(&self) -> bool {
+        true
+    }
+
     fn view(&self, shard: ShardId, epoch: u64) -> Reply<Result<Arc<dyn View>, Error>> {
         let shared = Arc::clone(&self.shared);
         Reply::later(async move {

@@ -18,7 +18,7 @@ use astrarium_catalog::container::Range;
 use astrarium_keys::body::Body;
 use astrarium_keys::history::{self, HistoryEntry};
 use astrarium_keys::{Malformed, document, feed};
-use astrarium_kv::{Direction, Engine, KeyRange, ScanLimit, Space, Stamp, View, WriteBatch};
+use astrarium_kv::{Direction, Engine, Expectation, KeyRange, ScanLimit, Space, Stamp, View, WriteBatch};
 use bytes::Bytes;
 
 /// Entries looked at in one page at most.
@@ -185,8 +185,13 @@ impl FeedReader {
     }
 }
 
-/// Removes some of a range's history that is older than a time; tells whether there may be more.
-pub async fn trim_history(engine: &dyn Engine, range: &Range, kept_since: u64) -> Result<bool, Error> {
+/// A batch that removes some of a range's history that is older than a time; nothing if there is none. Of two at once the later one
+/// is refused, whose horizon may be older.
+pub async fn trim_history(
+    engine: &dyn Engine,
+    range: &Range,
+    kept_since: u64,
+) -> Result<Option<WriteBatch>, Error> {
     let (view, shard) = (engine.view(range.shard, range.epoch).await?, range.shard.0);
     let mut keys = KeyRange::prefix(&history::history_prefix(shard));
     keys.start = history::history_key(shard, 1, 0);
@@ -199,15 +204,17 @@ pub async fn trim_history(engine: &dyn Engine, range: &Range, kept_since: u64) -
         if HistoryEntry::decode(value, lsn)?.timestamp >= kept_since {
             break;
         }
+        if horizon == 0 {
+            batch.expect(Space::Log, key.clone(), Expectation::Present);
+        }
         batch.delete(Space::Log, key);
         horizon = lsn;
     }
     if horizon == 0 {
-        return Ok(false);
+        return Ok(None);
     }
     batch.put(Space::Log, history::horizon_key(shard), history::horizon_value(horizon), Stamp::NONE);
-    engine.commit(batch).await?;
-    Ok(true)
+    Ok(Some(batch))
 }
 
 /// LSN and time of the first entry after a commit.

@@ -41,6 +41,8 @@ pub enum BuildStep {
     Moved,
     /// Nothing: the generation has every document of the shard.
     Complete,
+    /// Nothing: somebody with a newer lease builds.
+    Overtaken,
 }
 
 /// What a transaction knows of the generation under construction in its shard.
@@ -95,12 +97,13 @@ pub async fn watermark(view: &dyn View, shard: u64, construction: u64) -> Result
 }
 
 /// Does a bounded part of the construction of `indexes.building` in one range: half as much for each time it has `lost` before
-/// because somebody wrote one of its documents.
+/// because somebody wrote one of its documents. Nobody with a lease older than that of the last step gets any further.
 pub async fn build_step(
     engine: &dyn Engine,
     range: &Range,
     indexes: &Indexes,
     construction: u64,
+    fencing_number: u64,
     lost: u32,
 ) -> Result<BuildStep, Error> {
     let Some(set) = indexes.building.as_ref().filter(|set| set.is_used()) else {
@@ -111,12 +114,13 @@ pub async fn build_step(
     let mut batch = WriteBatch::new(range.shard, range.epoch);
     match state.watermark {
         Some(mark) if mark.is_complete() => return Ok(BuildStep::Complete),
-        None => state.put(&mut batch, &Watermark::first(construction)),
+        Some(mark) if mark.fencing_number > fencing_number => return Ok(BuildStep::Overtaken),
+        None => state.put(&mut batch, &Watermark::first(construction, fencing_number)),
         Some(mark) => {
             let step = RebuildStep { shard: range.shard.0, indexes, set, mark };
             let count_max = DOCUMENTS_MAX.checked_shr(lost).unwrap_or_default().max(1);
             let mark = step.stage(&*view, count_max, &mut batch).await?;
-            state.put(&mut batch, &mark);
+            state.put(&mut batch, &Watermark { fencing_number, ..mark });
         }
     }
     engine.commit(batch).await?;

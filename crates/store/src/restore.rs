@@ -10,6 +10,7 @@ use crate::sweep::Walk;
 use crate::transaction::{BYTE_TALLY, DOCUMENT_TALLY, as_indexed};
 use crate::{Error, Incoming};
 use astrarium_catalog::container::{Container, Range};
+use astrarium_catalog::stamps;
 use astrarium_index::Indexes;
 use astrarium_keys::body::Body;
 use astrarium_keys::{document, feed, history, number, unique};
@@ -31,6 +32,8 @@ pub struct Restored {
     pub dropped: u64,
     /// What the engine should know of the shard.
     pub state: ShardState,
+    /// The catalog was at this version at least when the documents got their stamps.
+    pub catalog_version: u64,
 }
 
 /// Restores one range; `indexes` are the container's.
@@ -90,6 +93,7 @@ impl Restored {
         self.state.tallies[BYTE_TALLY] += document.byte_count;
         self.state.version = self.state.version.max(document.lsn);
         self.state.high_water = self.state.high_water.max(document.number);
+        self.catalog_version = self.catalog_version.max(stamps::version_of(document.etag));
     }
 }
 
@@ -97,6 +101,7 @@ impl Restored {
 struct Belongings {
     lsn: u64,
     number: u64,
+    etag: u64,
     byte_count: i64,
     /// Entries of space `Log`.
     entries: Vec<(Bytes, Bytes)>,
@@ -148,7 +153,8 @@ fn belongings(
     let unique_keys = indexes.unique_keys(shard, as_indexed(&body, suffix, None));
     entries.extend(unique_keys.into_iter().map(|key| (key, unique::unique_value(header.number))));
     let byte_count = (body.text().len() as u64).cast_signed();
-    Some(Belongings { lsn: header.lsn, number: header.number, byte_count, entries })
+    let (lsn, number, etag) = (header.lsn, header.number, header.etag);
+    Some(Belongings { lsn, number, etag, byte_count, entries })
 }
 
 async fn clear(engine: &dyn Engine, range: &Range, prefix: &[u8]) -> Result<(), Error> {

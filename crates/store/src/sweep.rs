@@ -5,8 +5,6 @@
 use crate::feed::RangeScope;
 use crate::{Error, FeedScope, Transaction};
 use astrarium_catalog::container::{Container, Range};
-use astrarium_env::Env;
-use astrarium_index::Indexes;
 use astrarium_kv::{Direction, Engine, KeyRange, ScanLimit, Space, View, just_after};
 use astrarium_partition::EffectiveRange;
 use bytes::Bytes;
@@ -28,18 +26,16 @@ pub struct PartitionStep {
     pub lsn: Option<u64>,
 }
 
-/// Removes some documents of a logical partition, or of a slice of the key space, in one transaction. A later step begins where
+/// Removes some documents of a logical partition, or of a slice of the key space, in one transaction, which has just begun. A later step begins where
 /// the one before ended: from the beginning it would pass over everything that is removed already, again and again.
 pub async fn sweep_partition(
     engine: &dyn Engine,
-    env: &Env,
+    mut transaction: Transaction,
     container: &Container,
-    indexes: &Arc<Indexes>,
     range: &Range,
     scope: &FeedScope,
     begin: Option<Bytes>,
 ) -> Result<PartitionStep, Error> {
-    let view = engine.view(range.shard, range.epoch).await?;
     let mut keys = match scope {
         FeedScope::Partition(key) => {
             RangeScope::Partition(key, container.definition.partition_key.effective(key)).key_range(range)
@@ -50,10 +46,9 @@ pub async fn sweep_partition(
     if let Some(begin) = begin {
         keys.start = begin;
     }
-    let found = view.scan(Space::Body, &keys, Direction::Forward, STEP).await?;
+    let found = transaction.stored().scan(Space::Body, &keys, Direction::Forward, STEP).await?;
     let last = found.entries.last().filter(|_| found.more);
     let mut step = PartitionStep { next: last.map(|(key, _)| just_after(key)), ..PartitionStep::default() };
-    let mut transaction = Transaction::begin(env, container, range, Arc::clone(indexes), view).await?;
     for (key, _) in &found.entries {
         if let Some(old) = transaction.remove(key).await? {
             step.removed += 1;

@@ -12,6 +12,7 @@ use crate::rebuild::Construction;
 use crate::{Error, Expiry, Incoming};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_catalog::numbers::NumberSource;
+use astrarium_catalog::stamps::StampSource;
 use astrarium_env::Env;
 use astrarium_index::{Indexes, Stored};
 use astrarium_keys::body::{Body, Header, IndexDirective};
@@ -73,7 +74,7 @@ impl<'a> Location<'a> {
 /// Staged changes of one range.
 #[derive(Clone)]
 pub struct Transaction {
-    env: Env,
+    stamps: StampSource,
     shard: ShardId,
     epoch: u64,
     numbers: NumberSource,
@@ -133,6 +134,7 @@ impl Transaction {
     /// is under construction.
     pub async fn begin(
         env: &Env,
+        stamps: &StampSource,
         container: &Container,
         range: &Range,
         indexes: Arc<Indexes>,
@@ -144,7 +146,7 @@ impl Transaction {
         };
         let expiry = Expiry { default_ttl: container.definition.default_ttl, now: env.now_seconds() };
         Ok(Transaction {
-            env: env.clone(),
+            stamps: stamps.clone(),
             shard: range.shard,
             epoch: range.epoch,
             numbers: range.numbers.clone(),
@@ -383,7 +385,7 @@ impl Transaction {
             lsn: 0,
             sequence: self.sequence,
             number,
-            etag: self.env.unique_stamp(),
+            etag: self.stamps.next().await?,
             timestamp: self.expiry.now,
             ttl: incoming.ttl,
             index_directive: directive,

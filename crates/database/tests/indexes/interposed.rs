@@ -2,10 +2,11 @@
 
 use astrarium_kv::memory::MemoryEngine;
 use astrarium_kv::{
-    CommitVersion, Engine, Error, KeyPrefix, Reply, ShardId, ShardState, Stats, View, WriteBatch,
+    CommitVersion, Engine, Error, KeyPrefix, Mutation, Reply, ShardId, ShardState, Stats, View, WriteBatch,
 };
 use std::future::Future;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
@@ -17,6 +18,10 @@ pub(crate) struct Interposed {
     engine: MemoryEngine,
     work: Mutex<Option<Work>>,
     after_view: Mutex<Option<(ShardId, Work)>>,
+    /// Whether one process after the other has it.
+    pub(crate) exclusive: AtomicBool,
+    /// Whether only removals are taken, as by an engine whose disk is full.
+    pub(crate) is_full: AtomicBool,
 }
 
 impl Interposed {
@@ -51,6 +56,10 @@ fn at_once(work: impl Future<Output = ()>) {
 }
 
 impl Engine for Interposed {
+    fn is_exclusive(&self) -> bool {
+        self.exclusive.load(Ordering::Relaxed)
+    }
+
     fn view(&self, shard: ShardId, epoch: u64) -> Reply<Result<Arc<dyn View>, Error>> {
         let view = self.engine.view(shard, epoch);
         let work = self.after_view.lock().unwrap().take_if(|(of, _)| *of == shard);
@@ -64,6 +73,10 @@ impl Engine for Interposed {
         let work = self.work.lock().unwrap().take();
         if let Some(work) = work {
             work();
+        }
+        let removes = |mutation: &Mutation| matches!(mutation, Mutation::Delete { .. });
+        if self.is_full.load(Ordering::Relaxed) && !batch.mutations.iter().any(removes) {
+            return Reply::ready(Err(Error::Unavailable { reason: "the disk is full".to_owned() }));
         }
         self.engine.commit(batch)
     }

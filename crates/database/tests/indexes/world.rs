@@ -69,6 +69,7 @@ impl World {
 
     /// The same data in a new process.
     pub(crate) async fn restart(&mut self) {
+        self.engine.exclusive.store(true, Ordering::Relaxed);
         self.account = open(&self.engine, &self.clock, 2).await;
     }
 

@@ -111,7 +111,8 @@ pub(super) fn a_closed_engine_ends_watches(engine: &dyn Engine) {
 }
 
 fn request(holder: u64) -> LeaseRequest {
-    LeaseRequest { shard: ShardId(0), epoch: 0, key: bytes("lease of work"), holder, duration_micros: 100 }
+    let (key, takes_over) = (bytes("lease of work"), false);
+    LeaseRequest { shard: ShardId(0), epoch: 0, key, holder, duration_micros: 100, takes_over }
 }
 
 pub(super) fn leases_are_held_by_one(engine: &dyn Engine) {
@@ -139,6 +140,16 @@ pub(super) fn leases_are_held_by_one(engine: &dyn Engine) {
         assert!(matches!(answer, Err(Error::Conflict { expectation: 0 })), "{answer:?}");
     }
     guarded(&second).expect("the new holder may commit");
+    let stand_in =
+        |holder: u64, now: u64| block_on(request(holder).stand_in(engine, now)).expect("it answers");
+    assert_eq!(stand_in(3, 1_200), None, "it is held");
+    let unwritten = stand_in(3, 1_250).expect("it has expired");
+    guarded(&unwritten).expect("nobody was granted it since");
+    let again = acquire(2, 1_250).expect("the holder may have it again");
+    guarded(&unwritten).expect_err("somebody was");
+    let taken = LeaseRequest { takes_over: true, ..request(4) };
+    let second = block_on(taken.acquire(engine, 1_251)).expect("it answers").expect("it is taken");
+    guarded(&again).expect_err("it was taken over");
     block_on(renewed.release(engine, ShardId(0), 0)).expect("giving back what is gone does nothing");
     assert_eq!(acquire(3, 1_151), None);
     block_on(second.clone().release(engine, ShardId(0), 0)).expect("a lease is given back");
