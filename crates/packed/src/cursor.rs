@@ -39,14 +39,13 @@ pub(crate) struct ForwardCursor<'a> {
 }
 
 impl<'a> ForwardCursor<'a> {
-    /// At the first entry that is not below the target.
+    /// At the first entry that is not below the target. No segment ends below it, as [`crate::run::SortedRun::within`] gives them.
     pub(crate) fn seek(
         segments: &'a [Arc<Segment>],
         target: &[u8],
         reading: Reading,
     ) -> Result<ForwardCursor<'a>, Error> {
-        let skipped = segments.iter().take_while(|segment| segment.index.last() < target).count();
-        let segments = &segments[skipped..];
+        debug_assert!(segments.first().is_none_or(|first| first.index.last() >= target), "sought below");
         let mut cursor =
             ForwardCursor { segments, reading, block_number: 0, block: BlockCursor::new(), is_valid: false };
         cursor.enter_segment(target)?;

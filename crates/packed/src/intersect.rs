@@ -25,7 +25,7 @@ impl SetView {
         seeks_max: u64,
         mut visit: impl FnMut(u64) -> ControlFlow<()>,
     ) -> Result<(u64, Option<u64>), Error> {
-        for prefix in prefixes {
+        for prefix in prefixes.iter().filter(|_| !self.lost.is_empty()) {
             self.check_lost(prefix, &[prefix, &[0xFF; NUMBER_BYTES + 1][..]].concat())?;
         }
         let lists: Result<Vec<_>, Error> =

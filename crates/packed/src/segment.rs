@@ -98,7 +98,9 @@ impl Segment {
 
     /// No key is below this; empty if there is none.
     pub(crate) fn start(&self) -> &[u8] {
-        self.index.first().max(&self.from)
+        let first = self.index.first();
+        // Mostly nothing was cut off, and this is asked for every run of every read.
+        if self.from.is_empty() { first } else { first.max(&self.from) }
     }
 
     /// Whether no key can be in the range.
