@@ -10,11 +10,12 @@
 //! - A view that is older than the last change in a share adds nothing to it, since the change may be of that very key.
 
 use astrarium_kv::{KeyPrefix, PrefixSet, Space};
-use astrarium_packed::clock::ClockCache;
 use bytes::{Bytes, BytesMut};
 use foldhash::fast::RandomState;
 use parking_lot::Mutex;
-use std::hash::BuildHasher;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{Equivalent, Weighter};
+use std::hash::{BuildHasher, Hash, Hasher};
 
 /// Shares; a power of two.
 const SHARE_COUNT: usize = 16;
@@ -22,49 +23,95 @@ const SHARE_COUNT: usize = 16;
 /// What a value costs besides its bytes and its key's: its place, its slot, its allocation.
 const VALUE_OVERHEAD: usize = 128;
 
+/// About what a value has; only how much room is made at the beginning depends on it.
+const VALUE_BYTES: u64 = 1 << 10;
+
 pub(crate) struct ValueCache {
-    shares: [Mutex<Share>; SHARE_COUNT],
+    values: Cache<CachedKey, CachedValue, ValueWeighter, RandomState>,
+    /// The last group that changed a key of each share. Held while a value comes or goes, so that none comes after the change
+    /// that it lacks.
+    changed_at: [Mutex<u64>; SHARE_COUNT],
     share_bytes_max: usize,
     hasher: RandomState,
 }
 
-#[derive(Default)]
-struct Share {
-    values: ClockCache<CachedValue>,
-    /// The last group that changed a key of this share.
-    changed_at: u64,
+struct CachedKey {
+    space: Space,
+    bytes: Bytes,
 }
 
+#[derive(Clone)]
 struct CachedValue {
-    space: Space,
-    /// The key, then the value.
+    /// In one allocation with the key.
     bytes: Bytes,
-    key_length: usize,
     /// The group of the view that read it.
     read_at: u64,
 }
 
-impl CachedValue {
-    fn is_of(&self, space: Space, key: &[u8]) -> bool {
-        self.space == space && self.bytes[..self.key_length] == *key
+/// A key that is looked for.
+struct SoughtKey<'a> {
+    space: Space,
+    bytes: &'a [u8],
+}
+
+impl CachedKey {
+    fn as_sought(&self) -> SoughtKey<'_> {
+        SoughtKey { space: self.space, bytes: &self.bytes }
+    }
+}
+
+impl PartialEq for CachedKey {
+    fn eq(&self, other: &CachedKey) -> bool {
+        other.as_sought().equivalent(self)
+    }
+}
+
+impl Eq for CachedKey {}
+
+impl Hash for CachedKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_sought().hash(state);
+    }
+}
+
+impl Hash for SoughtKey<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.space, self.bytes).hash(state);
+    }
+}
+
+impl Equivalent<CachedKey> for SoughtKey<'_> {
+    fn equivalent(&self, key: &CachedKey) -> bool {
+        self.space == key.space && *self.bytes == key.bytes
+    }
+}
+
+#[derive(Clone)]
+struct ValueWeighter;
+
+impl Weighter<CachedKey, CachedValue> for ValueWeighter {
+    fn weight(&self, key: &CachedKey, value: &CachedValue) -> u64 {
+        (key.bytes.len() + value.bytes.len() + VALUE_OVERHEAD) as u64
     }
 }
 
 impl ValueCache {
     pub(crate) fn new(bytes_max: u64) -> ValueCache {
+        let value_count = usize::try_from(bytes_max / VALUE_BYTES).unwrap_or(usize::MAX);
+        let hasher = RandomState::default();
+        let lifecycle = DefaultLifecycle::default();
         ValueCache {
-            shares: Default::default(),
+            values: Cache::with(value_count, bytes_max, ValueWeighter, hasher.clone(), lifecycle),
+            changed_at: Default::default(),
             share_bytes_max: usize::try_from(bytes_max).unwrap_or(usize::MAX) / SHARE_COUNT,
-            hasher: RandomState::default(),
+            hasher,
         }
     }
 
     /// The value of a key in the view as of a group.
     pub(crate) fn get(&self, space: Space, key: &[u8], group: u64) -> Option<Bytes> {
-        let (share, hash) = self.share(space, key);
-        let mut share = share.lock();
-        let entry = share.values.get(hash, |entry| entry.is_of(space, key))?;
-        (entry.read_at <= group).then(|| entry.bytes.slice(entry.key_length..))
+        let found = self.values.get(&SoughtKey { space, bytes: key })?;
+        (found.read_at <= group).then_some(found.bytes)
     }
 
     /// Keeps what the view as of a group has at a key, if it may; gives it back, in memory of its own if it is kept.
@@ -78,42 +125,35 @@ impl ValueCache {
         bytes.extend_from_slice(&value);
         let bytes = bytes.freeze();
         let own = bytes.slice(key.len()..);
-        let (share, hash) = self.share(space, key);
-        let mut share = share.lock();
-        let is_known = share.values.get(hash, |entry| entry.is_of(space, key)).is_some();
-        if share.changed_at <= group && !is_known {
-            let entry = CachedValue { space, bytes, key_length: key.len(), read_at: group };
-            share.values.insert(hash, entry, byte_count, self.share_bytes_max);
+        let sought = SoughtKey { space, bytes: key };
+        let changed_at = self.changed_at(&sought).lock();
+        if *changed_at <= group && self.values.peek(&sought).is_none() {
+            let kept = CachedValue { bytes: own.clone(), read_at: group };
+            self.values.insert(CachedKey { space, bytes: bytes.slice(..key.len()) }, kept);
         }
         own
     }
 
     /// Lets go of a key that a group changes; to be called before any view shows the group.
     pub(crate) fn forget(&self, space: Space, key: &[u8], group: u64) {
-        let (share, hash) = self.share(space, key);
-        let mut share = share.lock();
-        share.changed_at = group;
-        if !share.values.is_empty() {
-            share.values.remove(hash, |entry| entry.is_of(space, key));
-        }
+        let sought = SoughtKey { space, bytes: key };
+        let mut changed_at = self.changed_at(&sought).lock();
+        *changed_at = group;
+        self.values.remove(&sought);
     }
 
     /// Lets go of all keys with some prefixes; to be called before any view shows the group.
     pub(crate) fn forget_prefixes(&self, prefixes: &[KeyPrefix], group: u64) {
         let prefixes: PrefixSet = prefixes.iter().cloned().collect();
-        for share in &self.shares {
-            let mut share = share.lock();
-            share.changed_at = group;
-            let is_kept =
-                |entry: &CachedValue| !prefixes.covers(Some(entry.space), &entry.bytes[..entry.key_length]);
-            share.values.retain(is_kept);
+        for changed_at in &self.changed_at {
+            *changed_at.lock() = group;
         }
+        // From now on nothing comes that lacks the group.
+        self.values.retain(|key, _| !prefixes.covers(Some(key.space), &key.bytes));
     }
 
-    fn share(&self, space: Space, key: &[u8]) -> (&Mutex<Share>, u64) {
-        let hash = self.hasher.hash_one((space, key));
-        // The table of a share looks at the lowest and the highest bits.
-        (&self.shares[(hash >> 32) as usize % SHARE_COUNT], hash)
+    fn changed_at(&self, key: &SoughtKey<'_>) -> &Mutex<u64> {
+        &self.changed_at[(self.hasher.hash_one(key) >> 32) as usize % SHARE_COUNT]
     }
 }
 
@@ -142,6 +182,20 @@ mod tests {
         keep("second", 10);
         assert_eq!(get(10).as_deref(), Some(&b"second"[..]));
         assert_eq!(get(9), None);
+    }
+
+    #[test]
+    fn what_is_dropped_is_let_go() {
+        let cache = ValueCache::new(1 << 20);
+        for key in [&b"ab"[..], b"ac", b"b"] {
+            cache.keep(Space::Body, key, Bytes::from_static(b"value"), 5);
+        }
+        let prefix = KeyPrefix { space: Some(Space::Body), bytes: Bytes::from_static(b"a") };
+        cache.forget_prefixes(&[prefix], 6);
+        let has = |key: &[u8]| cache.get(Space::Body, key, 6).is_some();
+        assert_eq!([has(b"ab"), has(b"ac"), has(b"b")], [false, false, true]);
+        cache.keep(Space::Body, b"ab", Bytes::from_static(b"value"), 5);
+        assert!(!has(b"ab"), "a view from before adds nothing");
     }
 
     #[test]

@@ -21,7 +21,6 @@ mod block;
 mod bloom;
 mod builder;
 mod cache;
-pub mod clock;
 mod control;
 mod cursor;
 mod dropped;
