@@ -9,7 +9,9 @@
 //! - Keys under a dropped prefix stay until no live view is older than the drop; then each commit removes some of them, and
 //!   whoever asks what is left of them removes the rest, with the lock let go now and then.
 //! - A chain is never longer than the number of distinct live views plus one.
-//! - Locks are taken in the order `state`, `live`.
+//! - A commit changes a bounded number of keys of the set under one hold of the lock. A larger one writes its versions first, as
+//!   pending, which nobody sees; then, with its mutations, all are visible at once; then they get their sequence number one by one.
+//! - Locks are taken in the order `large`, `state`, `live`.
 //!
 //! Not here: durability. [`Engine::close`] only refuses later commits.
 
@@ -31,6 +33,12 @@ const COLLECT_EXTRA: usize = 16;
 /// Dropped keys removed at once, when somebody asks what is left of them.
 const RECLAIM_STEP: usize = 4096;
 
+/// Keys of the set changed under one hold of the lock.
+const STEP_KEYS: usize = 2048;
+
+/// The sequence number of versions whose commit is under way: larger than that of any view.
+const PENDING: u64 = u64::MAX;
+
 /// Where the set stands beside the spaces: most of its keys have empty values.
 const SET: usize = Space::ALL.len();
 
@@ -42,6 +50,8 @@ pub struct MemoryEngine {
 
 #[derive(Default)]
 struct MemoryShared {
+    /// Of commits that take several steps one is under way at a time.
+    large: Mutex<()>,
     state: RwLock<MemoryState>,
     /// How many views are alive at each sequence number.
     live: Mutex<Live>,
@@ -51,13 +61,16 @@ struct MemoryShared {
 
 type Live = BTreeMap<u64, usize>;
 
-#[derive(Default)]
 struct MemoryState {
     /// The spaces, then the set.
     spaces: [BTreeMap<Bytes, Chain>; SET + 1],
     shards: BTreeMap<ShardId, ShardState>,
     /// Of the last commit; what a new view sees.
     sequence: u64,
+    /// The sequence number that pending versions count as: [`PENDING`] until their commit is visible.
+    pending_at: u64,
+    /// How many prefixes were ever dropped.
+    drop_count: usize,
     /// Keys whose chains may be shortened once no view is older than the sequence; in ascending order of it.
     unneeded: VecDeque<(u64, usize, Bytes)>,
     /// Dropped prefixes under which keys may be left, in the order of the commits that dropped them.
@@ -65,6 +78,9 @@ struct MemoryState {
     stats: Stats,
     closed: bool,
 }
+
+/// A key of the set, and the value it gets; nothing where it is removed.
+type SetChange = (Bytes, Option<Bytes>);
 
 /// The versions of one key.
 struct Chain {
@@ -79,6 +95,22 @@ struct Version {
     value: Option<Bytes>,
 }
 
+impl Default for MemoryState {
+    fn default() -> MemoryState {
+        MemoryState {
+            spaces: Default::default(),
+            shards: BTreeMap::new(),
+            sequence: 0,
+            pending_at: PENDING,
+            drop_count: 0,
+            unneeded: VecDeque::new(),
+            drops: Vec::new(),
+            stats: Stats::default(),
+            closed: false,
+        }
+    }
+}
+
 impl MemoryEngine {
     /// An empty store.
     pub fn new() -> MemoryEngine {
@@ -88,7 +120,7 @@ impl MemoryEngine {
     /// How many keys all shards have together, the set's included. For tests, which look for leftovers of shards that are gone.
     pub fn key_count(&self) -> usize {
         let state = self.shared.state.read();
-        let is_there = |chain: &&Chain| chain.newest.value.is_some();
+        let is_there = |chain: &&Chain| chain.at(state.sequence, state.pending_at).is_some();
         state.spaces.iter().flat_map(BTreeMap::values).filter(is_there).count()
     }
 }
@@ -188,17 +220,85 @@ impl MemoryShared {
         contract::validate(&batch)?;
         // Done before the lock is taken: a batch may have very many keys.
         let (added, removed) = (batch.set.added.to_shared(), batch.set.removed.to_shared());
+        let valued = batch.set.valued_entries();
+        let valued =
+            valued.map(|(key, value)| (Bytes::copy_from_slice(key), Some(Bytes::copy_from_slice(value))));
+        let added = added.into_iter().map(|key| (key, Some(Bytes::new())));
+        let changes: Vec<SetChange> =
+            added.chain(valued).chain(removed.into_iter().map(|key| (key, None))).collect();
+        if changes.len() > STEP_KEYS {
+            return self.commit_in_steps(batch, &changes, || {});
+        }
         let changed: Vec<ShardId> = contract::changed_shards(&batch).collect();
         let mut state = self.state.write();
-        if state.closed {
-            return Err(Error::Unavailable { reason: closed_reason() });
-        }
         state.examine(&batch)?;
         let live = self.live.lock();
-        let version = state.apply(batch, added, removed, &live);
+        let version = state.apply(batch, changes, &live);
         drop((live, state));
         self.watchers.wake(changed);
         Ok(version)
+    }
+
+    /// Commits a batch that changes many keys of the set; calls `between` whenever it does not hold the lock.
+    fn commit_in_steps(
+        &self,
+        mut batch: WriteBatch,
+        changes: &[SetChange],
+        mut between: impl FnMut(),
+    ) -> Result<CommitVersion, Error> {
+        let _large = self.large.lock();
+        let changed: Vec<ShardId> = contract::changed_shards(&batch).collect();
+        let version = loop {
+            let drop_count = {
+                let mut state = self.state.write();
+                state.examine(&batch)?;
+                state.drop_count
+            };
+            for step in changes.chunks(STEP_KEYS) {
+                between();
+                let mut state = self.state.write();
+                let live = self.live.lock();
+                for (key, value) in step {
+                    state.write_pending(key, value.as_ref(), &live);
+                }
+            }
+            between();
+            let mut state = self.state.write();
+            if state.drop_count == drop_count {
+                // Its keys were looked at; nothing was dropped since.
+                let set = std::mem::take(&mut batch.set);
+                if let Err(error) = state.examine(&batch) {
+                    drop(state);
+                    self.end_pending(changes, between);
+                    return Err(error);
+                }
+                let live = self.live.lock();
+                let version = state.apply(batch, Vec::new(), &live);
+                state.pending_at = state.sequence;
+                drop((live, state, set));
+                break version;
+            }
+            // Some of them may have gone with what was dropped.
+            drop(state);
+            self.end_pending(changes, &mut between);
+        };
+        self.watchers.wake(changed);
+        self.end_pending(changes, between);
+        Ok(version)
+    }
+
+    /// Gives pending versions their sequence number, or takes them back if their commit did not become visible.
+    fn end_pending(&self, changes: &[SetChange], mut between: impl FnMut()) {
+        for step in changes.chunks(STEP_KEYS) {
+            between();
+            let mut state = self.state.write();
+            let live = self.live.lock();
+            for (key, _) in step {
+                state.end_pending(key, &live);
+            }
+            state.collect(step.len() * 2, &live);
+        }
+        self.state.write().pending_at = PENDING;
     }
 }
 
@@ -209,6 +309,9 @@ impl MemoryState {
 
     /// Whether the batch may commit on the present state.
     fn examine(&mut self, batch: &WriteBatch) -> Result<(), Error> {
+        if self.closed {
+            return Err(Error::Unavailable { reason: closed_reason() });
+        }
         contract::check_epoch(batch.shard, batch.epoch, self.shard(batch.shard))?;
         let dropped = self.dropped(u64::MAX);
         dropped.check(batch)?;
@@ -226,13 +329,7 @@ impl MemoryState {
         Ok(())
     }
 
-    fn apply(
-        &mut self,
-        batch: WriteBatch,
-        added: Vec<Bytes>,
-        removed: Vec<Bytes>,
-        live: &Live,
-    ) -> CommitVersion {
+    fn apply(&mut self, batch: WriteBatch, changes: Vec<SetChange>, live: &Live) -> CommitVersion {
         self.sequence += 1;
         for (shard, founding) in &batch.foundings {
             // Looked at before: it is new.
@@ -245,22 +342,15 @@ impl MemoryState {
         for shard in &batch.drops.shards {
             contract::drop_shard(self.shards.entry(*shard).or_default());
         }
+        self.drop_count += batch.drops.prefixes.len();
         self.drops.extend(batch.drops.prefixes.iter().map(|prefix| (self.sequence, prefix.clone())));
-        let valued = batch.set.valued_entries().count();
-        let set_changes = added.len() + removed.len() + valued;
-        let visits = (batch.mutations.len() + set_changes) * 2 + COLLECT_EXTRA;
+        let visits = (batch.mutations.len() + changes.len()) * 2 + COLLECT_EXTRA;
         for mutation in batch.mutations {
             let (space, key, value) = mutation.stamped(version);
             self.write(space as usize, key, value, live);
         }
-        for key in added {
-            self.write(SET, key, Some(Bytes::new()), live);
-        }
-        for (key, value) in batch.set.valued_entries() {
-            self.write(SET, Bytes::copy_from_slice(key), Some(Bytes::copy_from_slice(value)), live);
-        }
-        for key in removed {
-            self.write(SET, key, None, live);
+        for (key, value) in changes {
+            self.write(SET, key, value, live);
         }
         self.collect(visits, live);
         self.reclaim(visits, live);
@@ -302,11 +392,40 @@ impl MemoryState {
             }
             return;
         };
-        chain.write(Version { sequence, value }, live);
+        chain.write(Version { sequence, value }, live, self.pending_at);
         if chain.is_gone() {
             map.remove(&key);
         } else if !chain.older.is_empty() {
             self.unneeded.push_back((sequence, space, key));
+        }
+    }
+
+    /// Writes a version of a key of the set that nobody sees yet; a removal too, since others may write the key meanwhile.
+    fn write_pending(&mut self, key: &Bytes, value: Option<&Bytes>, live: &Live) {
+        let version = Version { sequence: PENDING, value: value.cloned() };
+        match self.spaces[SET].get_mut(key) {
+            Some(chain) => chain.write(version, live, self.pending_at),
+            None => drop(self.spaces[SET].insert(key.clone(), Chain { newest: version, older: Vec::new() })),
+        }
+    }
+
+    /// Gives a pending version its sequence number, or takes it back.
+    fn end_pending(&mut self, key: &Bytes, live: &Live) {
+        let (sequence, pending_at, map) = (self.sequence, self.pending_at, &mut self.spaces[SET]);
+        let Some(chain) = map.get_mut(key).filter(|chain| chain.newest.sequence == PENDING) else { return };
+        if pending_at != PENDING {
+            chain.newest.sequence = pending_at;
+            chain.prune(live, pending_at);
+        } else if let Some(before) = chain.older.pop() {
+            chain.newest = before;
+        } else {
+            map.remove(key);
+            return;
+        }
+        if chain.is_gone() {
+            map.remove(key);
+        } else if !chain.older.is_empty() || chain.newest.value.is_none() {
+            self.unneeded.push_back((sequence, SET, key.clone()));
         }
     }
 
@@ -322,7 +441,7 @@ impl MemoryState {
             };
             let map = &mut self.spaces[space];
             let Some(chain) = map.get_mut(&key) else { continue };
-            chain.prune(live);
+            chain.prune(live, self.pending_at);
             if chain.is_gone() {
                 map.remove(&key);
             }
@@ -331,22 +450,33 @@ impl MemoryState {
 }
 
 impl Chain {
-    fn write(&mut self, version: Version, live: &Live) {
+    fn write(&mut self, version: Version, live: &Live, pending_at: u64) {
+        if self.newest.sequence == PENDING && version.sequence != PENDING {
+            if pending_at == PENDING {
+                // The pending one will be the newer of the two.
+                if self.older.last().is_some_and(|last| last.sequence == version.sequence) {
+                    self.older.pop();
+                }
+                self.older.push(version);
+                return self.prune(live, pending_at);
+            }
+            self.newest.sequence = pending_at;
+        }
         if self.newest.sequence == version.sequence {
             // A later mutation of the same batch: nobody can have seen the earlier one.
             self.newest = version;
         } else {
             self.older.push(std::mem::replace(&mut self.newest, version));
         }
-        self.prune(live);
+        self.prune(live, pending_at);
     }
 
-    /// Keeps of the older versions those that some live view sees.
-    fn prune(&mut self, live: &Live) {
-        let mut replaced_at = self.newest.sequence;
+    /// Keeps of the older versions those that some live view sees, and the last one below a version that nobody sees yet.
+    fn prune(&mut self, live: &Live, pending_at: u64) {
+        let mut replaced_at = if self.newest.sequence == PENDING { pending_at } else { self.newest.sequence };
         for index in (0..self.older.len()).rev() {
             let written_at = self.older[index].sequence;
-            if live.range(written_at..replaced_at).next().is_none() {
+            if replaced_at != PENDING && live.range(written_at..replaced_at).next().is_none() {
                 self.older.remove(index);
             }
             replaced_at = written_at;
@@ -358,9 +488,13 @@ impl Chain {
         self.newest.value.is_none() && self.older.is_empty()
     }
 
-    fn at(&self, sequence: u64) -> Option<&Bytes> {
+    fn at(&self, sequence: u64, pending_at: u64) -> Option<&Bytes> {
         let older = self.older.iter().rev();
-        let version = std::iter::once(&self.newest).chain(older).find(|version| version.sequence <= sequence);
+        let written_at = |version: &Version| {
+            if version.sequence == PENDING { pending_at } else { version.sequence }
+        };
+        let mut versions = std::iter::once(&self.newest).chain(older);
+        let version = versions.find(|version| written_at(version) <= sequence);
         version.and_then(|version| version.value.as_ref())
     }
 }
@@ -398,7 +532,7 @@ impl View for MemoryView {
         }
         let state = self.shared.state.read();
         let chain = state.spaces[space as usize].get(key);
-        let value = chain.and_then(|chain| chain.at(self.sequence));
+        let value = chain.and_then(|chain| chain.at(self.sequence, state.pending_at));
         let value = value.filter(|_| !state.dropped(self.sequence).covers(Some(space), key));
         Reply::ready(Ok(value.cloned()))
     }
@@ -411,7 +545,7 @@ impl View for MemoryView {
         let map = &state.spaces[space as usize];
         let dropped = state.dropped(self.sequence);
         let value = |key: &Bytes| {
-            let value = map.get(key).and_then(|chain| chain.at(self.sequence));
+            let value = map.get(key).and_then(|chain| chain.at(self.sequence, state.pending_at));
             value.filter(|_| !dropped.covers(Some(space), key)).cloned()
         };
         Reply::ready(Ok(keys.iter().map(value).collect()))
@@ -436,7 +570,7 @@ impl View for MemoryView {
         let entries = pieces
             .iter()
             .flat_map(|piece| map.range::<Bytes, _>(&piece.start..&piece.end))
-            .filter_map(|(key, chain)| Some((key, chain.at(self.sequence)?)));
+            .filter_map(|(key, chain)| Some((key, chain.at(self.sequence, state.pending_at)?)));
         Reply::ready(Ok(match direction {
             Direction::Forward => gather(entries, limit),
             Direction::Backward => gather(entries.rev(), limit),
@@ -505,7 +639,7 @@ impl MemoryView {
         let bounds =
             |piece: &'s KeyRange| (Bound::Included(&piece.start[..]), Bound::Excluded(&piece.end[..]));
         let chains = pieces.iter().flat_map(move |piece| state.spaces[SET].range::<[u8], _>(bounds(piece)));
-        chains.filter_map(|(key, chain)| Some((&key[..], &chain.at(self.sequence)?[..])))
+        chains.filter_map(|(key, chain)| Some((&key[..], &chain.at(self.sequence, state.pending_at)?[..])))
     }
 }
 
@@ -570,6 +704,87 @@ mod tests {
         write(&engine, 1, Some(100));
         assert_eq!(version_count(&engine), 2);
         assert_eq!(everything(&*held)[0].1[..], [0]);
+    }
+
+    fn set_key(number: usize) -> Bytes {
+        [&1u64.to_be_bytes()[..], &number.to_be_bytes()[..]].concat().into()
+    }
+
+    fn small(engine: &MemoryEngine, added: &[usize], removed: &[usize]) {
+        let mut batch = WriteBatch::new(ShardId(1), 0);
+        for number in added {
+            batch.set.added.push(&set_key(*number));
+        }
+        for number in removed {
+            batch.set.removed.push(&set_key(*number));
+        }
+        block_on(engine.commit(batch)).unwrap();
+    }
+
+    fn count(view: &dyn View) -> u64 {
+        block_on(view.estimate_keys(&KeyRange::prefix(&1u64.to_be_bytes()))).unwrap()
+    }
+
+    /// A commit that adds 10,000 keys, has those from 20,000 on removed, and expects that key 9 of `Meta` is absent.
+    fn large(engine: &MemoryEngine, between: impl FnMut()) -> Result<CommitVersion, Error> {
+        let mut batch = WriteBatch::new(ShardId(1), 0);
+        batch.expect(Space::Meta, contract::shard_key(ShardId(1), &[9]), crate::Expectation::Absent);
+        let added = (0..10_000).map(|number| (set_key(number), Some(Bytes::new())));
+        let changes: Vec<SetChange> =
+            added.chain((20_000..20_010).map(|number| (set_key(number), None))).collect();
+        engine.shared.commit_in_steps(batch, &changes, between)
+    }
+
+    #[test]
+    fn a_large_commit_holds_nobody_up_and_is_visible_at_once() {
+        let engine = MemoryEngine::new();
+        small(&engine, &[5, 20_000, 20_001], &[]);
+        let before = view(&engine);
+        let (mut views, mut number) = (Vec::new(), 0);
+        let version = large(&engine, || {
+            assert!(engine.shared.state.try_write().is_some(), "the lock is free");
+            number += 1;
+            // Others write keys of the same commit, before it and after it: theirs are older until it is visible.
+            let seen = view(&engine);
+            let is_visible = count(&*seen) >= 10_000;
+            small(&engine, &[20_002, 30_000 + number], &[7, 20_000]);
+            views.push((seen, is_visible, number));
+        })
+        .unwrap();
+        assert_eq!(count(&*before), 3);
+        for (seen, is_visible, number) in &views {
+            let keys = count(&**seen);
+            assert_eq!(*is_visible, keys >= 10_000, "a view stays as it is: {keys} keys, step {number}");
+            assert!(
+                *is_visible || keys <= 4 + *number as u64,
+                "nothing of it shows: {keys} keys, step {number}"
+            );
+        }
+        assert!(views.iter().any(|(_, is_visible, _)| *is_visible) && !views[5].1);
+        assert!(version.0 > 1);
+        // Removed after it: key 7; added after it: key 20,002, and one in each step.
+        assert_eq!(count(&*view(&engine)), 9_999 + 1 + number as u64);
+        drop((views, before));
+        for _ in 0..3_000 {
+            write(&engine, 1, Some(1));
+        }
+        assert_eq!(version_count(&engine), engine.key_count(), "nothing is left over");
+    }
+
+    #[test]
+    fn a_large_commit_that_is_refused_leaves_nothing() {
+        let engine = MemoryEngine::new();
+        small(&engine, &[5, 20_000], &[]);
+        let mut is_first = true;
+        let refused = large(&engine, || {
+            if std::mem::take(&mut is_first) {
+                write(&engine, 9, Some(1));
+                small(&engine, &[6], &[5]);
+            }
+        });
+        assert!(matches!(refused, Err(Error::Conflict { expectation: 0 })), "{refused:?}");
+        assert_eq!(count(&*view(&engine)), 2);
+        assert_eq!((version_count(&engine), engine.key_count()), (3, 3));
     }
 
     #[derive(Debug, Clone)]
