@@ -3,7 +3,8 @@
 //! In: names and bytes, from the `packed` crate. Out: files, synced where it says so; errors that tell want from damage.
 //! Invariants
 //! - A small file is replaced by rename, after the folder was synced: what was finished before is there before it is named.
-//! - Damaged files are moved beside (`set.damaged`), one generation of them.
+//! - Damaged files are moved beside (`set.damaged`), each time into a folder of its own; the oldest of these go when they are many
+//!   or large.
 
 use crate::folder::sync_folder;
 use crate::health::is_passing;
@@ -14,6 +15,12 @@ use std::path::{Path, PathBuf};
 
 /// Beside the set's folder.
 const KEPT_SUFFIX: &str = "damaged";
+
+/// Times that damaged files are kept of.
+const KEPT_COUNT_MAX: usize = 32;
+
+/// Bytes of damaged files that are kept besides those of the last time: some segments.
+const KEPT_BYTES_MAX: u64 = 256 << 20;
 
 /// What a file is called until it is whole.
 const NEW_SUFFIX: &str = ".new";
@@ -129,16 +136,37 @@ pub(crate) fn move_aside(folder: &Path) -> io::Result<()> {
     std::fs::rename(folder, &kept)
 }
 
-/// An empty folder for what is moved; what was kept before goes.
+/// An empty folder for what is moved: the next number in the folder beside. Of what was kept before, the oldest goes when it is much.
 fn kept_folder(folder: &Path) -> io::Result<PathBuf> {
-    let kept = folder.with_extension(KEPT_SUFFIX);
-    match std::fs::remove_dir_all(&kept) {
-        Ok(()) => {}
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
+    let all = folder.with_extension(KEPT_SUFFIX);
+    std::fs::create_dir_all(&all)?;
+    let mut kept = Vec::new();
+    for entry in std::fs::read_dir(&all)? {
+        let path = entry?.path();
+        // What earlier versions of the program kept has no number, and is the oldest.
+        let number = path.file_name().and_then(|name| name.to_str()?.parse::<u64>().ok()).unwrap_or(0);
+        kept.push((number, path));
     }
-    std::fs::create_dir(&kept)?;
-    Ok(kept)
+    kept.sort_unstable_by(|left, right| right.cmp(left));
+    let last = kept.first().map_or(0, |(number, _)| *number);
+    let mut byte_count = 0;
+    for (place, (_, path)) in kept.iter().enumerate() {
+        byte_count += bytes_within(path)?;
+        if place + 1 >= KEPT_COUNT_MAX || byte_count > KEPT_BYTES_MAX {
+            if path.is_dir() { std::fs::remove_dir_all(path)? } else { std::fs::remove_file(path)? }
+        }
+    }
+    let next = all.join((last + 1).to_string());
+    std::fs::create_dir(&next)?;
+    Ok(next)
+}
+
+/// Bytes of a file, or of the files right in a folder.
+fn bytes_within(path: &Path) -> io::Result<u64> {
+    if !path.is_dir() {
+        return Ok(std::fs::metadata(path)?.len());
+    }
+    std::fs::read_dir(path)?.map(|entry| Ok(entry?.metadata()?.len())).sum()
 }
 
 struct NewFile {
@@ -222,4 +250,34 @@ fn unreadable(doing: &str, error: &io::Error) -> Error {
 
 fn failed(doing: &str, error: &io::Error) -> Error {
     Error::Unavailable { reason: format!("{doing} failed: {error}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The newest damaged files stay, and not too many of them.
+    #[test]
+    fn a_bounded_number_of_damaged_files_is_kept() {
+        let data = tempfile::tempdir().unwrap();
+        let files = SetFiles::new(data.path().join("set"));
+        std::fs::create_dir(data.path().join("set")).unwrap();
+        let kept = data.path().join("set.damaged");
+        std::fs::create_dir(&kept).unwrap();
+        std::fs::write(kept.join("7.run"), "of an earlier version").unwrap();
+        let count = KEPT_COUNT_MAX + 9;
+        for number in 1..=count {
+            std::fs::write(data.path().join("set/7.run"), number.to_string()).unwrap();
+            let place = files.set_aside(&["7.run".to_owned()]).unwrap();
+            assert_eq!(std::fs::read_to_string(Path::new(&place).join("7.run")).unwrap(), number.to_string());
+        }
+        assert_eq!(std::fs::read_dir(&kept).unwrap().count(), KEPT_COUNT_MAX);
+        assert!(!kept.join("7.run").exists());
+        for number in 10..=count {
+            let content = std::fs::read_to_string(kept.join(number.to_string()).join("7.run")).unwrap();
+            assert_eq!(content, number.to_string());
+        }
+        move_aside(&data.path().join("set")).unwrap();
+        assert!(kept.join((count + 1).to_string()).is_dir() && !data.path().join("set").exists());
+    }
 }

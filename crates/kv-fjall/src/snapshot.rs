@@ -353,7 +353,13 @@ impl FjallSnapshot {
     }
 
     pub(crate) fn count_keys(&self, family: &[u8; FAMILY_BYTES]) -> Reply<Result<u64, Error>> {
-        Reply::ready(self.view().and_then(|view| view.of_set(view.count_keys(family))))
+        let family = *family;
+        let count = move |view: &SnapshotView| view.of_set(view.count_keys(&family));
+        match self.view() {
+            // After damage keys are read to be counted.
+            Ok(view) if !view.set.is_counted() => view.read(0, count, move || Box::new(count)),
+            view => Reply::ready(view.and_then(count)),
+        }
     }
 
     pub(crate) fn estimate_keys(&self, range: &KeyRange) -> Reply<Result<u64, Error>> {

@@ -34,7 +34,7 @@ pub trait Blobs: Send + Sync {
     /// Removes a blob, if it is there.
     fn remove(&self, name: &str) -> Result<(), Error>;
 
-    /// Takes damaged blobs out of the way, and keeps them for whoever wants to look at them, one generation of them. Tells where.
+    /// Takes damaged blobs out of the way, and keeps them for whoever wants to look at them, as long as they are few. Tells where.
     fn set_aside(&self, names: &[String]) -> Result<String, Error>;
 }
 

@@ -5,7 +5,7 @@
 //! Invariants
 //! - One damaged block costs the keys of its range: the rest of its segment is written anew. Where there is no room for that, the
 //!   whole segment is given up.
-//! - Sums of families may be lost with a segment, whosever they are: families are not counted until they have been made right.
+//! - Sums of families may be lost with a segment, whosever they are: until they have been made right, keys are walked to be counted.
 //! - Nothing stops: not merging, not commits, not what is asked of other ranges.
 
 use crate::FAMILY_BYTES;
