@@ -152,7 +152,7 @@ impl FailureSource for astrarium_store::Error {
     fn failure(self) -> Failure {
         match self {
             astrarium_store::Error::Storage(error) => error.failure(),
-            damaged @ astrarium_store::Error::Malformed(_) => Failure::Refused(damaged.into()),
+            damaged => Failure::Refused(damaged.into()),
         }
     }
 }

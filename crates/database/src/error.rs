@@ -98,6 +98,9 @@ pub enum Error {
     /// The index is damaged; queries are answered without it, other uses wait until it is built anew. The client's to repeat.
     #[error("The index is damaged and being built anew: {0}")]
     IndexLost(String),
+    /// The index names documents that are not there; queries are answered without it.
+    #[error("The index is wrong and will be built anew: {0}")]
+    IndexWrong(String),
     /// A broken invariant of ours.
     #[error("Internal error: {0}")]
     Bug(String),
@@ -160,7 +163,7 @@ impl Error {
                 script::Kind::Bug => Kind::Bug,
             },
             Error::Busy | Error::Overloaded(_) => Kind::Throttled,
-            Error::Unavailable(_) | Error::IndexLost(_) => Kind::Unavailable,
+            Error::Unavailable(_) | Error::IndexLost(_) | Error::IndexWrong(_) => Kind::Unavailable,
             Error::Damaged(_) => Kind::Corruption,
             Error::Bug(_) | Error::Stopped(_) => Kind::Bug,
         }
@@ -201,6 +204,7 @@ impl From<store::Error> for Error {
         match error {
             store::Error::Storage(error) => error.into(),
             store::Error::Malformed(error) => Error::Damaged(error.to_string()),
+            dangling @ store::Error::DanglingEntry { .. } => Error::IndexWrong(dangling.to_string()),
         }
     }
 }

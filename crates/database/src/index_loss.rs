@@ -1,7 +1,7 @@
 //! Going on when storage has lost entries of the index: queries over the containers concerned read documents, and their indexes are
 //! built anew; other containers do not notice.
 //!
-//! In: [`astrarium_kv::Engine::set_losses`], asked by background work. Out: for each container concerned a commit that takes the generation in
+//! In: [`astrarium_kv::Engine::set_losses`], asked by background work; entries of documents that are not there, met by queries. Out: for each container concerned a commit that takes the generation in
 //! use out of use and begins a new one; then storage is told that nobody relies on the lost entries.
 //! Invariants
 //! - Until storage is told, everything that is asked of its set fails, and queries are answered without it; afterwards no
@@ -27,18 +27,34 @@ impl AccountCore {
     /// Begins to build anew the indexes of which storage has lost entries; tells whether it had to.
     pub(crate) async fn renew_lost_indexes(&self) -> Result<bool, Error> {
         let losses = self.engine().set_losses();
-        if losses.is_empty() {
+        let wrong = self.shared.wrong_indexes.lock().clone();
+        if losses.is_empty() && wrong.is_empty() {
             return Ok(false);
         }
         for container in self.all_containers().await? {
             let ranges = records::ranges(&*self.catalog().await?, container.rid).await?;
-            if ranges.iter().any(|range| concerns(&losses, kv::ShardId(range.shard))) {
+            let is_lost = ranges.iter().any(|range| concerns(&losses, kv::ShardId(range.shard)));
+            if is_lost || wrong.contains_key(&container.rid) {
                 self.renew_index(&container).await?;
                 tracing::warn!(container = container.record.id, "its index is damaged and is built anew");
             }
         }
-        self.engine().accept_set_losses(&losses)?;
+        self.shared.wrong_indexes.lock().retain(|rid, _| !wrong.contains_key(rid));
+        if !losses.is_empty() {
+            self.engine().accept_set_losses(&losses)?;
+        }
         Ok(true)
+    }
+
+    /// A query has met an entry of a document that is not there: the index is not used any more, and is built anew.
+    pub(crate) fn note_wrong_index(&self, container: &Container, what: String) {
+        tracing::error!(container = container.path(), what, "the index is wrong, and is built anew");
+        self.shared.wrong_indexes.lock().insert(container.rid(), what);
+    }
+
+    /// What queries have met of wrong indexes.
+    pub(crate) fn wrong_indexes(&self) -> Vec<String> {
+        self.shared.wrong_indexes.lock().values().cloned().collect()
     }
 
     /// Builds all indexes anew, to the end, whatever state they are in.
@@ -52,7 +68,8 @@ impl AccountCore {
 
     /// Whether queries over a container have to do without its index.
     pub(crate) fn is_index_lost(&self, container: &Container) -> bool {
-        if container.generations.is_lost() {
+        if container.generations.is_lost() || self.shared.wrong_indexes.lock().contains_key(&container.rid())
+        {
             return true;
         }
         let losses = self.engine().set_losses();

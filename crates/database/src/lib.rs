@@ -108,6 +108,7 @@ use parking_lot::Mutex;
 use scripts::gate::Gates;
 use sessions::GoneSessions;
 use statements::StatementCache;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use workers::Workers;
 
@@ -142,6 +143,8 @@ struct Shared {
     leases: HeldLeases,
     /// Gives stamps for etags, and this process its number.
     stamps: StampSource,
+    /// Containers whose index names documents that are not there, with what was met.
+    wrong_indexes: Mutex<BTreeMap<Rid, String>>,
     /// What is known of damaged files, in words.
     damage: Mutex<Vec<String>>,
     scripts: Scripts,
@@ -194,6 +197,7 @@ impl AccountCore {
             background: Background::default(),
             leases: HeldLeases::default(),
             stamps,
+            wrong_indexes: Mutex::default(),
             damage: Mutex::default(),
             scripts: Scripts::new(resources.scripts),
             gates: Gates::default(),

@@ -124,7 +124,7 @@ impl AccountCore {
         let engine = self.engine();
         Health {
             write_refusal: engine.write_refusal(),
-            index_losses: engine.set_losses().iter().map(told).collect(),
+            index_losses: engine.set_losses().iter().map(told).chain(self.wrong_indexes()).collect(),
             damage: self.shared.damage.lock().clone(),
             stats: engine.stats(),
         }

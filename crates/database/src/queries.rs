@@ -368,11 +368,11 @@ impl AccountCore {
         let without_index = Input::Container(reader.clone(), scope.clone(), None);
         let again = attempt.clone();
         match self.run_input(container, query, plan, input, resume.clone(), limits, watch, attempt).await {
-            Err(Error::IndexLost(_)) => {
-                self.run_input(container, query, plan, without_index, resume, limits, watch, again).await
-            }
-            outcome => outcome,
+            Err(Error::IndexLost(_)) => {}
+            Err(Error::IndexWrong(what)) => self.note_wrong_index(container, what),
+            outcome => return outcome,
         }
+        self.run_input(container, query, plan, without_index, resume, limits, watch, again).await
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one page, private to this file")]

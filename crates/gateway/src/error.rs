@@ -167,7 +167,9 @@ impl From<database::Error> for ErrorAnswer {
             },
             Error::RetryWith => ErrorAnswer { retry_after_ms: Some(10), ..ErrorAnswer::new(449, message) },
             Error::Damaged(_) | Error::Bug(_) | Error::Stopped(_) => ErrorAnswer::new(500, message),
-            Error::Unavailable(_) | Error::IndexLost(_) => ErrorAnswer::new(503, message),
+            Error::Unavailable(_) | Error::IndexLost(_) | Error::IndexWrong(_) => {
+                ErrorAnswer::new(503, message)
+            }
         }
     }
 }

@@ -29,6 +29,7 @@ mod operation;
 mod paging;
 mod patience;
 mod place;
+mod readiness;
 mod render;
 mod request;
 mod request_log;

@@ -17,7 +17,7 @@ use crate::wire::authorization::{AccountKeys, DateWindow};
 use crate::wire::consistency::ConsistencyLevel;
 use crate::wire::continuation::SigningKey;
 use crate::wire::headers;
-use crate::{account_document, authorize, cross_origin, request_log, routes};
+use crate::{account_document, authorize, cross_origin, readiness, request_log, routes};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode};
@@ -217,17 +217,13 @@ impl Gateway {
     }
 
     fn readiness(&self) -> Answer {
-        let health = self.shared.account.monitoring().health();
-        match health.write_refusal {
-            None => {
-                let index = health.index_losses.into_iter();
-                let index = index.map(|what| format!("the index is damaged: {what}\n"));
-                let damage = health.damage.into_iter().map(|what| format!("damaged: {what}\n"));
-                Answer::content(
-                    "text/plain",
-                    ["ready\n".to_owned()].into_iter().chain(index).chain(damage).collect::<String>(),
-                )
-            }
+        let monitoring = self.shared.account.monitoring();
+        let health = monitoring.health();
+        match &health.write_refusal {
+            None => Answer::content(
+                "text/plain",
+                readiness::text(&health.index_losses, &monitoring.background_statistics(), &health.damage),
+            ),
             Some(reason) => {
                 let mut answer = Answer::content("text/plain", format!("not writing: {reason}\n"));
                 answer.status = StatusCode::SERVICE_UNAVAILABLE;

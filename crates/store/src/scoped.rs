@@ -178,9 +178,9 @@ impl FeedReader {
         let suffixes = view.get_many(Space::Log, &entries).await.map_err(Error::from)?;
         let bounds = self.key_bounds(range, scope);
         let mut keys = Vec::with_capacity(numbers.len());
-        for suffix in suffixes {
-            // The index and the directory are of one view: an entry without a document is damage.
-            let suffix = suffix.ok_or(Error::Malformed(Malformed::new("index entry without a document")))?;
+        for (suffix, number) in suffixes.into_iter().zip(numbers) {
+            // The index and the directory are of one view, so the index is wrong.
+            let suffix = suffix.ok_or(Error::DanglingEntry { shard: range.shard, number: *number })?;
             let key = document::from_suffix(shard, &suffix);
             if bounds.as_ref().is_none_or(|bounds| bounds.start <= key && key < bounds.end) {
                 keys.push(key);

@@ -411,6 +411,7 @@ fn number_of(error: &Error) -> Option<u16> {
         | Error::Unavailable(_)
         | Error::Damaged(_)
         | Error::IndexLost(_)
+        | Error::IndexWrong(_)
         | Error::Bug(_) => return None,
     })
 }

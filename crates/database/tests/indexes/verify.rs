@@ -145,3 +145,47 @@ async fn a_list_of_problems_has_an_end() {
     world.plant(|batch| batch.delete(Space::Log, number::number_key(shard, 1))).await;
     assert_eq!(world.problems().await.len(), 100);
 }
+
+/// Entries of documents that are not there cost speed and no answer, and the index is built anew.
+#[tokio::test]
+async fn an_index_that_names_lost_documents_is_left_and_built_anew() {
+    let queries = [
+        "SELECT VALUE c.id FROM c WHERE c.n = 3",
+        "SELECT VALUE c.id FROM c WHERE c.n > 1",
+        "SELECT VALUE c.id FROM c WHERE c.text = 'word' AND c.n = 3",
+        "SELECT VALUE c.id FROM c ORDER BY c.n",
+        "SELECT c.n, COUNT(1) AS count FROM c WHERE c.text = 'word' GROUP BY c.n",
+    ];
+    for query in queries {
+        let world = World::new(json!({})).await;
+        for number in 0..20 {
+            world.put(&document(number)).await;
+        }
+        let right = world.query(query).await;
+        let lost = document(3);
+        // Another document with the same values, and all its entries when it is gone.
+        let with: std::collections::BTreeSet<_> = {
+            let mut other = lost.clone();
+            other["id"] = json!("lost");
+            world.put(&other).await;
+            let with = world.entries().await;
+            world.delete(&other).await.unwrap();
+            with
+        };
+        let left = world.entries().await;
+        world.plant(|batch| with.difference(&left).for_each(|entry| batch.set.added.push(entry))).await;
+        assert_eq!(world.query(query).await, right, "{query}");
+        let losses = world.account.maintenance().monitoring().health().index_losses;
+        assert_eq!(losses.len(), 1, "{query}: {losses:?}");
+        assert!(losses[0].contains("which is not there"), "{losses:?}");
+        assert_eq!(world.query(query).await, right, "{query}");
+        let before = world.container().await.generations.active;
+        world.build().await;
+        world.sweep().await;
+        assert!(world.account.maintenance().monitoring().health().index_losses.is_empty());
+        let container = world.container().await;
+        assert!(!container.generations.is_lost() && container.generations.active != before);
+        assert_eq!(world.query(query).await, right, "{query}");
+        world.is_sound(query).await;
+    }
+}
