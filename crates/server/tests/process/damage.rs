@@ -56,7 +56,7 @@ fn victim() -> TempDir {
     folder
 }
 
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();
@@ -70,7 +70,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// Everything in a folder: files with their content, folders with nothing. The lock tells who looked last, and is left out.
-fn content(folder: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
+pub(crate) fn content(folder: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_path_buf()];
     while let Some(next) = folders.pop() {
@@ -105,6 +105,23 @@ fn apply(harm: Harm, path: &Path) {
         }
     }
     std::fs::write(path, bytes).unwrap();
+}
+
+/// Queries by way of the index name no document that was lost, whatever there is of it.
+fn ask_index(client: &mut Client, what: &str) {
+    let conditions = ["c.n = 1", "c.n > 20", "c.n >= 0 ORDER BY c.n DESC", "c.x > 'a' AND c.n < 12"];
+    for database in DATABASES {
+        for condition in conditions {
+            let text = format!("{{\"query\":\"SELECT VALUE c.n FROM c WHERE {condition}\"}}");
+            let query = Request::new("POST", &documents(database))
+                .header("content-type", "application/query+json")
+                .header("x-ms-documentdb-isquery", "true")
+                .partition_key("[\"a\"]")
+                .body(text);
+            let answer = client.ask(&query);
+            assert_eq!(answer.status, 200, "{what}: {condition}: {}", answer.text());
+        }
+    }
 }
 
 /// The status of each document, and what is missing created again.
@@ -163,6 +180,7 @@ fn check(harm: Harm, victim: &Path, name: &Path) {
         return;
     }
     let program = Program::on(folder.path(), &[]);
+    ask_index(&mut program.client(), &what);
     create_again(&mut program.client(), &what);
     program.stop();
     let verified = run(&["verify", "--data", path]);

@@ -11,6 +11,7 @@ mod doors;
 mod fairness;
 mod folder;
 mod formats;
+mod index_damage;
 mod logs;
 mod program;
 mod scripts;
