@@ -8,6 +8,7 @@
 //!   was read. So concurrent changes end in one winner, and no child outlives its parent unnoticed.
 
 use crate::{CATALOG_EPOCH, CATALOG_SHARD, Error};
+use astrarium_env::yield_if_due;
 use astrarium_keys::index_state::{self, GenerationsRecord};
 use astrarium_keys::record::{self, KeyRangeRow, Record, RecordKind};
 use astrarium_keys::{Malformed, Rid, document, feed, history, index_entry, number, unique};
@@ -102,6 +103,7 @@ pub async fn list_all(view: &dyn View, kind: RecordKind, parent: Rid) -> Result<
         if !step.more {
             return Ok(all);
         }
+        yield_if_due().await;
     }
 }
 

@@ -215,7 +215,7 @@ impl AccountCore {
             if !more || !page.changes.is_empty() || page.begin.elapsed() > SEARCH_TIME_MAX {
                 return Ok(after);
             }
-            tokio::task::yield_now().await;
+            env::yield_if_due().await;
         }
     }
 
@@ -238,6 +238,7 @@ impl AccountCore {
                     Err(Error::NotFound) => continue,
                     Err(error) => return Err(error),
                 };
+                env::yield_if_due().await;
                 let trimmed = self
                     .attempt(&container, |trial| async move { self.trim_history(&trial.container).await })
                     .await;

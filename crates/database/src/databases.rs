@@ -5,6 +5,7 @@ use crate::{AccountCore, CatalogHandle, Conditions, Error, Link};
 use astrarium_catalog::definition::database::DatabaseDefinition;
 use astrarium_catalog::definition::throughput::Throughput;
 use astrarium_catalog::records::{self, Listing, Resource};
+use astrarium_env::yield_if_due;
 use astrarium_keys::Rid;
 use astrarium_keys::record::RecordKind;
 use astrarium_kv::{self as kv, Expectation, View, WriteBatch};
@@ -79,10 +80,12 @@ impl AccountCore {
     ) -> Result<Vec<Rid>, Error> {
         let mut gone = Vec::new();
         for container in records::list_all(view, RecordKind::Container, database.rid).await? {
+            yield_if_due().await;
             self.stage_delete_container(view, batch, &container).await?;
             gone.push(container.rid);
         }
         for user in records::stage_delete_all(view, batch, RecordKind::User, database.rid).await? {
+            yield_if_due().await;
             records::stage_delete_all(view, batch, RecordKind::Permission, user.rid).await?;
         }
         records::stage_delete_all(view, batch, RecordKind::ClientEncryptionKey, database.rid).await?;

@@ -7,6 +7,7 @@ use crate::databases::find;
 use crate::{AccountCore, CatalogHandle, Conditions, Error, Link};
 use astrarium_catalog::definition::throughput::{Migration, Offer, Throughput};
 use astrarium_catalog::records::{self, Listing, Resource};
+use astrarium_env::yield_if_due;
 use astrarium_keys::Rid;
 use astrarium_keys::record::RecordKind;
 use astrarium_kv::{View, WriteBatch};
@@ -103,6 +104,7 @@ impl AccountCore {
         };
         let mut sharing = 0;
         for container in records::list_all(view, RecordKind::Container, owner).await? {
+            yield_if_due().await;
             sharing += u32::from(self.find_offer(view, container.rid).await?.is_none());
         }
         Ok(sharing)

@@ -10,6 +10,7 @@ mod memory;
 mod random;
 mod time;
 mod work;
+mod yields;
 
 pub use blocking::{allow_blocking, may_block};
 pub use clock::{Clock, ManualClock, SystemClock};
@@ -17,6 +18,7 @@ pub use memory::{Memory, Reservation};
 pub use random::Random;
 pub use time::{Instant, Timeline, sleep, timeout, with_timeline};
 pub use work::{Meter, Metered, Stopped, Turn, Work, charge, check, refuse};
+pub use yields::yield_if_due;
 
 use std::sync::Arc;
 

@@ -59,6 +59,11 @@ impl Drop for TimelineGuard {
     }
 }
 
+/// Whether this thread has the time of a simulator.
+pub(crate) fn is_simulated() -> bool {
+    TIMELINE.with_borrow(Option::is_some)
+}
+
 /// Waits.
 pub async fn sleep(time: Duration) {
     let simulated = TIMELINE.with_borrow(|timeline| timeline.as_ref().map(|timeline| timeline.sleep(time)));

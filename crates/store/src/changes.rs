@@ -7,7 +7,8 @@
 //!   version of every document that was there then.
 //! - Documents of one commit come in one page, unless they alone are larger than a page may be.
 //! - A finished page stands at the LSN of its view, so that entries outside the scope are not looked at again.
-//! - The work of one page is bounded: it may be empty and not the last ([`ChangePage::more`]).
+//! - The work of one page is bounded: it may be empty and not the last ([`ChangePage::more`]). It gives way to other tasks
+//!   between its steps (`env::yield_if_due`).
 //!
 //! Not here: where a reader starts in several ranges (`database::change_feed`), the layout of entries (`keys::feed`).
 
@@ -15,6 +16,7 @@ use crate::Error;
 use crate::feed::PageLimit;
 use crate::scoped::{FeedError, FeedReader, FeedScope};
 use astrarium_catalog::container::Range;
+use astrarium_env::yield_if_due;
 use astrarium_keys::body::Body;
 use astrarium_keys::history::{self, HistoryEntry};
 use astrarium_keys::{Malformed, document, feed};
@@ -27,6 +29,8 @@ const EXAMINED_MAX: usize = 2_000;
 const TRIMMED_BYTES: usize = 4 << 20;
 /// Entries read from the engine at once.
 const STEP: usize = 256;
+/// Of them, bodies: these can be large.
+const BODIES: usize = 32;
 
 /// The last entry of a range's feed that a reader has seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -117,6 +121,7 @@ impl FeedReader {
             if examined >= EXAMINED_MAX {
                 return Ok(page.stopped());
             }
+            yield_if_due().await;
         }
     }
 
@@ -166,6 +171,7 @@ impl FeedReader {
             if examined >= EXAMINED_MAX {
                 return Ok(Some(page.stopped()));
             }
+            yield_if_due().await;
         }
     }
 
@@ -236,12 +242,17 @@ async fn bodies(
     entries: &[(ChangePosition, Option<Bytes>)],
 ) -> Result<Vec<Body>, FeedError> {
     let keys: Vec<Bytes> = entries.iter().filter_map(|(_, key)| key.clone()).collect();
-    let found = view.get_many(Space::Body, &keys).await.map_err(Error::from)?;
-    let bodies = found.into_iter().map(|bytes| {
-        let bytes = bytes.ok_or(Malformed::new("change feed entry without a document"))?;
-        Body::decode(bytes)
-    });
-    bodies.collect::<Result<_, Malformed>>().map_err(|error| FeedError::Store(error.into()))
+    let mut bodies = Vec::with_capacity(keys.len());
+    for group in keys.chunks(BODIES) {
+        for bytes in view.get_many(Space::Body, group).await.map_err(Error::from)? {
+            let bytes = bytes.ok_or(Malformed::new("change feed entry without a document"));
+            bodies.push(bytes.and_then(Body::decode).map_err(Error::from)?);
+        }
+        if group.len() == BODIES {
+            yield_if_due().await;
+        }
+    }
+    Ok(bodies)
 }
 
 struct ChangePageBuilder<T> {

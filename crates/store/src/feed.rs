@@ -4,10 +4,12 @@
 //! Invariants
 //! - A page stops at its limits; a document that alone is larger still comes, so a reader always moves on.
 //! - A position is valid after any change of the data and after a restart: it is a place, not a count.
-//! - The work of one page is bounded, expired documents included: a page may be empty and still have a position.
+//! - The work of one page is bounded, expired documents included: a page may be empty and still have a position. It gives way
+//!   to other tasks between its steps (`env::yield_if_due`).
 
 use crate::{Error, Expiry};
 use astrarium_catalog::container::Range;
+use astrarium_env::yield_if_due;
 use astrarium_keys::body::Body;
 use astrarium_keys::{document, number};
 use astrarium_kv::{Direction, KeyRange, ScanLimit, Space, View, just_after};
@@ -18,6 +20,8 @@ use bytes::Bytes;
 const EXAMINED_MAX: usize = 20_000;
 /// Directory entries or bodies read from the engine at once.
 const STEP: usize = 256;
+/// Of them, bodies found by directory entries: these can be large.
+const BODIES: usize = 32;
 
 /// When a page ends.
 #[derive(Debug, Clone, Copy)]
@@ -79,15 +83,20 @@ pub(crate) async fn by_insertion(
         keys.start = number::number_key(shard, position.saturating_add(1));
         let step = ScanLimit { entry_count_max: page.step(), byte_count_max: usize::MAX };
         let batch = view.scan(Space::Log, &keys, Direction::Forward, step).await?;
-        let body_keys: Vec<Bytes> =
-            batch.entries.iter().map(|(_, suffix)| document::from_suffix(shard, suffix)).collect();
-        let bodies = view.get_many(Space::Body, &body_keys).await?;
-        for ((key, _), body) in batch.entries.iter().zip(bodies) {
-            let here = number::read_number(key)?;
-            if !page.offer(here, body)? {
-                return Ok(page.stopped_at(position));
+        for group in batch.entries.chunks(BODIES) {
+            let body_keys: Vec<Bytes> =
+                group.iter().map(|(_, suffix)| document::from_suffix(shard, suffix)).collect();
+            let bodies = view.get_many(Space::Body, &body_keys).await?;
+            for ((key, _), body) in group.iter().zip(bodies) {
+                let here = number::read_number(key)?;
+                if !page.offer(here, body)? {
+                    return Ok(page.stopped_at(position));
+                }
+                position = here;
             }
-            position = here;
+            if group.len() == BODIES {
+                yield_if_due().await;
+            }
         }
         if !batch.more {
             return Ok(page.finished());
@@ -130,6 +139,7 @@ pub(crate) async fn by_key(
         if page.is_spent() {
             return Ok(page.stopped_at(position));
         }
+        yield_if_due().await;
     }
     Ok(page.finished())
 }

@@ -14,7 +14,7 @@
 use crate::Error;
 use crate::transaction::{as_indexed, etag};
 use astrarium_catalog::container::Range;
-use astrarium_env::Work;
+use astrarium_env::{Work, yield_if_due};
 use astrarium_index::{IndexSet, Indexes};
 use astrarium_keys::body::{Body, Header};
 use astrarium_keys::index_state::{Watermark, watermark_key};
@@ -155,6 +155,7 @@ impl RebuildStep<'_> {
             let keys: Vec<Bytes> =
                 group.iter().map(|(_, suffix)| document::from_suffix(self.shard, suffix)).collect();
             let bodies = view.get_many(Space::Body, &keys).await?;
+            yield_if_due().await;
             for ((directory_key, _), (key, body)) in group.iter().zip(keys.into_iter().zip(bodies)) {
                 let is_spent = added.byte_count() >= ENTRY_BYTES_MAX || work.elapsed() >= STEP_TIME_MAX;
                 if is_spent && built > self.mark.built {

@@ -11,6 +11,7 @@ use crate::transaction::{BYTE_TALLY, DOCUMENT_TALLY, as_indexed};
 use crate::{Error, Incoming};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_catalog::stamps;
+use astrarium_env::yield_if_due;
 use astrarium_index::Indexes;
 use astrarium_keys::body::Body;
 use astrarium_keys::{document, feed, history, number, unique};
@@ -68,6 +69,7 @@ pub async fn restore_range(
         // Of the steps before this one.
         let written = engine.view(range.shard, range.epoch).await?;
         for (key, value) in step {
+            yield_if_due().await;
             match belongings(container, indexes, shard, &key, &value) {
                 Some(document) if !entries.has_any(&*written, &document.entries).await? => {
                     restored.take(&document);

@@ -5,6 +5,7 @@
 use crate::feed::RangeScope;
 use crate::{Error, FeedScope, Transaction};
 use astrarium_catalog::container::{Container, Range};
+use astrarium_env::yield_if_due;
 use astrarium_kv::{Direction, Engine, KeyRange, ScanLimit, Space, View, just_after};
 use astrarium_partition::EffectiveRange;
 use bytes::Bytes;
@@ -50,6 +51,7 @@ pub async fn sweep_partition(
     let last = found.entries.last().filter(|_| found.more);
     let mut step = PartitionStep { next: last.map(|(key, _)| just_after(key)), ..PartitionStep::default() };
     for (key, _) in &found.entries {
+        yield_if_due().await;
         if let Some(old) = transaction.remove(key).await? {
             step.removed += 1;
             step.bytes += old.text().len();
@@ -78,6 +80,7 @@ impl Walk {
         let Some(range) = &self.rest else {
             return Ok(Vec::new());
         };
+        yield_if_due().await;
         let step = self.view.scan(self.space, range, Direction::Forward, STEP).await?;
         self.rest = match step.entries.last() {
             Some((last, _)) if step.more => {

@@ -11,6 +11,7 @@ use crate::transaction::{BYTE_TALLY, DOCUMENT_TALLY, as_indexed};
 use crate::{Error, Incoming, rebuild};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_catalog::records::generations_to_sweep_of;
+use astrarium_env::yield_if_due;
 use astrarium_index::Indexes;
 use astrarium_keys::body::Body;
 use astrarium_keys::index_state::Watermark;
@@ -22,6 +23,8 @@ use std::sync::Arc;
 
 /// Problems listed by one run at most; more than that need no list.
 const PROBLEMS_MAX: usize = 100;
+/// Entries looked up at once.
+const WANTED_AT_ONCE: usize = 256;
 
 /// What a check of a range found.
 #[derive(Debug, Clone, Default)]
@@ -104,6 +107,7 @@ pub async fn verify_range(
         }
         let mut wanted = Vec::new();
         for (key, value) in &step {
+            yield_if_due().await;
             check_body(&checked, key, value, (&mut wanted, &mut balance), &mut report);
         }
         check_wanted(&checked, &wanted, &mut report).await?;
@@ -163,12 +167,15 @@ fn check_body(
 }
 
 async fn check_wanted(checked: &Checked<'_>, wanted: &[Wanted], report: &mut Report) -> Result<(), Error> {
-    let keys: Vec<Bytes> = wanted.iter().map(|wanted| wanted.key.clone()).collect();
-    let found = checked.view.get_many(Space::Log, &keys).await?;
-    for (wanted, found) in wanted.iter().zip(found) {
-        if found.as_ref() != Some(&wanted.value) {
-            report.problem(wanted.what, &wanted.key);
+    for group in wanted.chunks(WANTED_AT_ONCE) {
+        let keys: Vec<Bytes> = group.iter().map(|wanted| wanted.key.clone()).collect();
+        let found = checked.view.get_many(Space::Log, &keys).await?;
+        for (wanted, found) in group.iter().zip(found) {
+            if found.as_ref() != Some(&wanted.value) {
+                report.problem(wanted.what, &wanted.key);
+            }
         }
+        yield_if_due().await;
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use super::{Checked, Report};
 use crate::Error;
 use crate::sweep::Walk;
 use crate::transaction::{as_indexed, etag};
+use astrarium_env::yield_if_due;
 use astrarium_keys::body::Body;
 use astrarium_keys::index_entry::{NUMBER_BYTES, PREFIX_BYTES};
 use astrarium_keys::{document, number};
@@ -19,7 +20,7 @@ use std::hash::{DefaultHasher, Hasher as _};
 /// Sums, each for the documents whose number leaves one remainder.
 const SUM_COUNT: u64 = 1 << 16;
 /// Entries read at once.
-const STEP: ScanLimit = ScanLimit { entry_count_max: 10_000, byte_count_max: 4 << 20 };
+const STEP: ScanLimit = ScanLimit { entry_count_max: 2_000, byte_count_max: 4 << 20 };
 
 /// Entries asked for, less entries there.
 pub(super) struct Balance {
@@ -100,6 +101,7 @@ impl Balance {
                 return Ok(());
             }
             for (key, value) in step {
+                yield_if_due().await;
                 let Ok(body) = Body::decode(value) else { continue };
                 if self.is_even(body.header.number) {
                     continue;
@@ -125,6 +127,7 @@ impl Balance {
                 let Some(number) = entry_number(key).filter(|number| !self.is_even(*number)) else {
                     continue;
                 };
+                yield_if_due().await;
                 if matches!(checked.generation_of(key), Generation::Kept)
                     && !is_asked(checked, number, key).await?
                 {
@@ -238,6 +241,7 @@ impl<'a> KeyWalk<'a> {
 
     async fn next(&mut self) -> Result<Option<KeyList>, Error> {
         let Some(range) = &self.rest else { return Ok(None) };
+        yield_if_due().await;
         let step = self.view.scan_keys(range, Direction::Forward, STEP).await?;
         self.rest = match step.keys.last() {
             Some(last) if step.more => Some(KeyRange { start: just_after(last), end: range.end.clone() }),
