@@ -85,7 +85,7 @@ fn answers(engine: &dyn Engine, batches: &[WriteBatch]) -> Vec<String> {
     replies.into_iter().map(|reply| tell(block_on(reply))).collect()
 }
 
-fn compare(ours: &dyn View, theirs: &dyn View) {
+pub(crate) fn compare(ours: &dyn View, theirs: &dyn View) {
     for space in Space::ALL {
         let entries = scan_all(ours, space);
         assert_eq!(entries, scan_all(theirs, space), "{space:?}");

@@ -13,4 +13,5 @@ mod folder;
 mod processes;
 mod set;
 mod set_damage;
+mod shard_lives;
 mod slow_disk;
