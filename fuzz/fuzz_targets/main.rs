@@ -6,6 +6,7 @@ mod address;
 mod authorization;
 mod binary_json;
 mod body_and_record;
+mod change_feed_etag;
 mod container_definition;
 mod continuation;
 mod etag_condition;
@@ -39,6 +40,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("authorization", Target::Text(authorization::run)),
     ("binary_json", Target::Bytes(binary_json::run)),
     ("body_and_record", Target::Bytes(body_and_record::run)),
+    ("change_feed_etag", Target::Text(change_feed_etag::run)),
     ("container_definition", Target::Bytes(container_definition::run)),
     ("continuation", Target::Bytes(continuation::run)),
     ("etag_condition", Target::Text(etag_condition::run)),

@@ -4,6 +4,7 @@
 use astrarium_sql_plan::advice::advise;
 use astrarium_sql_plan::client_plan::client_plan;
 use astrarium_sql_plan::explain::explain;
+use astrarium_sql_plan::physical::PhysicalPlan;
 use astrarium_sql_plan::{Catalog, Parameters, plan};
 use astrarium_sql_syntax::{check, parse, print};
 
@@ -31,7 +32,7 @@ pub(crate) fn run(text: &str) {
     let (catalog, parameters) = (Catalog::default(), Parameters::default());
     let planned = plan(&query, &catalog, &parameters);
     match &planned {
-        Ok(plan) => drop(explain(plan)),
+        Ok(plan) => drop(explain(plan, &PhysicalPlan::of_all(plan))),
         Err(error) => assert!(error.span.range().end <= text.len()),
     }
     assert_eq!(advise(&query, &parameters).is_ok(), planned.is_ok());
