@@ -178,7 +178,9 @@ impl Lives<'_> {
             }
             Change::Delete { shard, letter, key: number } => {
                 let mut batch = self.batch(*shard, is_old);
-                Space::ALL.into_iter().for_each(|space| batch.delete(space, key(*shard, *letter, *number)));
+                for space in Space::ALL {
+                    batch.delete(space, key(*shard, *letter, *number));
+                }
                 batch.set.removed.push(&entry(*shard, *letter, *number));
                 batch
             }
