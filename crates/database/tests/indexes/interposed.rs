@@ -8,7 +8,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 
 type Work = Box<dyn FnOnce() + Send>;
 
@@ -46,13 +46,13 @@ impl Interposed {
     }
 }
 
-/// Runs what never waits: the in-memory engine answers everything at once.
+/// Runs what never waits: the in-memory engine answers everything at once, and whoever gives way goes on when asked again.
 fn at_once(work: impl Future<Output = ()>) {
+    const GIVEN_WAY_MAX: usize = 10_000;
     let mut context = Context::from_waker(Waker::noop());
-    assert!(
-        matches!(pin!(work).poll(&mut context), Poll::Ready(())),
-        "the in-memory engine waits for nothing"
-    );
+    let mut work = pin!(work);
+    let is_done = (0..GIVEN_WAY_MAX).any(|_| work.as_mut().poll(&mut context).is_ready());
+    assert!(is_done, "the in-memory engine waits for nothing");
 }
 
 impl Engine for Interposed {
