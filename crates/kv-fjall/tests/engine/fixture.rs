@@ -5,16 +5,25 @@ use astrarium_kv::{
     Direction, Engine, Error, Expectation, FAMILY_BYTES, KeyRange, ScanLimit, ShardId, Space, Stamp, View,
     WriteBatch,
 };
-use astrarium_kv_fjall::{FjallEngine, Options, SetOptions};
+use astrarium_kv_fjall::{FjallEngine, OpenError, Options, SetOptions};
 use bytes::Bytes;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 pub(crate) const SHARD: ShardId = ShardId(3);
 pub(crate) const NO_LIMIT: ScanLimit = ScanLimit { entry_count_max: usize::MAX, byte_count_max: usize::MAX };
 
+/// Opens a folder that nobody else has open. Tests beside this one start processes, and such a process has the lock of a folder that
+/// was closed meanwhile until it runs its own program: so a lock is waited for a little.
 pub(crate) fn open(folder: &Path) -> FjallEngine {
-    FjallEngine::open(folder, Options::default()).unwrap()
+    for _ in 0..100 {
+        match FjallEngine::open(folder, Options::default()) {
+            Err(OpenError::Locked { .. }) => std::thread::sleep(Duration::from_millis(20)),
+            opened => return opened.unwrap(),
+        }
+    }
+    panic!("the folder stays locked");
 }
 
 /// Options with which a few groups make a run, and a few runs are merged.
