@@ -11,7 +11,7 @@ use crate::{CATALOG_EPOCH, CATALOG_SHARD, Error};
 use astrarium_env::yield_if_due;
 use astrarium_keys::index_state::{self, GenerationsRecord};
 use astrarium_keys::record::{self, KeyRangeRow, Record, RecordKind};
-use astrarium_keys::{Malformed, Rid, document, feed, history, index_entry, number, unique};
+use astrarium_keys::{Malformed, Rid, document, index_entry, tags};
 use astrarium_kv::{Direction, Expectation, KeyPrefix, KeyRange, ScanLimit, Space, Stamp, View, WriteBatch};
 use bytes::Bytes;
 
@@ -191,13 +191,7 @@ pub fn stage_drop_shard(batch: &mut WriteBatch, shard: u64) {
     batch.drop_shard(astrarium_kv::ShardId(shard));
     let owned = |prefix: &[u8]| Bytes::copy_from_slice(prefix);
     batch.drop_prefix(Some(Space::Body), owned(&document::shard_prefix(shard)));
-    let logs = [
-        number::number_prefix(shard),
-        feed::feed_prefix(shard),
-        unique::unique_prefix(shard),
-        history::history_prefix(shard),
-    ];
-    for prefix in logs {
+    for prefix in tags::log_prefixes(shard) {
         batch.drop_prefix(Some(Space::Log), owned(&prefix));
     }
     batch.drop_prefix(Some(Space::Meta), owned(&index_state::watermark_key(shard)));
@@ -214,7 +208,7 @@ pub async fn ranges(view: &dyn View, container: Rid) -> Result<Vec<KeyRangeRow>,
 
 /// Shards that were removed before they could be dropped whole, and whose content waits for that.
 pub async fn shards_to_sweep(view: &dyn View) -> Result<Vec<u64>, Error> {
-    let range = KeyRange::prefix(&[astrarium_keys::tags::meta::SWEEP]);
+    let range = KeyRange::prefix(&[tags::meta::SWEEP]);
     let limit = ScanLimit { entry_count_max: 1_000, byte_count_max: LIST_BYTES_MAX };
     let batch = view.scan(Space::Meta, &range, Direction::Forward, limit).await?;
     Ok(batch.entries.iter().map(|(key, _)| record::read_sweep_key(key)).collect::<Result<_, _>>()?)
@@ -261,7 +255,7 @@ pub async fn generations_to_sweep_of(view: &dyn View, shard: u64) -> Result<Vec<
 
 /// Shards and generations of their index whose entries wait to be removed.
 pub async fn generations_to_sweep(view: &dyn View) -> Result<Vec<(u64, u8)>, Error> {
-    sweep_marks(view, &[astrarium_keys::tags::meta::SWEEP_GENERATION]).await
+    sweep_marks(view, &[tags::meta::SWEEP_GENERATION]).await
 }
 
 /// What the entries of a generation in a shard have in common.
@@ -289,7 +283,7 @@ async fn sweep_marks(view: &dyn View, prefix: &[u8]) -> Result<Vec<(u64, u8)>, E
 
 /// The first container after another one, in the order of rids, that has a generation under construction.
 pub async fn next_to_build(view: &dyn View, after: Option<Rid>) -> Result<Option<Rid>, Error> {
-    let mut range = KeyRange::prefix(&[astrarium_keys::tags::meta::GENERATIONS]);
+    let mut range = KeyRange::prefix(&[tags::meta::GENERATIONS]);
     let beyond = |key: &[u8]| Bytes::from([key, &[0]].concat());
     if let Some(after) = after {
         range.start = beyond(&index_state::generations_key(after));

@@ -26,6 +26,15 @@ pub mod body {
     pub const DOCUMENT: u8 = 0x01;
 }
 
+/// What everything of a shard in space `Log` begins with, one for each kind.
+pub fn log_prefixes(shard: u64) -> [[u8; 9]; 4] {
+    [log::NUMBER, log::FEED, log::UNIQUE, log::HISTORY].map(|tag| {
+        let mut prefix = [tag; 9];
+        prefix[1..].copy_from_slice(&shard.to_be_bytes());
+        prefix
+    })
+}
+
 /// Space `Log`.
 pub mod log {
     /// From a document's number to its key: see [`crate::number`].

@@ -14,7 +14,7 @@ use astrarium_catalog::stamps;
 use astrarium_env::yield_if_due;
 use astrarium_index::Indexes;
 use astrarium_keys::body::Body;
-use astrarium_keys::{document, feed, history, number, unique};
+use astrarium_keys::{document, feed, history, number, tags, unique};
 use astrarium_kv::{
     Direction, Engine, KeyRange, ScanLimit, ShardState, Space, Stamp, TALLY_COUNT, View, WriteBatch,
 };
@@ -45,17 +45,14 @@ pub async fn restore_range(
     range: &Range,
 ) -> Result<Restored, Error> {
     let shard = range.shard.0;
-    let logs = [
-        number::number_prefix(shard),
-        feed::feed_prefix(shard),
-        unique::unique_prefix(shard),
-        // A history with holes is none.
-        history::history_prefix(shard),
-    ];
-    for prefix in logs {
+    // A history with holes is none: it goes with the rest.
+    for prefix in tags::log_prefixes(shard) {
         clear(engine, range, &prefix).await?;
     }
     let mut restored = Restored { state: engine.shard(range.shard).await?, ..Restored::default() };
+    if container.definition.keeps_history() {
+        end_history(engine, range, restored.state.version).await?;
+    }
     restored.state.tallies = [0; TALLY_COUNT];
     let mut bodies =
         Walk::new(engine.view(range.shard, range.epoch).await?, Space::Body, &document::shard_prefix(shard));
@@ -157,6 +154,15 @@ fn belongings(
     let byte_count = (body.text().len() as u64).cast_signed();
     let (lsn, number, etag) = (header.lsn, header.number, header.etag);
     Some(Belongings { lsn, number, etag, byte_count, entries })
+}
+
+/// Has readers of all versions told that what happened up to now is not kept, instead of leaving it out.
+async fn end_history(engine: &dyn Engine, range: &Range, lsn: u64) -> Result<(), Error> {
+    let mut batch = WriteBatch::new(range.shard, range.epoch);
+    let (key, value) = (history::horizon_key(range.shard.0), history::horizon_value(lsn));
+    batch.put(Space::Log, key, value, Stamp::NONE);
+    engine.commit(batch).await?;
+    Ok(())
 }
 
 async fn clear(engine: &dyn Engine, range: &Range, prefix: &[u8]) -> Result<(), Error> {
