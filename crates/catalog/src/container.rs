@@ -44,6 +44,8 @@ pub struct Generations {
     pub active: u8,
     /// The generation that is being made by the container's present definition.
     pub building: Option<Building>,
+    /// Whether the generation that queries use has the entries by which documents expire.
+    pub has_expiry: bool,
     /// What the active generation was made by, if that is not the present definition.
     former_definition: Option<ContainerDefinition>,
 }
@@ -149,6 +151,7 @@ impl Generations {
             version: record.version,
             active: record.active,
             building: record.building,
+            has_expiry: record.has_expiry,
             former_definition: former_definition(record)?,
         })
     }

@@ -9,6 +9,7 @@
 
 use crate::{CATALOG_EPOCH, CATALOG_SHARD, Error};
 use astrarium_env::yield_if_due;
+use astrarium_keys::index_expiry::expiry_family;
 use astrarium_keys::index_state::{self, GenerationsRecord};
 use astrarium_keys::record::{self, KeyRangeRow, Record, RecordKind};
 use astrarium_keys::{Malformed, Rid, document, index_entry, tags};
@@ -220,6 +221,14 @@ pub async fn generations(view: &dyn View, container: Rid) -> Result<GenerationsR
     Ok(value.map(|value| GenerationsRecord::decode(&value)).transpose()?.unwrap_or_default())
 }
 
+/// Stages that the first generation of a new container's index has the entries by which documents expire.
+pub fn stage_first_expiry(batch: &mut WriteBatch, container: Rid) {
+    let key = index_state::generations_key(container);
+    let record = GenerationsRecord { has_expiry: true, ..GenerationsRecord::default() };
+    batch.expect(Space::Meta, key.clone(), Expectation::Absent);
+    batch.put(Space::Meta, key, record.encode(), Stamp::VALUE);
+}
+
 /// Stages new generations of a container's index. Prepared writes of its documents are wrong then, so all its shards are
 /// fenced.
 pub fn stage_generations(
@@ -243,6 +252,10 @@ pub fn stage_generations(
             let mark = index_state::sweep_key(row.shard, generation);
             batch.put(Space::Meta, mark, Bytes::new(), Stamp::NONE);
             batch.drop_prefix(None, generation_entries(row.shard, generation).bytes);
+        }
+        if old.active == new.active && old.has_expiry && !new.has_expiry {
+            let prefix = expiry_family(old.active).prefix(row.shard);
+            batch.drop_prefix(None, Bytes::copy_from_slice(&prefix));
         }
     }
 }

@@ -157,6 +157,15 @@ impl FailureSource for astrarium_store::Error {
     }
 }
 
+impl FailureSource for astrarium_index::finder::Error {
+    fn failure(self) -> Failure {
+        match self {
+            astrarium_index::finder::Error::Storage(error) => error.failure(),
+            other => Failure::Refused(Error::IndexWrong(other.to_string())),
+        }
+    }
+}
+
 impl FailureSource for astrarium_store::FeedError {
     fn failure(self) -> Failure {
         match self {

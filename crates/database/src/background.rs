@@ -26,6 +26,8 @@ pub struct BackgroundStatistics {
     pub sweeps: u64,
     /// Steps of freeing since the start.
     pub sweep_steps: u64,
+    /// Documents erased since the start because they had expired.
+    pub expired_documents: u64,
 }
 
 /// The same while it changes.
@@ -39,6 +41,7 @@ pub(crate) struct Background {
     replaced_indexes: AtomicUsize,
     sweeps: AtomicU64,
     sweep_steps: AtomicU64,
+    expired_documents: AtomicU64,
 }
 
 impl Background {
@@ -96,6 +99,11 @@ impl Background {
         self.sweep_steps.fetch_add(1, Relaxed);
     }
 
+    /// So many documents that had expired were erased.
+    pub(crate) fn expired(&self, count: usize) {
+        self.expired_documents.fetch_add(count as u64, Relaxed);
+    }
+
     /// All of something removed is free.
     pub(crate) fn sweep_done(&self, shard: u64, what: &str) {
         self.sweeps.fetch_add(1, Relaxed);
@@ -114,6 +122,7 @@ impl Background {
             sweeps_waiting: self.removed_ranges.load(Relaxed) + self.replaced_indexes.load(Relaxed),
             sweeps: self.sweeps.load(Relaxed),
             sweep_steps: self.sweep_steps.load(Relaxed),
+            expired_documents: self.expired_documents.load(Relaxed),
         }
     }
 }

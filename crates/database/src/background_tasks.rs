@@ -1,8 +1,8 @@
 //! Work beside requests, as steps: space of removed containers and indexes is freed, indexes of changed policies and damaged
-//! ones are built, changes that are older than their retention are removed, storage is watched and taken into use again when what it
+//! ones are built, changes that are older than their retention are removed, documents that have expired are erased, storage is watched and taken into use again when what it
 //! lacked is back, stored files are read for damage.
 //!
-//! In: the handle for maintenance, and how many requests were answered so far. Out: five [`BackgroundTask`]s, each a step at
+//! In: the handle for maintenance, and how many requests were answered so far. Out: six [`BackgroundTask`]s, each a step at
 //! a time. After a step one rests: for several times as long as the step took while requests come, so that they have most of the machine. Whoever
 //! runs them decides where: the server on a thread of its own, a simulator between requests.
 //! Invariants
@@ -20,6 +20,8 @@ use std::time::Duration;
 const SWEEP_PAUSE: Duration = Duration::from_secs(5);
 /// Between two looks for changes that need not be kept any more.
 const TRIM_PAUSE: Duration = Duration::from_mins(1);
+/// Between two looks for documents that have expired.
+const EXPIRE_PAUSE: Duration = Duration::from_secs(1);
 /// Between two looks for an index to build.
 const BUILD_PAUSE: Duration = Duration::from_millis(250);
 /// After a failure, which is mostly storage that takes no writes.
@@ -54,6 +56,7 @@ enum TaskKind {
     Sweep,
     Build,
     Trim,
+    Expire,
     /// Knows why writes were refused when it last looked.
     Watch(Option<String>),
     Scrub,
@@ -62,8 +65,14 @@ enum TaskKind {
 impl BackgroundTask {
     /// All work there is, for one who does it once.
     pub fn all(maintenance: &MaintenanceHandle, requests: &RequestCount) -> Vec<BackgroundTask> {
-        let kinds =
-            [TaskKind::Sweep, TaskKind::Build, TaskKind::Trim, TaskKind::Watch(None), TaskKind::Scrub];
+        let kinds = [
+            TaskKind::Sweep,
+            TaskKind::Build,
+            TaskKind::Trim,
+            TaskKind::Expire,
+            TaskKind::Watch(None),
+            TaskKind::Scrub,
+        ];
         let task = |kind| BackgroundTask {
             maintenance: maintenance.clone(),
             kind,
@@ -97,6 +106,10 @@ impl BackgroundTask {
             TaskKind::Trim => (
                 told(self.maintenance.trim_histories().await, "remove old changes of containers"),
                 TRIM_PAUSE,
+            ),
+            TaskKind::Expire => (
+                told(self.maintenance.erase_expired().await, "erase documents that have expired"),
+                EXPIRE_PAUSE,
             ),
             TaskKind::Watch(refusal) => {
                 watch(&self.maintenance, refusal).await;

@@ -118,6 +118,7 @@ impl AccountCore {
         let database = find_database(&*view, database).await?.ok_or(Error::OwnerNotFound)?;
         check_encryption_keys(&*view, database.rid, &new.definition).await?;
         computed::check(&new.definition)?;
+        new.definition.check_expiry().map_err(Error::from)?;
         let (definition, id) = (definition_text(&new.definition), &new.definition.id);
         let resource = self.new_resource(RecordKind::Container, database.rid, id, definition).await?;
         let shared = self.find_offer(&*view, database.rid).await?.is_some();
@@ -127,6 +128,9 @@ impl AccountCore {
         records::stage_create(&mut batch, &resource);
         records::expect_present(&mut batch, &database);
         records::stage_ranges(&mut batch, resource.rid, &rows);
+        if new.definition.indexes_expiry() {
+            records::stage_first_expiry(&mut batch, resource.rid);
+        }
         batch.high_water = rows.iter().map(|row| row.shard).fold(batch.high_water, u64::max);
         if let Some(throughput) = throughput {
             records::stage_create(&mut batch, &self.new_offer(&resource, throughput).await?);
@@ -214,6 +218,7 @@ impl AccountCore {
         let old_definition = stored_definition(old)?;
         let definition = old_definition.replaced(definition.clone())?;
         computed::check(&definition)?;
+        definition.check_expiry()?;
         let mut batch = records::batch();
         let record = self.new_record(&old.record.id, definition_text(&definition)).await?;
         records::stage_replace(&mut batch, old, &record);

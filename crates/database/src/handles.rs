@@ -186,6 +186,11 @@ impl MaintenanceHandle {
         self.core.trim_histories().await
     }
 
+    /// Erases some documents that have expired; false when there are none that are due.
+    pub async fn erase_expired(&self) -> Result<bool, Error> {
+        self.core.erase_expired().await
+    }
+
     /// Builds what indexes lack, and frees what nobody needs, to the end.
     pub async fn settle(&self) -> Result<(), Error> {
         self.core.settle().await

@@ -103,7 +103,11 @@ impl AccountCore {
             return Err(Failure::Fenced);
         }
         let rows = records::ranges(&*view, container.rid()).await?;
-        let new = GenerationsRecord { active: building.generation, ..GenerationsRecord::default() };
+        let new = GenerationsRecord {
+            active: building.generation,
+            has_expiry: container.definition.indexes_expiry(),
+            ..GenerationsRecord::default()
+        };
         let mut batch = records::batch();
         records::stage_generations(&mut batch, container.rid(), &rows, &old, &new);
         records::expect_present(&mut batch, &container.resource);
@@ -149,11 +153,20 @@ pub(crate) async fn next_generations(
 ) -> Result<Option<GenerationsRecord>, Error> {
     let former = former_definition(generations)?;
     let active_definition = former.as_ref().unwrap_or(old);
-    if new.has_same_indexes(active_definition) && generations.active != NO_GENERATION {
-        let settled = GenerationsRecord { active: generations.active, ..GenerationsRecord::default() };
-        return Ok(generations.building.is_some().then_some(settled));
+    let expires = new.indexes_expiry();
+    let serves = new.has_same_indexes(active_definition) && (generations.has_expiry || !expires);
+    if serves && generations.active != NO_GENERATION {
+        // Entries by which documents expired go without the others.
+        let settled = GenerationsRecord {
+            active: generations.active,
+            has_expiry: expires,
+            ..GenerationsRecord::default()
+        };
+        let changes = generations.building.is_some() || generations.has_expiry != expires;
+        return Ok(changes.then_some(settled));
     }
-    if generations.building.is_some() && new.has_same_indexes(old) {
+    let is_same = new.has_same_indexes(old) && expires == old.indexes_expiry();
+    if generations.building.is_some() && is_same {
         return Ok(None);
     }
     let generation = free_generation(view, rows, generations).await?;
@@ -161,6 +174,8 @@ pub(crate) async fn next_generations(
         version: 0,
         active: generations.active,
         building: Some(Building { generation, construction }),
+        // Kept up until the new generation takes over.
+        has_expiry: generations.has_expiry,
         definition: crate::containers::definition_text(active_definition),
     }))
 }

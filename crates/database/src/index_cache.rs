@@ -45,15 +45,20 @@ impl IndexCache {
 
 /// The indexes that a container's generations have.
 pub(crate) fn make(container: &Container) -> Indexes {
-    let set = |generation: u8, definition: &ContainerDefinition| {
-        let set = IndexSet::new(generation, definition);
+    let set = |generation: u8, definition: &ContainerDefinition, has_expiry: bool| {
+        let mut set = IndexSet::new(generation, definition);
+        if has_expiry {
+            set = set.expiring();
+        }
         match computed::evaluator(container.rid(), definition) {
             Some(compute) => set.computing(compute),
             None => set,
         }
     };
     let generations = &container.generations;
-    let building = generations.building.map(|building| set(building.generation, &container.definition));
-    let active = set(generations.active, container.indexed_by());
+    let expires = container.definition.indexes_expiry();
+    let building =
+        generations.building.map(|building| set(building.generation, &container.definition, expires));
+    let active = set(generations.active, container.indexed_by(), generations.has_expiry);
     Indexes::new(active, building, container.definition.unique_keys.clone())
 }

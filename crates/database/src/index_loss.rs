@@ -97,7 +97,7 @@ impl AccountCore {
             let generation = free_generation(&*view, &rows, &old).await?;
             let construction = self.next_catalog_number().await?;
             let building = Some(Building { generation, construction });
-            let new = GenerationsRecord { active: NO_GENERATION, building, ..old.clone() };
+            let new = GenerationsRecord { active: NO_GENERATION, building, has_expiry: false, ..old.clone() };
             let mut batch = records::batch();
             batch.high_water = construction;
             records::stage_generations(&mut batch, container.rid, &rows, &old, &new);

@@ -26,6 +26,8 @@ pub(crate) enum LeasedWork {
     Sweep,
     /// Removing changes that need not be kept any more.
     Trim,
+    /// Erasing documents that have expired.
+    Expire,
 }
 
 /// The leases that this process has.
@@ -124,6 +126,7 @@ impl LeasedWork {
             LeasedWork::Build => "build",
             LeasedWork::Sweep => "sweep",
             LeasedWork::Trim => "trim",
+            LeasedWork::Expire => "expire",
         }
     }
 }

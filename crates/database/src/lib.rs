@@ -23,6 +23,7 @@ mod damage;
 mod databases;
 mod documents;
 mod error;
+mod expiry;
 mod feeds;
 mod handles;
 mod index_builds;
@@ -101,6 +102,7 @@ use astrarium_kv::{Engine, ShardId};
 use astrarium_script::Scripts;
 use background::Background;
 use container_cache::ContainerCache;
+use expiry::ExpirySchedule;
 use index_cache::IndexCache;
 use kept_results::KeptResults;
 use leases::HeldLeases;
@@ -140,6 +142,7 @@ struct Shared {
     /// The container whose index was built last.
     last_built: Mutex<Option<Rid>>,
     background: Background,
+    expiry_schedule: Mutex<ExpirySchedule>,
     leases: HeldLeases,
     /// Gives stamps for etags, and this process its number.
     stamps: StampSource,
@@ -195,6 +198,7 @@ impl AccountCore {
             catalog_numbers,
             last_built: Mutex::new(None),
             background: Background::default(),
+            expiry_schedule: Mutex::default(),
             leases: HeldLeases::default(),
             stamps,
             wrong_indexes: Mutex::default(),

@@ -165,7 +165,8 @@ fn free_marks(
 ) -> impl Iterator<Item = (u64, u8)> + use<'_> {
     marked.into_iter().filter(|(shard, generation)| {
         let prefix = records::generation_entries(*shard, *generation).bytes;
-        !unreclaimed.iter().any(|dropped| dropped.covers(None, &prefix))
+        let has = |dropped: &KeyPrefix| dropped.space.is_none() && dropped.bytes.starts_with(&prefix);
+        !unreclaimed.iter().any(|dropped| dropped.covers(None, &prefix) || has(dropped))
     })
 }
 

@@ -33,6 +33,7 @@ mod tests {
             sweeps_waiting: 0,
             sweeps: 0,
             sweep_steps: 0,
+            expired_documents: 0,
         };
         let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         assert_eq!(text(&owned(index_losses), &work, &owned(damage)), expected);

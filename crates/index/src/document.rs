@@ -1,5 +1,6 @@
 //! A document as indexes see it: its text, and what the database adds.
 
+use astrarium_keys::index_expiry::ExpiryTerm;
 use astrarium_value::Value;
 use astrarium_value::json::Node;
 use std::sync::Arc;
@@ -12,6 +13,8 @@ pub struct Document<'a> {
     pub added: &'a [(Arc<str>, Value)],
     /// The part of the document's key that names its logical partition.
     pub partition: &'a [u8],
+    /// When it expires, if it does.
+    pub expiry: Option<ExpiryTerm>,
     /// Whether it is left out of the index.
     pub is_excluded: bool,
 }

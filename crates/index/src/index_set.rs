@@ -8,6 +8,7 @@ use crate::kinds::{self, IndexKind, Ordered, Served, TermRange, Together};
 use astrarium_catalog::definition::container::{ContainerDefinition, IndexingMode};
 use astrarium_keys::body::IndexDirective;
 use astrarium_keys::index_entry::Family;
+use astrarium_keys::index_expiry::expiry_family;
 use astrarium_kv::KeyList;
 
 /// Describes the family of documents that are left out of the index.
@@ -24,6 +25,7 @@ pub struct IndexSet {
     kinds: Vec<Box<dyn IndexKind>>,
     excluded: Family,
     partitions: Family,
+    expiry: Option<Family>,
     compute: Option<Compute>,
 }
 
@@ -60,8 +62,15 @@ impl IndexSet {
             kinds: if is_used { kinds::all(generation, definition) } else { Vec::new() },
             excluded: Family::of(generation, EXCLUDED),
             partitions: Family::of(generation, PARTITIONS),
+            expiry: None,
             compute: None,
         }
+    }
+
+    /// The same indexes, with the entries by which documents expire.
+    #[must_use]
+    pub fn expiring(self) -> IndexSet {
+        IndexSet { expiry: self.is_used.then(|| expiry_family(self.generation)), ..self }
     }
 
     /// The same indexes, with the computed properties of documents in them.
@@ -101,6 +110,9 @@ impl IndexSet {
         }
         let mut out = Entries::new(&mut list, shard, number);
         out.push(self.partitions, |key| key.extend_from_slice(document.partition));
+        if let (Some(family), Some(term)) = (self.expiry, document.expiry) {
+            out.push(family, |key| key.extend_from_slice(&term.encode()));
+        }
         if document.is_excluded {
             out.push(self.excluded, |_| ());
         } else {
@@ -114,6 +126,11 @@ impl IndexSet {
     /// The documents left out of the index: whatever an index finds, these may belong too.
     pub fn excluded(&self) -> Family {
         self.excluded
+    }
+
+    /// The family of the entries by which documents expire, those left out of the index included; none if there are no such entries.
+    pub fn expiry(&self) -> Option<Family> {
+        self.expiry
     }
 
     /// The entries of the documents whose partitions lie between two bounds. `is_one` says that it is one partition.

@@ -4,6 +4,7 @@ use crate::document::Document;
 use crate::index_set::IndexSet;
 use astrarium_catalog::definition::container::UniqueKey;
 use astrarium_keys::body::IndexDirective;
+use astrarium_keys::index_expiry::ExpiryTerm;
 use astrarium_keys::index_state::NO_GENERATION;
 use astrarium_keys::unique::unique_key;
 use astrarium_kv::{KeyList, SetChanges};
@@ -55,6 +56,8 @@ pub struct Stored<'a> {
     pub text: &'a [u8],
     /// Its `_ts`.
     pub timestamp: u64,
+    /// Its own `ttl`.
+    pub ttl: Option<i32>,
     /// Its `_etag`.
     pub etag: &'a str,
     /// The part of its key that names its logical partition.
@@ -120,8 +123,13 @@ impl Indexes {
                 None => is_excluded = true,
             }
         }
-        let source =
-            Document { root: text.root(), added: &added, partition: document.partition, is_excluded };
+        let source = Document {
+            root: text.root(),
+            added: &added,
+            partition: document.partition,
+            expiry: ExpiryTerm::of(document.timestamp, document.ttl),
+            is_excluded,
+        };
         set.entries(shard, document.number, &source)
     }
 }

@@ -17,6 +17,7 @@ pub use condition::{Condition, Need, OrderPath, Path, PathStep, Predicate, Type}
 mod document;
 mod entries;
 pub mod entry;
+pub mod expiry;
 pub mod finder;
 mod index_set;
 mod indexes;

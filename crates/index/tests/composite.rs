@@ -153,7 +153,7 @@ proptest! {
             let values = own.map(|index| index.index(17));
             let text = document(values);
             let text = Text::parse(text.as_bytes()).expect("JSON of ours");
-            let source = Document { root: text.root(), added: &[], partition: b"p", is_excluded: false };
+            let source = Document { root: text.root(), added: &[], partition: b"p", expiry: None, is_excluded: false };
             let entries = set.entries(7, number, &source);
             let prefix = served.family.prefix(7);
             let entry = entries.iter().find(|key| key.starts_with(&prefix)).expect("an entry");

@@ -15,14 +15,15 @@ use bytes::{Buf as _, BufMut as _, Bytes};
 /// The generation of a container that has no record.
 pub const FIRST_GENERATION: u8 = 1;
 const FORMAT: u8 = 1;
+const GENERATIONS_FORMAT: u8 = 2;
 const WATERMARK_FORMAT: u8 = 2;
 /// Stands for "no generation": none is under construction, or none can be used because entries were lost.
 pub const NO_GENERATION: u8 = 0;
 /// Stands for "not known yet".
 const UNKNOWN: u64 = u64::MAX;
 
-/// The generations of a container's index: `version (8, filled in by the engine) | format 1 | active (1) | building (1), 0
-/// for none | construction (8) | JSON`.
+/// The generations of a container's index: `version (8, filled in by the engine) | format 2 | active (1) | building (1), 0
+/// for none | construction (8) | has expiry (1) | JSON`. Format 1, which is read, is without the expiry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GenerationsRecord {
     /// The commit of the catalog that wrote it.
@@ -31,6 +32,8 @@ pub struct GenerationsRecord {
     pub active: u8,
     /// The generation under construction.
     pub building: Option<Building>,
+    /// Whether the active generation has the entries by which documents expire ([`crate::index_expiry`]).
+    pub has_expiry: bool,
     /// The container's definition that the active generation follows, as JSON text; empty if it is the present one.
     pub definition: String,
 }
@@ -46,19 +49,26 @@ pub struct Building {
 
 impl Default for GenerationsRecord {
     fn default() -> GenerationsRecord {
-        GenerationsRecord { version: 0, active: FIRST_GENERATION, building: None, definition: String::new() }
+        GenerationsRecord {
+            version: 0,
+            active: FIRST_GENERATION,
+            building: None,
+            has_expiry: false,
+            definition: String::new(),
+        }
     }
 }
 
 impl GenerationsRecord {
     /// The bytes to store.
     pub fn encode(&self) -> Bytes {
-        let mut bytes = Vec::with_capacity(19 + self.definition.len());
+        let mut bytes = Vec::with_capacity(20 + self.definition.len());
         bytes.put_u64(self.version);
-        bytes.put_u8(FORMAT);
+        bytes.put_u8(GENERATIONS_FORMAT);
         bytes.put_u8(self.active);
         bytes.put_u8(self.building.map_or(NO_GENERATION, |building| building.generation));
         bytes.put_u64(self.building.map_or(0, |building| building.construction));
+        bytes.put_u8(u8::from(self.has_expiry));
         bytes.put_slice(self.definition.as_bytes());
         bytes.into()
     }
@@ -67,18 +77,20 @@ impl GenerationsRecord {
     pub fn decode(mut bytes: &[u8]) -> Result<GenerationsRecord, Malformed> {
         let malformed = || Malformed::new("generations of an index");
         let version = bytes.try_get_u64().map_err(|_| malformed())?;
-        if bytes.try_get_u8().map_err(|_| malformed())? != FORMAT {
+        let format = bytes.try_get_u8().map_err(|_| malformed())?;
+        if ![FORMAT, GENERATIONS_FORMAT].contains(&format) {
             return Err(malformed());
         }
         let active = bytes.try_get_u8().map_err(|_| malformed())?;
         let generation = bytes.try_get_u8().map_err(|_| malformed())?;
         let construction = bytes.try_get_u64().map_err(|_| malformed())?;
+        let has_expiry = format != FORMAT && bytes.try_get_u8().map_err(|_| malformed())? != 0;
         if active == generation {
             return Err(malformed());
         }
         let building = (generation != NO_GENERATION).then_some(Building { generation, construction });
         let definition = String::from_utf8(bytes.to_vec()).map_err(|_| malformed())?;
-        Ok(GenerationsRecord { version, active, building, definition })
+        Ok(GenerationsRecord { version, active, building, has_expiry, definition })
     }
 }
 
@@ -199,10 +211,19 @@ mod tests {
         let building = Some(Building { generation: 3, construction: 77 });
         for record in [
             GenerationsRecord::default(),
-            GenerationsRecord { version: 5, active: 255, building, definition: "{}".to_owned() },
+            GenerationsRecord {
+                version: 5,
+                active: 255,
+                building,
+                has_expiry: true,
+                definition: "{}".to_owned(),
+            },
         ] {
             assert_eq!(GenerationsRecord::decode(&record.encode()), Ok(record));
         }
+        let old = [&[0; 7][..], &[5, 1, 2, 0], &[0; 8], b"{}"].concat();
+        let read = GenerationsRecord { version: 5, active: 2, definition: "{}".to_owned(), ..Default::default() };
+        assert_eq!(GenerationsRecord::decode(&old), Ok(read));
         for mark in [
             Watermark {
                 version: 9,

@@ -11,6 +11,7 @@ pub mod document;
 pub mod feed;
 pub mod history;
 pub mod index_entry;
+pub mod index_expiry;
 pub mod index_state;
 pub mod lease;
 mod members;

@@ -59,7 +59,7 @@ impl Asking {
         let mut is_count = false;
         for (index, planned) in access.ways() {
             let AccessPath::IndexOnly(answer) = &planned.path else { return Ok(None) };
-            self.work.entries += index.expired().map_or(0, |expired| expired.entries);
+            self.work.entries += index.expired().map_or(0, Expired::count);
             let is_told = match answer {
                 IndexAnswer::Count(counted) => {
                     is_count = true;

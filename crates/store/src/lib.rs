@@ -50,8 +50,8 @@ pub enum Error {
     /// Stored bytes are damaged. The operator's to restore.
     #[error("stored data is damaged: {0}")]
     Malformed(#[from] Malformed),
-    /// The index names a document that is not there. It is derived data: what it was asked for can be had without it.
-    #[error("the index names document {number} of shard {}, which is not there", shard.0)]
+    /// The index names a document that is not there, or that has not expired as it says. It is derived data: what it was asked for can be had without it.
+    #[error("the index names document {number} of shard {}, which is not there or not so", shard.0)]
     DanglingEntry {
         /// The shard.
         shard: kv::ShardId,

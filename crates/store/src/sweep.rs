@@ -1,15 +1,22 @@
-//! Removing many documents in bounded steps: those of one logical partition.
+//! Removing many documents in bounded steps: those of one logical partition, and those that have expired.
 //!
 //! A step is one batch, and tells where the next one begins.
 
 use crate::feed::RangeScope;
 use crate::{Error, FeedScope, Transaction};
 use astrarium_catalog::container::{Container, Range};
-use astrarium_env::yield_if_due;
+use astrarium_env::{Work, yield_if_due};
+use astrarium_keys::{document, number};
 use astrarium_kv::{Direction, Engine, KeyRange, ScanLimit, Space, View, just_after};
 use astrarium_partition::EffectiveRange;
 use bytes::Bytes;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// A step takes no further document after so long, by a clock that nobody sets.
+const STEP_TIME_MAX: Duration = Duration::from_millis(3);
+/// A step takes no further document once those it has hold so many bytes.
+const EXPIRED_BYTES_MAX: usize = 4 << 20;
 
 /// Keys or documents removed in one batch.
 const STEP: ScanLimit = ScanLimit { entry_count_max: 500, byte_count_max: 4 << 20 };
@@ -61,6 +68,37 @@ pub async fn sweep_partition(
         step.lsn = Some(engine.commit(batch).await?.0);
     }
     Ok(step)
+}
+
+/// Removes the first of some documents that have expired, given by their numbers, in one transaction, which has just begun; tells how many. At
+/// least one: whatever the index says to have expired must have, or the index is wrong.
+pub async fn erase_expired(
+    engine: &dyn Engine,
+    mut transaction: Transaction,
+    range: &Range,
+    numbers: &[u64],
+) -> Result<usize, Error> {
+    let work = Work::new(STEP_TIME_MAX);
+    let shard = range.shard.0;
+    let (mut erased, mut bytes) = (0, 0);
+    for &number in numbers {
+        if erased > 0 && (work.elapsed() >= STEP_TIME_MAX || bytes >= EXPIRED_BYTES_MAX) {
+            break;
+        }
+        yield_if_due().await;
+        let wrong = Error::DanglingEntry { shard: range.shard, number };
+        let suffix = transaction.stored().get(Space::Log, &number::number_key(shard, number)).await?;
+        let Some(suffix) = suffix else { return Err(wrong) };
+        let Some(length) = transaction.erase_expired(&document::from_suffix(shard, &suffix)).await? else {
+            return Err(wrong);
+        };
+        bytes += length;
+        erased += 1;
+    }
+    if let Some(batch) = transaction.into_batch() {
+        engine.commit(batch).await?;
+    }
+    Ok(erased)
 }
 
 /// Walks all keys with a prefix in bounded steps.

@@ -196,6 +196,11 @@ impl Transaction {
         Arc::clone(self.view.insert(view))
     }
 
+    /// The time of the transaction, in seconds.
+    pub fn now(&self) -> u64 {
+        self.expiry.now
+    }
+
     /// What storage has, without the transaction's own writes.
     pub fn stored(&self) -> &dyn View {
         &*self.stored
@@ -279,6 +284,16 @@ impl Transaction {
         let entry = &mut self.entries[index];
         entry.changed |= entry.stored.is_some() || entry.current.is_some();
         Ok(entry.current.take())
+    }
+
+    /// Removes the document at a key if it has expired, and gives the length of its text.
+    pub(crate) async fn erase_expired(&mut self, key: &Bytes) -> Result<Option<usize>, Error> {
+        let index = self.entry(key).await?;
+        self.view = None;
+        let entry = &mut self.entries[index];
+        let stored = entry.stored.as_ref().filter(|_| entry.current.is_none());
+        entry.changed |= stored.is_some();
+        Ok(stored.map(|body| body.text().len()))
     }
 
     /// The whole transaction as one batch, or nothing if it changed nothing.
@@ -487,6 +502,7 @@ pub(crate) fn as_indexed<'b>(body: &'b Body, suffix: &'b [u8], etag: Option<&'b 
         number: body.header.number,
         text: body.text(),
         timestamp: body.header.timestamp,
+        ttl: body.header.ttl,
         etag: etag.unwrap_or_default(),
         partition: &suffix[..suffix.len().saturating_sub(id_length)],
         directive: body.header.index_directive,

@@ -226,12 +226,28 @@ impl ContainerDefinition {
             && (own.full_text.is_empty() || self.full_text == other.full_text)
     }
 
-    /// Checks the rules that hold between policies.
+    /// Whether the index has entries by which documents expire.
+    pub fn indexes_expiry(&self) -> bool {
+        self.default_ttl.is_some() && self.indexing.mode != IndexingMode::None
+    }
+
+    /// Checks what the service asks of containers whose documents expire. Those that were made before it was asked are read.
+    pub fn check_expiry(&self) -> Result<(), Invalid> {
+        if self.default_ttl.is_some() && self.indexing.mode == IndexingMode::None {
+            return Err(Invalid::new(
+                "A container with a defaultTtl needs an index. Set the indexing mode to consistent, excluding all paths if \
+                 no query needs one, or remove the defaultTtl.",
+            ));
+        }
+        Ok(())
+    }
+
     /// Whether every change of every document is kept, for readers of all versions.
     pub fn keeps_history(&self) -> bool {
         self.change_feed_retention_minutes.is_some_and(|minutes| minutes > 0)
     }
 
+    /// Checks the rules that hold between policies.
     fn check_agreement(&self) -> Result<(), Invalid> {
         if self.ttl_property_path.is_some() && self.default_ttl.is_none() {
             return Err(Invalid::new("A ttlPropertyPath needs a defaultTtl. Set one, or remove the path."));

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-async fn other_process(world: &World) -> Account {
+pub(crate) async fn other_process(world: &World) -> Account {
     let engine: Arc<dyn Engine> = world.engine.clone();
     let env = Env::new(Box::new(world.clock.clone()), Random::from_seed(9));
     Account::open(engine, env).await.unwrap()

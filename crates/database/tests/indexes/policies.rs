@@ -76,23 +76,24 @@ async fn building_goes_on_after_a_restart() {
 
 #[tokio::test]
 async fn only_a_change_of_the_index_builds_one() {
-    let world = filled(json!({}), 20).await;
+    let world = filled(json!({"defaultTtl": 500}), 20).await;
     // Another lifetime, another order of paths, another spelling.
     world.replace(json!({"defaultTtl": 1000})).await;
-    let spelled = json!({"indexingPolicy": {"indexingMode": "Lazy", "automatic": true,
+    let spelled = json!({"defaultTtl": -1, "indexingPolicy": {"indexingMode": "Lazy", "automatic": true,
         "includedPaths": [{"path": "/*"}], "excludedPaths": [{"path": "/_etag/?"}]}});
     world.replace(spelled).await;
     assert_eq!((world.progress().await, world.build().await), (100, 0));
     // While one is built, other changes do not disturb it.
-    world.replace(only(&["/n/?"])).await;
+    let mut longer = only(&["/n/?"]);
+    longer["defaultTtl"] = json!(2000);
+    world.replace(longer.clone()).await;
     world.account.maintenance().build_indexes().await.unwrap();
     let building = world.container().await.generations.building;
-    let mut longer = only(&["/n/?"]);
     longer["defaultTtl"] = json!(5000);
     world.replace(longer).await;
     assert_eq!(world.container().await.generations.building, building);
     // Back to the index in use: what was built is given up.
-    world.replace(json!({})).await;
+    world.replace(json!({"defaultTtl": 5000})).await;
     assert_eq!((world.progress().await, world.build().await), (100, 0));
     world.is_sound("given up").await;
     world.sweep().await;

@@ -84,6 +84,11 @@ fn background(work: &BackgroundStatistics) -> Registry {
         gauge(work.sweeps_waiting),
     );
     registry.register("sweeps", "Removed ranges and indexes freed", ConstCounter::new(work.sweeps));
+    registry.register(
+        "expired_documents",
+        "Documents erased because they had expired",
+        ConstCounter::new(work.expired_documents),
+    );
     registry.register("sweep_steps", "Steps of freeing", ConstCounter::new(work.sweep_steps));
     registry
 }

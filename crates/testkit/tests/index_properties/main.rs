@@ -31,6 +31,8 @@ enum Step {
     /// Removes a partition.
     Clear((usize, usize)),
     Wait(u64),
+    /// Erases some documents that have expired.
+    Erase,
     Redefine(Policy),
     /// A step of building an index.
     Build,
@@ -56,6 +58,7 @@ fn case() -> BoxedStrategy<Case> {
         2 => documents::document().prop_map(Step::Remove),
         1 => (0_usize..6, 0_usize..4).prop_map(Step::Clear),
         1 => (1_u64..15).prop_map(Step::Wait),
+        1 => Just(Step::Erase),
         1 => policies::policy().prop_map(Step::Redefine),
         2 => Just(Step::Build),
         2 => (0_usize..8).prop_map(Step::Order),
@@ -134,6 +137,7 @@ impl Step {
                 world.wait(*seconds);
                 Ok(())
             }
+            Step::Erase => world.erase_expired(),
             Step::Redefine(policy) => {
                 *definition = definition.with(policy);
                 world.redefine(definition, words)

@@ -67,7 +67,8 @@ impl Definition {
                 format!("SELECT VALUE {} FROM c", expression.replace("{}", &words.reference("c", path)));
             body["computedProperties"] = json!([{"name": COMPUTED, "query": query}]);
         }
-        if let Some(seconds) = self.default_ttl {
+        // Without an index nothing may expire, so policies that come and go turn it off and on again.
+        if let Some(seconds) = self.default_ttl.filter(|_| self.policy.mode != Mode::None) {
             body["defaultTtl"] = seconds.into();
         }
         body

@@ -101,6 +101,10 @@ impl<'s> World<'s> {
         self.stage.clock().advance_seconds(seconds);
     }
 
+    pub(crate) fn erase_expired(&self) -> Result<(), TestCaseError> {
+        self.stage.erase_expired().map(|_| ()).map_err(fail)
+    }
+
     /// Changes the policy; its index is still to be built.
     pub(crate) fn redefine(&mut self, definition: &Definition, words: &Words) -> Result<(), TestCaseError> {
         let json = definition_json(definition, words);

@@ -101,6 +101,11 @@ impl Stage {
         runtime().block_on(self.account.maintenance().build_indexes()).map_err(|error| error.to_string())
     }
 
+    /// Erases some documents that have expired.
+    pub fn erase_expired(&self) -> Result<bool, String> {
+        runtime().block_on(self.account.maintenance().erase_expired()).map_err(|error| error.to_string())
+    }
+
     /// Frees the space of what is gone.
     pub fn sweep(&self) -> Result<(), String> {
         while runtime().block_on(self.account.maintenance().sweep()).map_err(|error| error.to_string())? {}
