@@ -13,7 +13,7 @@ mod work;
 mod yields;
 
 pub use blocking::{allow_blocking, may_block};
-pub use clock::{Clock, ManualClock, SystemClock};
+pub use clock::{AdvancedClock, Clock, ManualClock, SystemClock};
 pub use memory::{Memory, Reservation};
 pub use random::Random;
 pub use time::{Instant, Timeline, sleep, timeout, with_timeline};
@@ -39,6 +39,11 @@ impl Env {
         Env::new(Box::new(SystemClock), Random::from_system())
     }
 
+    /// The same with a clock that can be moved forwards.
+    pub fn with_advanced_clock() -> Env {
+        Env::new(Box::new(AdvancedClock::default()), Random::from_system())
+    }
+
     /// A given clock and a given seed.
     pub fn new(clock: Box<dyn Clock>, random: Random) -> Env {
         Env { shared: Arc::new(EnvParts { clock, random }) }
@@ -52,6 +57,16 @@ impl Env {
     /// Seconds since 1970, rounded down: the unit of `_ts`, TTL and token expiry.
     pub fn now_seconds(&self) -> u64 {
         self.now_micros() / 1_000_000
+    }
+
+    /// Moves the clock forwards by so many seconds; false if it cannot be moved, or not so far.
+    pub fn advance_clock(&self, seconds: u64) -> bool {
+        self.shared.clock.advance(seconds)
+    }
+
+    /// By how many seconds the clock was moved from what the machine says.
+    pub fn advanced_seconds(&self) -> u64 {
+        self.shared.clock.advanced_seconds()
     }
 
     /// Sixty-four random bits; not for secrets.

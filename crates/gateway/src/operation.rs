@@ -53,6 +53,8 @@ pub(crate) enum Action {
     Bulk,
     /// All documents of a partition.
     DeletePartition,
+    /// What only operators do.
+    Administer,
 }
 
 /// What must be allowed for an operation.
@@ -115,6 +117,7 @@ impl Operation {
             (&Method::POST, true) => posted(kind, headers)?,
             (&Method::POST, false) if kind == ResourceKind::StoredProcedure => Action::Execute,
             (&Method::POST, false) if kind == ResourceKind::PartitionKeyDelete => Action::DeletePartition,
+            (&Method::POST, false) if kind == ResourceKind::Admin => Action::Administer,
             (&Method::PUT, false) => Action::Replace,
             (&Method::PATCH, false) => Action::Patch,
             (&Method::DELETE, false) => Action::Delete,
@@ -141,13 +144,16 @@ impl Operation {
             | Action::Query
             | Action::Delete
             | Action::Execute
-            | Action::DeletePartition => false,
+            | Action::DeletePartition
+            | Action::Administer => false,
         }
     }
 
     /// The table of what every operation needs.
     pub(crate) fn needs(self) -> Needs {
         let effect = match self.action {
+            // What operators are told is for whoever may do everything.
+            Action::Read if self.kind == ResourceKind::Admin => OperationEffect::Write,
             Action::Read | Action::ReadFeed | Action::Query | Action::PlanQuery => OperationEffect::Read,
             Action::Create
             | Action::Upsert
@@ -157,11 +163,12 @@ impl Operation {
             | Action::Execute
             | Action::Transaction
             | Action::Bulk
-            | Action::DeletePartition => OperationEffect::Write,
+            | Action::DeletePartition
+            | Action::Administer => OperationEffect::Write,
         };
         let (reach, partition) = match self.kind {
             ResourceKind::Account => (Reach::Anything, Partition::Neutral),
-            ResourceKind::Offer => (Reach::AccountKey, Partition::Beyond),
+            ResourceKind::Offer | ResourceKind::Admin => (Reach::AccountKey, Partition::Beyond),
             ResourceKind::Database if self.action == Action::Read => (Reach::Database, Partition::Beyond),
             ResourceKind::Database => (Reach::AccountKey, Partition::Beyond),
             // Who can make permissions can do everything, so only an account key makes them.

@@ -1,5 +1,6 @@
 //! From an operation to the file that serves it.
 
+mod admin;
 mod batch;
 mod change_feed;
 mod children;
@@ -37,6 +38,7 @@ pub(crate) async fn dispatch(shared: &GatewayState, request: &Request<'_>) -> Re
         ResourceKind::Conflict | ResourceKind::Schema | ResourceKind::Attachment => {
             empty::serve(shared, request).await
         }
+        ResourceKind::Admin => admin::serve(shared, request),
         ResourceKind::Account => Err(ErrorAnswer::new(404, "There is nothing at this path.")),
     }
 }

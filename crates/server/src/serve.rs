@@ -58,7 +58,8 @@ async fn serve(
         scripts: scripts::settings(settings, shares.script_bytes)?,
         ..Resources::default()
     };
-    let account = Account::open_within(engine, Env::system(), resources).await?;
+    let env = if settings.test_clock { Env::with_advanced_clock() } else { Env::system() };
+    let account = Account::open_within(engine, env, resources).await?;
     let certificate = certificate(settings)?;
     let listener = TcpListener::bind(settings.listen)
         .await
@@ -80,6 +81,7 @@ async fn serve(
             body_timeout: Duration::from_mins(1),
             log_requests: settings.log_requests,
             slow_request: (settings.log_slow_ms > 0).then(|| Duration::from_millis(settings.log_slow_ms)),
+            test_clock: settings.test_clock,
             authority_pem: Some(certificate.authority_pem),
         },
     );

@@ -193,6 +193,11 @@ pub(crate) struct ServeSettings {
     #[arg(long, env = "ASTRARIUM_LOG_REQUESTS", value_parser = value::boolean)]
     pub(crate) log_requests: bool,
 
+    /// Let POST /_admin/clock {"advanceSeconds": 60}, signed with an account key, move the server's clock forwards: for tests of what expires.
+    /// Never where data matters.
+    #[arg(long, env = "ASTRARIUM_TEST_CLOCK", value_parser = value::boolean)]
+    pub(crate) test_clock: bool,
+
     /// Log requests, as warnings, that take at least so many milliseconds; 0 for none.
     #[arg(long, env = "ASTRARIUM_LOG_SLOW_MS", default_value_t = 1_000, value_name = "MS")]
     pub(crate) log_slow_ms: u64,

@@ -227,6 +227,7 @@ fn settings(options: Options, address: SocketAddr, authority_pem: Option<String>
         body_timeout: options.body_timeout,
         log_requests: false,
         slow_request: None,
+        test_clock: true,
         authority_pem,
     }
 }

@@ -301,6 +301,7 @@ fn classify(segments: &[&str]) -> Option<(ResourceKind, usize)> {
             ResourceKind::ClientEncryptionKey
         }
         ["offers"] | ["offers", _] => ResourceKind::Offer,
+        ["_admin"] | ["_admin", _] => ResourceKind::Admin,
         _ => return None,
     };
     // Keywords and ids alternate, the keyword first.

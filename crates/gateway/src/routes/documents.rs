@@ -41,7 +41,7 @@ pub(super) async fn serve(shared: &GatewayState, request: &Request<'_>) -> Resul
         Action::Patch => patch::serve(shared, request, &container, key).await,
         Action::Delete => delete(shared, request, &container, key).await,
         Action::Transaction | Action::Bulk => batch::serve(shared, request, &container, key).await,
-        Action::Execute | Action::DeletePartition => Err(super::unserved()),
+        Action::Execute | Action::DeletePartition | Action::Administer => Err(super::unserved()),
     };
     match result {
         Err(failure) if matches!(failure.status, 404 | 409 | 412) => {

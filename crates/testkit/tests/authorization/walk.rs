@@ -78,6 +78,7 @@ fn targets(world: &World) -> Vec<(String, &'static str)> {
     add("/dbs", "{\"id\":\"x\"}");
     add("/offers", "{}");
     add("/offers/AAAB", "{\"content\":{\"offerThroughput\":500}}");
+    add("/_admin/clock", "{\"advanceSeconds\":0}");
     let (d, c, doc) = (&world.rids["d"], &world.rids["d/c"], &world.rids["item"]);
     let other = &world.rids["item b"];
     for database in ["/dbs/d".to_owned(), "/dbs/e".to_owned(), format!("/dbs/{d}")] {

@@ -38,11 +38,13 @@ pub enum ResourceKind {
     ClientEncryptionKey,
     /// `/offers`, always addressed by resource id.
     Offer,
+    /// `/_admin/{name}`: what operators do, not part of the service's protocol.
+    Admin,
 }
 
 impl ResourceKind {
     /// Every kind, in the order of the enumeration.
-    pub const ALL: [ResourceKind; 16] = [
+    pub const ALL: [ResourceKind; 17] = [
         ResourceKind::Account,
         ResourceKind::Database,
         ResourceKind::Container,
@@ -59,6 +61,7 @@ impl ResourceKind {
         ResourceKind::Permission,
         ResourceKind::ClientEncryptionKey,
         ResourceKind::Offer,
+        ResourceKind::Admin,
     ];
 
     /// The keywords of the path from the top, each followed by an id.
@@ -79,6 +82,7 @@ impl ResourceKind {
             ResourceKind::Permission => &["dbs", "users", "permissions"],
             ResourceKind::ClientEncryptionKey => &["dbs", "clientencryptionkeys"],
             ResourceKind::Offer => &["offers"],
+            ResourceKind::Admin => &["_admin"],
         }
     }
 
@@ -98,7 +102,7 @@ impl ResourceKind {
     /// The property of a feed's body that holds the resources; empty where no feed exists.
     pub const fn feed_key(self) -> &'static str {
         match self {
-            ResourceKind::Account | ResourceKind::PartitionKeyDelete => "",
+            ResourceKind::Account | ResourceKind::PartitionKeyDelete | ResourceKind::Admin => "",
             ResourceKind::Database => "Databases",
             ResourceKind::Container => "DocumentCollections",
             ResourceKind::Document => "Documents",
@@ -130,7 +134,7 @@ impl ResourceKind {
     /// The methods that the feed of this kind answers; `POST` creates or queries.
     pub const fn feed_methods(self) -> &'static [&'static str] {
         match self {
-            ResourceKind::Account | ResourceKind::PartitionKeyDelete => &[],
+            ResourceKind::Account | ResourceKind::PartitionKeyDelete | ResourceKind::Admin => &[],
             ResourceKind::Schema => &["GET"],
             _ => &["GET", "POST"],
         }
@@ -151,6 +155,7 @@ impl ResourceKind {
             | ResourceKind::Permission => &["GET", "PUT", "DELETE"],
             ResourceKind::Conflict => &["GET", "DELETE"],
             ResourceKind::PartitionKeyDelete => &["POST"],
+            ResourceKind::Admin => &["GET", "POST"],
             ResourceKind::ClientEncryptionKey | ResourceKind::Offer => &["GET", "PUT"],
         }
     }
