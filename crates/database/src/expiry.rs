@@ -72,7 +72,8 @@ impl AccountCore {
                 Err(Error::NotFound) => continue,
                 Err(error) => return Err(error),
             };
-            let erased = self.attempt(&container, |trial| async move { self.erase_in_container(trial).await });
+            let erased =
+                self.attempt(&container, |trial| async move { self.erase_in_container(trial).await });
             match erased.await {
                 Ok(false) | Err(Error::OwnerNotFound | Error::RetryWith) => {}
                 Ok(true) => return Ok(true),

@@ -40,7 +40,8 @@ impl ExpiryIndex<'_> {
         count_max: usize,
     ) -> Result<Vec<DueEntry>, Error> {
         let mut found: Vec<DueEntry> = Vec::new();
-        let lasts = [Some(ExpiryTerm::At(now)), self.default_seconds().and_then(|default| latest(now, default))];
+        let lasts =
+            [Some(ExpiryTerm::At(now)), self.default_seconds().and_then(|default| latest(now, default))];
         for last in lasts.into_iter().flatten() {
             let mut keys = self.keys(last);
             if let Some(after) = after {

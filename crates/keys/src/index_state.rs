@@ -222,7 +222,8 @@ mod tests {
             assert_eq!(GenerationsRecord::decode(&record.encode()), Ok(record));
         }
         let old = [&[0; 7][..], &[5, 1, 2, 0], &[0; 8], b"{}"].concat();
-        let read = GenerationsRecord { version: 5, active: 2, definition: "{}".to_owned(), ..Default::default() };
+        let read =
+            GenerationsRecord { version: 5, active: 2, definition: "{}".to_owned(), ..Default::default() };
         assert_eq!(GenerationsRecord::decode(&old), Ok(read));
         for mark in [
             Watermark {

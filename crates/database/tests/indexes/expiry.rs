@@ -143,7 +143,11 @@ async fn turning_expiry_on_builds_its_index_and_turning_it_off_drops_it() {
     world.clock.advance_seconds(1);
     assert_eq!((erase(&world).await, stored(&world).await), (1, 48), "after a restart");
     world.replace(json!({})).await;
-    assert_eq!((world.build().await, expiry_entries(&world).await.len()), (0, 0), "dropped, and nothing is built");
+    assert_eq!(
+        (world.build().await, expiry_entries(&world).await.len()),
+        (0, 0),
+        "dropped, and nothing is built"
+    );
     world.clock.advance_seconds(1_000);
     assert_eq!(ask(&world, "SELECT VALUE COUNT(1) FROM c", IndexUse::Always).await, (vec!["48".into()], 0));
     world.put(&json!({"id": "0", "pk": "a", "ttl": 5})).await;

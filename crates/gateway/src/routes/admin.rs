@@ -22,7 +22,10 @@ pub(super) fn serve(shared: &GatewayState, request: &Request<'_>) -> Result<Answ
 /// Tells the time of the database; moves it forwards by the `advanceSeconds` of a body.
 fn clock(shared: &GatewayState, request: &Request<'_>) -> Result<Answer, ErrorAnswer> {
     if !shared.settings.test_clock {
-        return Err(ErrorAnswer::new(404, "The clock cannot be moved. Start the server with --test-clock for that."));
+        return Err(ErrorAnswer::new(
+            404,
+            "The clock cannot be moved. Start the server with --test-clock for that.",
+        ));
     }
     let env = shared.account.env();
     if request.operation.action == Action::Administer {

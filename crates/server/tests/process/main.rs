@@ -8,6 +8,7 @@ mod connections;
 mod damage;
 mod disk;
 mod doors;
+mod expiry;
 mod fairness;
 mod folder;
 mod formats;
