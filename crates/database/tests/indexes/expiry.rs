@@ -3,8 +3,8 @@
 use crate::world::World;
 use astrarium_catalog::{CATALOG_EPOCH, CATALOG_SHARD};
 use astrarium_database::{
-    ChangeFeedMode, ChangeFeedStart, ChangeOperation, FeedScope, IndexDirective, IndexUse, Limits, Link,
-    PageLimit, Query, QueryScope, ReadChanges, WriteMode,
+    ChangeFeedMode, ChangeFeedStart, ChangeOperation, ChangePosition, FeedScope, IndexDirective, IndexUse,
+    Limits, Link, PageLimit, Query, QueryScope, ReadChanges, WriteMode,
 };
 use astrarium_keys::index_expiry::expiry_family;
 use astrarium_keys::index_state::generations_key;
@@ -100,7 +100,7 @@ async fn erased_documents_are_told_to_readers_of_all_versions_once() {
     };
     let container = world.container().await;
     let mut position = world.account.documents(&container).read_changes(&request).await.unwrap().position;
-    position.ranges.iter_mut().for_each(|(_, position)| *position = Default::default());
+    position.ranges.iter_mut().for_each(|(_, position)| *position = ChangePosition::default());
     let request = ReadChanges { start: ChangeFeedStart::Position(position), ..request };
     let page = world.account.documents(&container).read_changes(&request).await.unwrap();
     let told: Vec<ChangeOperation> = page.changes.iter().map(|change| change.operation).collect();
