@@ -72,6 +72,12 @@ impl Range {
     pub fn first_number(&self) -> u64 {
         first_number(self.id)
     }
+
+    /// How far somebody has seen it who tells by the ids of ranges. It began where the ranges ended that it came from, so
+    /// what was seen of them was seen of it.
+    pub fn seen_by(&self, position_of: impl Fn(u32) -> Option<u64>) -> Option<u64> {
+        self.parents.iter().copied().chain([self.id]).filter_map(position_of).max()
+    }
 }
 
 impl Container {
@@ -172,4 +178,37 @@ fn read_definition(text: &str) -> Result<ContainerDefinition, Error> {
     let malformed = || Malformed::new("container definition");
     let json = serde_json::from_str(text).map_err(|_| malformed())?;
     definition::container::ContainerDefinition::from_json(&json).map_err(|_| malformed().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use astrarium_kv::memory::MemoryEngine;
+    use std::sync::Arc;
+
+    /// How far a client with `token` (range, position) has seen a range that came from `parents`.
+    #[track_caller]
+    fn check(id: u32, parents: &[u32], token: &[(u32, u64)], expected: Option<u64>) {
+        let row = KeyRangeRow { id, shard: 1, min: Vec::new(), max: vec![0xFF], parents: parents.to_vec() };
+        let numbers = NumberSource::new(Arc::new(MemoryEngine::new()), ShardId(1), 0);
+        let seen = range(row, 1, numbers).seen_by(|asked| {
+            token.iter().filter(|(id, _)| *id == asked).map(|(_, position)| *position).max()
+        });
+        assert_eq!(seen, expected, "{id} of {parents:?} by {token:?}");
+    }
+
+    #[test]
+    fn what_was_seen_of_ancestors_counts() {
+        check(0, &[], &[(0, 7)], Some(7));
+        check(0, &[], &[(1, 7)], None);
+        // Split: the token of the parent alone, both, the child's own alone, a grandparent's.
+        check(2, &[0], &[(0, 7)], Some(7));
+        check(2, &[0], &[(0, 7), (2, 9)], Some(9));
+        check(2, &[0], &[(0, 7), (1, 12)], Some(7));
+        check(2, &[0], &[(2, 3)], Some(3));
+        check(5, &[0, 2], &[(0, 7), (1, 12)], Some(7));
+        check(5, &[0, 2], &[(0, 7), (2, 9), (4, 20)], Some(9));
+        // Merge: the farther of the two.
+        check(3, &[1, 2], &[(1, 4), (2, 6)], Some(6));
+    }
 }

@@ -37,7 +37,8 @@ impl GoneSessions {
 }
 
 impl DocumentsHandle<'_> {
-    /// Checks that the ranges of a scope are as far as a client has seen them: `seen` tells by a range's id.
+    /// Checks that the ranges of a scope are as far as a client has seen them: `seen` tells by the id of a range or of one
+    /// that it came from.
     pub async fn check_session(
         self,
         scope: &FeedScope,
@@ -45,7 +46,7 @@ impl DocumentsHandle<'_> {
     ) -> Result<(), Error> {
         let DocumentsHandle { core, container } = self;
         for range in container.ranges.iter().filter(|range| touches(container, range, scope)) {
-            if let Some(lsn) = seen(range.id)
+            if let Some(lsn) = range.seen_by(&seen)
                 && lsn > core.range_lsn(range).await?
                 && lsn > core.shared.gone_sessions.of(&container.resource.record.id)
             {

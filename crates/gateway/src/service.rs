@@ -17,7 +17,7 @@ use crate::wire::authorization::{AccountKeys, DateWindow};
 use crate::wire::consistency::ConsistencyLevel;
 use crate::wire::continuation::SigningKey;
 use crate::wire::headers;
-use crate::{account_document, authorize, cross_origin, readiness, request_log, routes};
+use crate::{account_document, authorize, cross_origin, readiness, request_log, routes, session};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode};
@@ -256,7 +256,7 @@ impl Gateway {
         }
         let operation = Operation::of(&parts.method, &address, headers)?;
         if operation.kind != ResourceKind::Account {
-            self.check_headers(parts)?;
+            self.check_headers(headers)?;
         }
         if sender.by_rid {
             authorize::check_rids(&address)?;
@@ -300,24 +300,13 @@ impl Gateway {
     }
 
     /// Headers whose value can be wrong whatever the route.
-    fn check_headers(&self, parts: &Parts) -> Result<(), ErrorAnswer> {
-        if let Some(text) = header(&parts.headers, headers::CONSISTENCY_LEVEL) {
-            let wanted =
-                ConsistencyLevel::parse(text).map_err(|error| ErrorAnswer::bad_request(error.to_string()))?;
-            let account = self.shared.settings.consistency;
-            if !wanted.is_served_by(account) {
-                return Err(ErrorAnswer::bad_request(format!(
-                    "Consistency level {} is stronger than the account's {}. Ask for the same or a weaker one.",
-                    wanted.name(),
-                    account.name()
-                )));
-            }
-        }
-        if let Some(text) = header(&parts.headers, headers::SESSION_TOKEN) {
+    fn check_headers(&self, headers: Headers<'_>) -> Result<(), ErrorAnswer> {
+        session::level(self.shared.settings.consistency, headers)?;
+        if let Some(text) = headers.get(headers::SESSION_TOKEN) {
             crate::wire::session::SessionToken::parse(text)
                 .map_err(|_| ErrorAnswer::bad_request("The session token of the request is invalid."))?;
         }
-        if let Some(text) = header(&parts.headers, headers::PRIORITY_LEVEL)
+        if let Some(text) = headers.get(headers::PRIORITY_LEVEL)
             && !text.eq_ignore_ascii_case("high")
             && !text.eq_ignore_ascii_case("low")
         {

@@ -1,7 +1,8 @@
 //! Consistency levels: their names and their order.
 //!
-//! A request may ask for the account's level or a weaker one. One server satisfies all of them, so the level only has to
-//! be checked. Not here: session tokens (`session`).
+//! A request may ask for the account's level or a weaker one, or, if it reads, name a strategy, which counts instead of a
+//! level and whatever the account's is. One server satisfies all of them, so they only have to be checked.
+//! Not here: session tokens (`session`).
 
 /// A consistency level; the stronger is the greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,6 +25,28 @@ pub enum ConsistencyLevel {
     "The consistency level is not one of Strong, BoundedStaleness, Session, ConsistentPrefix and Eventual."
 )]
 pub struct InvalidConsistencyLevel;
+
+/// The text names no strategy. The client's fault: 400.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "The read consistency strategy is not one of Default, Eventual, Session, LatestCommitted and GlobalStrong."
+)]
+pub struct InvalidReadStrategy;
+
+/// The strategies of reads, and the level that each of them comes to.
+const READ_STRATEGIES: [(&str, Option<ConsistencyLevel>); 5] = [
+    ("Default", None),
+    ("Eventual", Some(ConsistencyLevel::Eventual)),
+    ("Session", Some(ConsistencyLevel::Session)),
+    ("LatestCommitted", Some(ConsistencyLevel::BoundedStaleness)),
+    ("GlobalStrong", Some(ConsistencyLevel::Strong)),
+];
+
+/// The level that a read's strategy comes to, in any case of letters; none if it leaves that to the level.
+pub fn parse_read_strategy(text: &str) -> Result<Option<ConsistencyLevel>, InvalidReadStrategy> {
+    let named = |(name, _): &&(&str, _)| name.eq_ignore_ascii_case(text.trim());
+    READ_STRATEGIES.iter().find(named).map(|(_, level)| *level).ok_or(InvalidReadStrategy)
+}
 
 impl ConsistencyLevel {
     /// Every level, the weakest first.
@@ -75,6 +98,17 @@ mod tests {
         assert!(ConsistencyLevel::Session.is_served_by(ConsistencyLevel::Session));
         assert!(!ConsistencyLevel::Strong.is_served_by(ConsistencyLevel::Session));
         assert_eq!(ConsistencyLevel::parse(""), Err(InvalidConsistencyLevel));
+    }
+
+    #[test]
+    fn strategies() {
+        assert_eq!(parse_read_strategy("Default"), Ok(None));
+        assert_eq!(parse_read_strategy("eventual"), Ok(Some(ConsistencyLevel::Eventual)));
+        assert_eq!(parse_read_strategy("Session"), Ok(Some(ConsistencyLevel::Session)));
+        assert_eq!(parse_read_strategy(" LatestCommitted "), Ok(Some(ConsistencyLevel::BoundedStaleness)));
+        assert_eq!(parse_read_strategy("GlobalStrong"), Ok(Some(ConsistencyLevel::Strong)));
+        assert_eq!(parse_read_strategy("Strong"), Err(InvalidReadStrategy));
+        assert_eq!(parse_read_strategy(""), Err(InvalidReadStrategy));
     }
 
     proptest! {

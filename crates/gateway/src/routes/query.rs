@@ -74,7 +74,7 @@ pub(super) async fn documents(
     let interval = interval(container, &scope);
     let resume = resume(shared, request, feed, &query, interval)?;
     let first = resume.is_none();
-    let kept_use = session::kept_use(shared, request, container, looks_at);
+    let kept_use = session::kept_use(shared, request, container, looks_at)?;
     let limits = Limits { kept_use, ..limits(request)? };
     let page = shared.account.documents(container).query(&query, &scope, resume, limits).await?;
     let token = page
