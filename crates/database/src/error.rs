@@ -169,6 +169,14 @@ impl Error {
         }
     }
 
+    /// A query looks at all partitions and did not say that it may.
+    pub fn cross_partition_disabled() -> Error {
+        Error::invalid(
+            "Cross partition query is required but disabled. Please set x-ms-documentdb-query-enablecrosspartition to \
+             true, specify x-ms-documentdb-partitionkey, or revise your query to avoid this exception.",
+        )
+    }
+
     pub(crate) fn invalid(message: impl Into<String>) -> Error {
         Error::Invalid(message.into())
     }

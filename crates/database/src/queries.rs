@@ -494,10 +494,10 @@ impl AccountCore {
                         FeedScope::Slice(EffectiveRange::of_prefix(definition.effective(key)))
                     }
                     _ if *cross_partition => FeedScope::All,
-                    _ => return Err(cross_partition_disabled().into()),
+                    _ => return Err(Error::cross_partition_disabled().into()),
                 },
                 Route::Everything if *cross_partition => FeedScope::All,
-                Route::Everything => return Err(cross_partition_disabled().into()),
+                Route::Everything => return Err(Error::cross_partition_disabled().into()),
             },
         };
         let reader = self.reader(container, &scope).await?;
@@ -796,13 +796,6 @@ fn client_plan_of(container: &Container, query: &Query, features: Option<&str>) 
     let catalog = Catalog { container: Some(&container.definition) };
     let (tree, text) = (&query.statement.tree, query.text());
     client_plan(tree, text, &catalog, &query.parameters, features).map_err(|error| query.refusal(error))
-}
-
-fn cross_partition_disabled() -> Error {
-    Error::invalid(
-        "Cross partition query is required but disabled. Please set x-ms-documentdb-query-enablecrosspartition to true, \
-         specify x-ms-documentdb-partitionkey, or revise your query to avoid this exception.",
-    )
 }
 
 /// Everything a client could merge; what it really can it says when it asks for the plan.
