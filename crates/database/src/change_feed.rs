@@ -349,8 +349,8 @@ fn version((lsn, entry): (u64, HistoryEntry)) -> FeedChange {
 
 fn not_kept() -> Error {
     Error::invalid(
-        "The continuation is older than the retention of the container's changeFeedPolicy: changes after it are not kept \
-         any more. Start the change feed from now.",
+        "You must read the change feed from within the retention period. The continuation is older than the retention of \
+         the container's changeFeedPolicy: changes after it are not kept any more. Start the change feed from now.",
     )
 }
 

@@ -83,7 +83,8 @@ fn start(request: &Request<'_>, mode: ChangeFeedMode) -> Result<ChangeFeedStart,
     let is_past = matches!(start, ChangeFeedStart::Beginning | ChangeFeedStart::Time(_));
     if is_past && mode == ChangeFeedMode::AllVersionsAndDeletes {
         return Err(ErrorAnswer::bad_request(
-            "All versions and deletes can be read from now or from a continuation, not from the beginning or from a time.",
+            "You must read the change feed from within the retention period. All versions and deletes can be read from now \
+             or from a continuation, not from the beginning or from a time.",
         ));
     }
     Ok(start)
