@@ -174,13 +174,18 @@ fn has_documentation_test(text: &str) -> bool {
     fences.any(|language| matches!(language.trim(), "" | "rust" | "no_run" | "should_panic"))
 }
 
-/// The two tours name real functions: `path/to/file.rs` `function_name` pairs in backticks must exist.
+/// The tour and the guarantees name real functions and cases: `path/to/file.rs` `function_name()` pairs in backticks must
+/// exist, and so must `path/to/file.case`.
 fn check_documents(problems: &mut Vec<String>) -> anyhow::Result<()> {
-    for document in ["docs/life-of-a-write.md"] {
+    for document in ["docs/life-of-a-write.md", "docs/guarantees.md"] {
         let text = sources::read(&sources::root().join(document))?;
         let mut file: Option<String> = None;
         for piece in text.split('`').skip(1).step_by(2) {
-            if std::path::Path::new(piece).extension().is_some_and(|extension| extension == "rs") {
+            let extension = std::path::Path::new(piece).extension().and_then(|extension| extension.to_str());
+            if extension == Some("case") && !sources::root().join(piece).is_file() {
+                problems.push(format!("{document} names {piece}, which is not there"));
+            }
+            if extension == Some("rs") {
                 let path = sources::root().join(piece);
                 let content = sources::read(&path).with_context(|| format!("{document} names {piece}"));
                 match content {

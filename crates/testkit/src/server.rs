@@ -70,6 +70,8 @@ pub struct Options {
     pub trust_forwarded: bool,
     /// Origins that browsers may come from.
     pub cors_origins: Vec<String>,
+    /// The account's consistency level.
+    pub consistency: ConsistencyLevel,
     /// Whether the server merges the rows of queries over all partitions.
     pub whole_queries: bool,
     /// Whether TLS is offered on the same port; costs the making of a certificate.
@@ -93,6 +95,7 @@ impl Options {
             allowed_hosts: vec!["astrarium.test".to_owned()],
             trust_forwarded: false,
             cors_origins: Vec::new(),
+            consistency: ConsistencyLevel::Session,
             whole_queries: false,
             tls: false,
         }
@@ -221,7 +224,7 @@ fn settings(options: Options, address: SocketAddr, authority_pem: Option<String>
         fallback_authority: address.to_string(),
         trust_forwarded: options.trust_forwarded,
         cors_origins: options.cors_origins,
-        consistency: ConsistencyLevel::Session,
+        consistency: options.consistency,
         whole_queries: options.whole_queries,
         body_bytes_max: 4 << 20,
         body_timeout: options.body_timeout,
