@@ -15,7 +15,10 @@ use crate::wire::session::SessionToken;
 use std::sync::Arc;
 
 /// The level a request is served under: what its strategy comes to, or the level it asks for, or the account's.
-pub(crate) fn level(account: ConsistencyLevel, headers: Headers<'_>) -> Result<ConsistencyLevel, ErrorAnswer> {
+pub(crate) fn level(
+    account: ConsistencyLevel,
+    headers: Headers<'_>,
+) -> Result<ConsistencyLevel, ErrorAnswer> {
     let strategy = headers.get(headers::READ_CONSISTENCY_STRATEGY).map(consistency::parse_read_strategy);
     if let Some(level) = strategy.transpose().map_err(refusal)?.flatten() {
         // One strategy needs an account of its own: all others are every account's.

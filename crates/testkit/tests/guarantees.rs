@@ -21,8 +21,9 @@ fn furnished(engine: EngineKind, consistency: ConsistencyLevel, throughput: u32,
     let server = Server::start(Options { consistency, ..Options::on(engine) });
     let mut client = server.client();
     client.expect(201, &Request::new("POST", "/dbs").body("{\"id\":\"d\"}"));
-    let container =
-        format!("{{\"id\":\"c\",\"partitionKey\":{{\"paths\":[\"/pk\"],\"kind\":\"Hash\",\"version\":2}}{more}}}");
+    let container = format!(
+        "{{\"id\":\"c\",\"partitionKey\":{{\"paths\":[\"/pk\"],\"kind\":\"Hash\",\"version\":2}}{more}}}"
+    );
     let create = Request::new("POST", "/dbs/d/colls").body(container);
     client.expect(201, &create.header("x-ms-offer-throughput", &throughput.to_string()));
     server
@@ -74,7 +75,8 @@ fn look(client: &mut Client, way: &str, level: ConsistencyLevel, id: &str) -> (u
     let answer = client.expect(200, &request);
     let token = answer.header("x-ms-session-token").expect("reads have a token").to_owned();
     let text = answer.text();
-    let found = if way == "read" { Json::parse(&text).expect("a document") } else { documents(&text)[0].clone() };
+    let found =
+        if way == "read" { Json::parse(&text).expect("a document") } else { documents(&text)[0].clone() };
     (number(found.get("n").expect("a number")), token)
 }
 
@@ -173,7 +175,8 @@ fn a_page_shows_batches_whole() {
                         ];
                         for feed in &feeds {
                             let rows = documents(&client.expect(200, feed).text());
-                            let sum: u64 = rows.iter().map(|row| number(row.get("amount").expect("it"))).sum();
+                            let sum: u64 =
+                                rows.iter().map(|row| number(row.get("amount").expect("it"))).sum();
                             assert_eq!((rows.len(), sum), (2, SUM), "{}: half a batch", engine.name());
                         }
                     }
@@ -201,17 +204,19 @@ fn a_session_goes_from_client_to_client() {
         }
         assert_eq!(positions.len(), 5, "the keys fall into all five ranges");
         let mut joined = String::new();
-        positions.iter().for_each(|(range, (_, lsn))| append_session_token(&mut joined, range, *lsn));
+        for (range, (_, lsn)) in &positions {
+            append_session_token(&mut joined, range, *lsn);
+        }
         for (range, (id, _)) in &positions {
             let mut ahead = String::new();
             for (other, (_, lsn)) in &positions {
                 append_session_token(&mut ahead, other, if other == range { lsn + 1 } else { *lsn });
             }
-            for (reads, _) in &positions.values().map(|(id, lsn)| (id, lsn)).collect::<Vec<_>>() {
+            for (reads, _) in positions.values() {
                 let read = Request::new("GET", &format!("{DOCS}/{reads}")).partition_key(&key(reads));
                 let mut other = server.client();
                 other.expect(200, &read.clone().header("x-ms-session-token", &joined));
-                let status = if *reads == id { 404 } else { 200 };
+                let status = if reads == id { 404 } else { 200 };
                 let answer = other.expect(status, &read.header("x-ms-session-token", &ahead));
                 let substatus = (status == 404).then_some("1002");
                 assert_eq!(answer.header("x-ms-substatus"), substatus, "{reads} with {ahead}");
@@ -257,7 +262,8 @@ fn one_winner_for_each_unique_key() {
                 for writer in 0..WRITERS {
                     let (server, made) = (&server, &made);
                     scope.spawn(move || {
-                        let body = format!("{{\"id\":\"{round}-{writer}\",\"pk\":\"a\",\"email\":\"{round}\"}}");
+                        let body =
+                            format!("{{\"id\":\"{round}-{writer}\",\"pk\":\"a\",\"email\":\"{round}\"}}");
                         let create = Request::new("POST", DOCS).partition_key("[\"a\"]").body(body);
                         match server.client().ask(&create).status {
                             201 => made.fetch_add(1, Ordering::SeqCst),
