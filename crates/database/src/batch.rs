@@ -9,14 +9,16 @@
 //! Not here: the form of requests and responses, statuses (`wire`, `gateway`).
 
 use crate::attempts::Failure;
-use crate::documents::{Target, check_own_partition, checked_key, required, stage_write};
+use crate::charge::{read_charge, terms_charge, write_charge};
+use crate::documents::{Staged, Target, check_own_partition, checked_key, required, stage_write};
 use crate::{AccountCore, Conditions, DocumentsHandle, Error, Kind, Link, Patch, WriteMode, WriteOptions};
-use crate::{read_charge, write_charge};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_env::Instant;
 use astrarium_keys::body::{Body, IndexDirective};
 use astrarium_partition::PartitionKey;
-use astrarium_store::{Incoming, Location, Transaction};
+use astrarium_store::{Incoming, Location, TermCounts, Transaction};
+use bytes::Bytes;
+use hashbrown::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,6 +68,8 @@ pub struct Done {
     pub is_shown: bool,
     /// Request units.
     pub charge: f64,
+    /// The key of a document that was written.
+    key: Option<Bytes>,
 }
 
 /// What has happened to a document.
@@ -249,19 +253,27 @@ impl AccountCore {
                 break;
             }
         }
-        let (lsn, result) = match failed {
-            Some(failed) => (transaction.stored().state().version, Err(failed)),
-            None => (self.commit_if_changed(transaction).await?, Ok(all)),
+        let (lsn, result) = if let Some(failed) = failed {
+            (transaction.stored().state().version, Err(failed))
+        } else {
+            let (lsn, terms) = self.commit_if_changed(transaction).await?;
+            price_terms(&mut all, &terms);
+            (lsn, Ok(all))
         };
         Ok(BatchOutcome { container: container.clone(), range_id: range.id, lsn, result })
     }
 
-    /// Commits what a transaction changes; gives the range's LSN as of the commit, or as of what was read.
-    pub(crate) async fn commit_if_changed(&self, transaction: Transaction) -> Result<u64, Failure> {
+    /// Commits what a transaction changes; gives the range's LSN as of the commit, or as of what was read, and the index
+    /// terms that came and went.
+    pub(crate) async fn commit_if_changed(
+        &self,
+        transaction: Transaction,
+    ) -> Result<(u64, TermCounts), Failure> {
         let seen = transaction.stored().state().version;
-        match transaction.into_batch() {
-            Some(batch) => Ok(self.engine().commit(batch).await?.0),
-            None => Ok(seen),
+        let (batch, terms) = transaction.into_counted_batch();
+        match batch {
+            Some(batch) => Ok((self.engine().commit(batch).await?.0, terms)),
+            None => Ok((seen, terms)),
         }
     }
 
@@ -283,7 +295,7 @@ impl AccountCore {
             conditions: &operation.conditions,
             index_directive: operation.index_directive,
         };
-        let staged = match operation.action.as_ref().map_err(Error::clone)? {
+        let (key, staged) = match operation.action.as_ref().map_err(Error::clone)? {
             BatchAction::Read(id) => {
                 let body = transaction.read(&place(id)).await?.ok_or(Error::NotFound)?.clone();
                 return Ok(read_done(&operation.conditions, body)?);
@@ -294,24 +306,40 @@ impl AccountCore {
                 operation.conditions.check_write(header.etag, header.timestamp)?;
                 let body = transaction.remove(&key).await?.ok_or(Error::NotFound)?;
                 let charge = write_charge(body.text().len());
-                return Ok(Done { effect: Effect::Deleted, body, is_shown: false, charge });
+                return Ok(Done { effect: Effect::Deleted, body, is_shown: false, charge, key: Some(key) });
             }
             BatchAction::Patch(id, patch) => {
-                self.stage_patch(transaction, container, &place(id), patch, options).await?
+                let key = place(id);
+                let staged = self.stage_patch(transaction, container, &key, patch, options).await?;
+                (key, staged)
             }
             BatchAction::Write(mode, text) => {
                 let incoming = checked_document(container, key, text)?;
-                let target = place(&incoming.id);
+                let key = place(&incoming.id);
                 let replaced = match mode {
                     WriteMode::Replace(Link::Name(id)) => Some(place(id)),
                     _ => None,
                 };
-                let target = Target { key: &target, replaced: replaced.as_ref() };
-                stage_write(transaction, target, *mode, incoming, options).await?
+                let target = Target { key: &key, replaced: replaced.as_ref() };
+                let staged = stage_write(transaction, target, *mode, incoming, options).await?;
+                (key, staged)
             }
         };
         let effect = if staged.created { Effect::Created } else { Effect::Changed };
-        Ok(Done { effect, body: staged.body, is_shown: operation.is_shown, charge: staged.charge })
+        let Staged { body, charge, .. } = staged;
+        Ok(Done { effect, body, is_shown: operation.is_shown, charge, key: Some(key) })
+    }
+}
+
+/// Adds the price of index terms to the operations that made them come and go: what several operations did to one document
+/// to the last of them.
+fn price_terms(all: &mut [Done], terms: &TermCounts) {
+    let mut priced: HashSet<Bytes> = HashSet::default();
+    for done in all.iter_mut().rev() {
+        if let Some(key) = done.key.take().filter(|key| !priced.contains(key)) {
+            done.charge += terms_charge(terms.of(&key));
+            priced.insert(key);
+        }
     }
 }
 
@@ -372,7 +400,7 @@ fn read_done(conditions: &Conditions, body: Body) -> Result<Done, Error> {
     let is_known = if_match == Some(true) || conditions.is_not_modified(stamp, timestamp);
     let effect = if is_known { Effect::NotModified } else { Effect::Read };
     let charge = read_charge(body.text().len());
-    Ok(Done { effect, body, is_shown: !is_known, charge })
+    Ok(Done { effect, body, is_shown: !is_known, charge, key: None })
 }
 
 fn shown_bytes(done: &Done) -> usize {

@@ -10,8 +10,9 @@
 //! Not here: entries and their order (`store::changes`), the text of positions (`wire::change_feed`).
 
 use crate::attempts::Failure;
+use crate::charge::read_charge;
 use crate::leases::LeasedWork;
-use crate::{AccountCore, DocumentsHandle, Error, Link, read_charge};
+use crate::{AccountCore, DocumentsHandle, Error, Link};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_catalog::records;
 use astrarium_env::{self as env, Instant};

@@ -4,8 +4,9 @@
 //! a view and committed once; if somebody else was faster, everything is checked again on a new view.
 
 use crate::attempts::Failure;
+use crate::charge::{read_charge, terms_charge, write_charge};
 use crate::feeds::partition_scope;
-use crate::{AccountCore, Conditions, DocumentsHandle, Error, Link, read_charge, write_charge};
+use crate::{AccountCore, Conditions, DocumentsHandle, Error, Link};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_keys::body::{Body, IndexDirective};
 use astrarium_keys::rid::{ChildType, Rid};
@@ -140,7 +141,8 @@ impl DocumentsHandle<'_> {
                     }
                 });
             let swept = swept.await?;
-            charge += write_charge(swept.step.bytes);
+            charge += swept.step.sizes.iter().map(|bytes| write_charge(*bytes)).sum::<f64>();
+            charge += terms_charge(swept.step.terms);
             index = swept.index + usize::from(swept.step.next.is_none());
             position = swept.step.next;
             if index == swept.range_count {
@@ -171,14 +173,14 @@ impl AccountCore {
         let length = incoming.text_length();
         let written = transaction.write_unseen(location.key, incoming, write.options.index_directive);
         let body = written.await?.clone();
-        let lsn = self.commit(transaction).await?;
+        let (lsn, terms) = self.commit(transaction).await?;
         Ok(Outcome {
             container: write.container.clone(),
             range_id: location.range.id,
             lsn,
             body: body.committed_at(lsn),
             created: true,
-            charge: write_charge(length),
+            charge: write_charge(length) + terms,
         })
     }
 
@@ -194,14 +196,14 @@ impl AccountCore {
         let mut transaction = self.begin(write.container, location.range, view).await?;
         let target = Target { key: &location.key, replaced: replaced.as_ref() };
         let staged = stage_write(&mut transaction, target, write.mode, incoming, write.options).await?;
-        let lsn = self.commit(transaction).await?;
+        let (lsn, terms) = self.commit(transaction).await?;
         Ok(Outcome {
             container: write.container.clone(),
             range_id: location.range.id,
             lsn,
             body: staged.body.committed_at(lsn),
             created: staged.created,
-            charge: staged.charge,
+            charge: staged.charge + terms,
         })
     }
 
@@ -216,8 +218,8 @@ impl AccountCore {
         let mut transaction = self.begin(container, location.range, view).await?;
         let body = transaction.remove(&location.key).await?.ok_or(Error::NotFound)?;
         conditions.check_write(body.header.etag, body.header.timestamp)?;
-        let lsn = self.commit(transaction).await?;
-        let charge = write_charge(body.text().len());
+        let (lsn, terms) = self.commit(transaction).await?;
+        let charge = write_charge(body.text().len()) + terms;
         let range_id = location.range.id;
         Ok(Outcome { container: container.clone(), range_id, lsn, body, created: false, charge })
     }
@@ -264,10 +266,11 @@ impl AccountCore {
         Transaction::begin(self.env(), stamps, container, range, indexes, view).await
     }
 
-    pub(crate) async fn commit(&self, transaction: Transaction) -> Result<u64, Failure> {
-        let batch =
-            transaction.into_batch().ok_or_else(|| Error::Bug("a write that changes nothing".to_owned()))?;
-        Ok(self.engine().commit(batch).await?.0)
+    /// Commits a transaction; gives the range's LSN then, and the price of the index terms that came and went.
+    pub(crate) async fn commit(&self, transaction: Transaction) -> Result<(u64, f64), Failure> {
+        let (batch, terms) = transaction.into_counted_batch();
+        let batch = batch.ok_or_else(|| Error::Bug("a write that changes nothing".to_owned()))?;
+        Ok((self.engine().commit(batch).await?.0, terms_charge(terms.sum())))
     }
 
     /// Where a document named by a client is, and a view of its range.
@@ -339,7 +342,7 @@ pub(crate) struct Staged {
     pub(crate) body: Body,
     /// Whether it is new.
     pub(crate) created: bool,
-    /// Request units.
+    /// Request units, without those of the index terms, which the commit tells.
     pub(crate) charge: f64,
 }
 

@@ -1,8 +1,9 @@
 //! The read feed: documents page by page.
 
 use crate::attempts::Failure;
+use crate::charge::read_charge;
 use crate::documents::{checked_key, touches};
-use crate::{AccountCore, DocumentsHandle, Error, read_charge};
+use crate::{AccountCore, DocumentsHandle, Error};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_keys::body::Body;
 use astrarium_partition::{EffectiveRange, PartitionKey};

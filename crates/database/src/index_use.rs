@@ -1,6 +1,5 @@
 //! What a container's indexes do for a query: chosen for running it, told to those who ask, refused where the policy says so.
 
-use crate::charge::{QueryWork, work_charge};
 use crate::queries::{Query, innermost};
 use crate::{DocumentsHandle, Error, Limits, QueryPage, QueryScope};
 use astrarium_sql_exec::OperatorReport;
@@ -103,12 +102,5 @@ fn told(operator: &OperatorReport) -> String {
         parts.push(format!("{} bytes", operator.bytes));
     }
     parts.push(format!("{} microseconds", operator.time.as_micros()));
-    let (document_bytes, output_bytes) =
-        if operator.is_last { (0, operator.bytes) } else { (operator.bytes, 0) };
-    let (entries, documents) = (operator.entries, operator.documents);
-    let charge = work_charge(QueryWork { entries, documents, document_bytes, output_bytes });
-    if charge > 0.0 {
-        parts.push(format!("{charge:.2} RU"));
-    }
     parts.join(", ")
 }

@@ -73,7 +73,7 @@ pub use batch::{BatchAction, BatchOperation, BatchOutcome, BulkOutcome, Done, Ef
 pub use change_feed::{
     ChangeFeedMode, ChangeFeedPage, ChangeFeedPosition, ChangeFeedStart, FeedChange, ReadChanges,
 };
-pub use charge::{read_charge, write_charge};
+pub use charge::{FAILURE_CHARGE, PriceProfile, QueryPrices, read_factor};
 pub use children::ChildKind;
 pub use conditions::{Conditions, EtagCondition};
 pub use containers::NewContainer;

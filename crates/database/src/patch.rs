@@ -6,6 +6,7 @@
 //! Not here: how operations change a text (`value::patch`), the form of the request (`wire`).
 
 use crate::attempts::Failure;
+use crate::charge::patch_charge;
 use crate::documents::{Staged, checked_key, stage_write};
 use crate::{
     AccountCore, DocumentLink, DocumentsHandle, Error, Limits, Link, Outcome, Query, WriteMode, WriteOptions,
@@ -20,8 +21,6 @@ use astrarium_value::system_properties;
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// The price of one operation of a patch, beside that of the write.
-const OPERATION_CHARGE: f64 = 0.4;
 /// Microseconds that a condition may take.
 const CONDITION_MICROS_MAX: u64 = 5_000_000;
 
@@ -76,14 +75,14 @@ impl AccountCore {
         let (location, view) = self.locate(container, link, options.partition_key).await?;
         let mut transaction = self.begin(container, location.range, view).await?;
         let staged = self.stage_patch(&mut transaction, container, &location.key, patch, options).await?;
-        let lsn = self.commit(transaction).await?;
+        let (lsn, terms) = self.commit(transaction).await?;
         Ok(Outcome {
             container: container.clone(),
             range_id: location.range.id,
             lsn,
             body: staged.body.committed_at(lsn),
             created: false,
-            charge: staged.charge,
+            charge: staged.charge + terms,
         })
     }
 
@@ -112,7 +111,7 @@ impl AccountCore {
         let id = incoming.id.clone();
         let mode = WriteMode::Replace(Link::Name(&id));
         let staged = stage_write(transaction, key.into(), mode, incoming, options).await?;
-        let charge = staged.charge + OPERATION_CHARGE * patch.operations.len() as f64;
+        let charge = staged.charge + patch_charge(patch.operations.len());
         Ok(Staged { charge, ..staged })
     }
 

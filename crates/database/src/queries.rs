@@ -15,7 +15,8 @@ use astrarium_catalog::definition::container::Geospatial;
 use astrarium_env::{Meter, Reservation, Stopped, Work};
 use astrarium_partition::EffectiveRange;
 use astrarium_sql_exec::{
-    AccessWork, Alone, ExecuteError, Helpers, Input, KeptUse, Limits, OperatorReport, Page, Resume, Runtime,
+    AccessWork, Alone, ExecuteError, Helpers, Input, KeptUse, Limits, OperatorReport, Page, PricedWork,
+    Resume, Runtime,
 };
 use astrarium_sql_functions::SpatialMode;
 use astrarium_sql_functions::aggregates::AggregateFunction;
@@ -387,7 +388,6 @@ impl AccountCore {
         watch: Stopwatch,
         attempt: Attempt,
     ) -> Result<QueryPage, Error> {
-        let first = resume.is_none();
         let limits = whole_set(plan, limits);
         let range = serving_range(container, &input)?;
         let lsn = match &input {
@@ -427,7 +427,7 @@ impl AccountCore {
                 _ => kept.map_or(0, |(id, _)| id),
             };
         }
-        Ok(answer(page, (range.id, lsn), first, watch))
+        Ok(answer(page, (range.id, lsn), watch))
     }
 
     /// Keeps a result for the next page; its number, or 0 if there is no memory for it.
@@ -562,18 +562,21 @@ fn origin(query: &Query, input: &Input, limits: Limits) -> Result<Option<ResultO
 }
 
 /// A page as it is answered, with what it costs.
-fn answer(page: Page, (range_id, lsn): (u32, u64), first: bool, watch: Stopwatch) -> QueryPage {
+fn answer(page: Page, (range_id, lsn): (u32, u64), watch: Stopwatch) -> QueryPage {
     let output_bytes = page.rows.iter().map(|row| row.len() as u64).sum();
-    // The document that did not fit into the page is the next one's to pay; rows without an order are not read ahead.
-    let access = page.access;
-    let ahead = u64::from(page.in_index_order && page.resume.is_some()).min(access.documents);
-    let documents = access.documents - ahead;
-    let document_bytes = access.bytes * documents / access.documents.max(1);
-    let work = QueryWork { entries: access.entries, documents, document_bytes, output_bytes };
+    let (access, priced) = (page.access, page.priced);
+    let work = QueryWork {
+        ranges: priced.ranges,
+        seeks: priced.seeks,
+        scanned_entries: priced.scanned_entries,
+        documents: priced.documents,
+        document_bytes: priced.bytes,
+        output_bytes,
+    };
     QueryPage {
         range_id,
         lsn,
-        charge: query_charge(first, page.incremental, work),
+        charge: query_charge(work),
         documents: access.documents,
         document_bytes: access.bytes,
         index_entries: access.entries,
@@ -695,8 +698,13 @@ async fn run(
     let memory_bytes_max = limits.memory_bytes_max.min(runtime.memory.bytes_max() / 2);
     let limits = Limits { memory_bytes_max, ..limits };
     let (inner, _held) = run_inner(runtime, plan, &mut input, limits).await?;
+    let is_first = resume.is_none();
     let mut page = astrarium_sql_exec::run(runtime, plan, &input, resume, limits).await?;
     page.access.add(inner.access);
+    if plan.input.is_some() {
+        // The rows of the subquery are paid by the first page, whoever makes them again.
+        page.priced = if is_first { inner.priced } else { PricedWork::default() };
+    }
     page.operators.splice(0..0, inner.operators);
     let kept = match (page.kept.take(), &input) {
         (Some(rows), _) => Some(KeptResult::Rows(Arc::new(rows))),
@@ -713,6 +721,8 @@ async fn run(
 #[derive(Default)]
 struct InnerQueries {
     access: AccessWork,
+    /// What the innermost costs, which reads documents.
+    priced: PricedWork,
     operators: Vec<OperatorReport>,
 }
 
@@ -732,13 +742,16 @@ async fn run_inner(
     let mut done = InnerQueries::default();
     // What the rows of the last of them hold; they are needed until the next one is done.
     let mut held = runtime.memory.empty();
-    for plan in inner.into_iter().rev() {
+    for (place, plan) in inner.into_iter().rev().enumerate() {
         let (mut rows, mut bytes, mut position) = (Vec::new(), 0, None);
         let mut own = runtime.memory.empty();
         let limits = inner_limits(plan, limits);
         loop {
             let page = astrarium_sql_exec::run(runtime, plan, input, position, limits).await?;
             done.access.add(page.access);
+            if place == 0 {
+                done.priced.add(page.priced);
+            }
             if rows.is_empty() {
                 done.operators.extend(page.operators);
             }

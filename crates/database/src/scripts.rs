@@ -18,6 +18,7 @@ mod host;
 mod triggers;
 
 use crate::attempts::{Failure, Trial};
+use crate::charge::{script_charge, terms_charge};
 use crate::databases::find;
 use crate::documents::{checked_key, required};
 use crate::{AccountCore, Error, Link, ScriptsHandle};
@@ -40,8 +41,6 @@ pub use triggers::{TriggeredOutcome, Triggers};
 
 /// How long an execution may take, with all its repetitions.
 const EXECUTION_TIME: Duration = Duration::from_secs(5);
-/// What an execution costs besides what it does, in request units.
-const EXECUTION_CHARGE: f64 = 1.0;
 /// What scripts are told about sizes, in the service's form: an item of 2 MiB, a container without a limit.
 const QUOTA_MAX: &str = "documentSize=2048;documentsSize=-1;documentsCount=-1;collectionSize=-1;";
 
@@ -121,7 +120,7 @@ impl AccountCore {
             lsn,
             body: answer.body,
             log: answer.log,
-            charge: charge + EXECUTION_CHARGE,
+            charge: charge + script_charge(),
         })
     }
 
@@ -129,7 +128,8 @@ impl AccountCore {
     async fn commit_host(&self, host: ScriptHost) -> Result<(u64, f64), Failure> {
         let charge = host.charge();
         let transaction = host.into_transaction().await?;
-        Ok((self.commit_if_changed(transaction).await?, charge))
+        let (lsn, terms) = self.commit_if_changed(transaction).await?;
+        Ok((lsn, charge + terms_charge(terms.sum())))
     }
 
     async fn procedure(&self, container: &Container, link: Link<'_>) -> Result<Script, Error> {

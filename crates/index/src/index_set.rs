@@ -7,9 +7,10 @@ use crate::indexes::Compute;
 use crate::kinds::{self, IndexKind, Ordered, Served, TermRange, Together};
 use astrarium_catalog::definition::container::{ContainerDefinition, IndexingMode};
 use astrarium_keys::body::IndexDirective;
-use astrarium_keys::index_entry::Family;
+use astrarium_keys::index_entry::{Family, read_entry, tag};
 use astrarium_keys::index_expiry::expiry_family;
 use astrarium_kv::KeyList;
+use astrarium_value::system_properties;
 
 /// Describes the family of documents that are left out of the index.
 const EXCLUDED: &[u8] = &[3];
@@ -26,6 +27,7 @@ pub struct IndexSet {
     excluded: Family,
     partitions: Family,
     expiry: Option<Family>,
+    timestamps: Family,
     compute: Option<Compute>,
 }
 
@@ -63,6 +65,7 @@ impl IndexSet {
             excluded: Family::of(generation, EXCLUDED),
             partitions: Family::of(generation, PARTITIONS),
             expiry: None,
+            timestamps: kinds::property_family(generation, system_properties::TIMESTAMP),
             compute: None,
         }
     }
@@ -121,6 +124,18 @@ impl IndexSet {
             }
         }
         list.sorted()
+    }
+
+    /// How many of some entries are terms that a write is priced by: not what the indexes keep for themselves, and not the
+    /// mere type of an array or object. `_ts` is left out where that is asked for.
+    pub(crate) fn term_count(&self, entries: &KeyList, without_timestamp: bool) -> u64 {
+        let timestamps = without_timestamp.then_some(self.timestamps);
+        let own = [Some(self.partitions), Some(self.excluded), self.expiry, timestamps];
+        let is_term = |key: &&[u8]| {
+            own.iter().flatten().all(|family| !family.has(key))
+                && !read_entry(key).is_ok_and(|(terms, _)| matches!(terms, [tag::ARRAY | tag::OBJECT]))
+        };
+        entries.iter().filter(is_term).count() as u64
     }
 
     /// The documents left out of the index: whatever an index finds, these may belong too.

@@ -66,6 +66,19 @@ pub struct Stored<'a> {
     pub directive: IndexDirective,
     /// Whether the generation under construction has it, or shall have it.
     pub is_built: bool,
+    /// Whether it is there only for storage: it has expired.
+    pub is_gone: bool,
+}
+
+/// What a write does to the indexes of a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexChanges {
+    /// The entries that come and go.
+    pub changes: SetChanges,
+    /// Index terms that come and go, as writes are priced by them: values at places that the policy includes, and composite
+    /// entries. Those of the generation in use, whether or not another one is being built; `_ts` counts when a document
+    /// comes or goes, since whether a replacement changes it depends on the clock.
+    pub terms: u64,
 }
 
 impl Indexes {
@@ -94,16 +107,25 @@ impl Indexes {
     }
 
     /// What changes when a document becomes another one, comes or goes.
-    pub fn changes(&self, shard: u64, old: Option<Stored<'_>>, new: Option<Stored<'_>>) -> SetChanges {
+    pub fn changes(&self, shard: u64, old: Option<Stored<'_>>, new: Option<Stored<'_>>) -> IndexChanges {
         let entries = |document: Option<Stored<'_>>, set: &IndexSet| {
             document.map(|document| self.entries(set, shard, document)).unwrap_or_default()
         };
-        let mut changes = SetChanges::between(&entries(old, &self.active), &entries(new, &self.active));
+        let (before, after) = (entries(old, &self.active), entries(new, &self.active));
+        let mut changes = SetChanges::between(&before, &after);
+        let is_replaced = old.is_some_and(|old| !old.is_gone) && new.is_some();
+        let terms = match old {
+            Some(old) if old.is_gone => self.active.term_count(&after, is_replaced),
+            _ => {
+                self.active.term_count(&changes.removed, is_replaced)
+                    + self.active.term_count(&changes.added, is_replaced)
+            }
+        };
         if let Some(set) = &self.building {
             let (old, new) = (old.filter(|old| old.is_built), new.filter(|new| new.is_built));
             changes.extend(&SetChanges::between(&entries(old, set), &entries(new, set)));
         }
-        changes
+        IndexChanges { changes, terms }
     }
 
     /// The entries of one document in one generation, sorted.

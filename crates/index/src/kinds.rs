@@ -167,6 +167,11 @@ pub(crate) fn all(generation: u8, definition: &ContainerDefinition) -> Vec<Box<d
     kinds
 }
 
+/// The family of the entries of a property at the top of documents.
+pub(crate) fn property_family(generation: u8, name: &str) -> Family {
+    range::property_family(generation, name)
+}
+
 /// Appends the term of a value, its bits inverted where greater comes first.
 fn push_directed_term(out: &mut Vec<u8>, value: &Value, inverted: bool) {
     let start = out.len();

@@ -28,5 +28,5 @@ pub use document::Document;
 pub use entries::Entries;
 pub use finder::{Candidates, Finder};
 pub use index_set::{Access, IndexSet};
-pub use indexes::{Compute, Indexes, Stored};
+pub use indexes::{Compute, IndexChanges, Indexes, Stored};
 pub use kinds::{IndexKind, Ordered, Served, TermRange, Together};

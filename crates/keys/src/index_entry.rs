@@ -66,6 +66,11 @@ impl Family {
         prefix[8..].copy_from_slice(&self.0);
         prefix
     }
+
+    /// Whether an entry belongs to it.
+    pub fn has(self, entry: &[u8]) -> bool {
+        entry.get(8..PREFIX_BYTES) == Some(&self.0[..])
+    }
 }
 
 /// What all entries of a generation in a shard begin with.

@@ -3,10 +3,11 @@
 //! Steps and time are counted by the meter of the thread (`env::charge`), memory here, both for the page and out of what
 //! the server has for all of them.
 
+use crate::rows::PricedWork;
 use crate::tally::{RowOperator, Tally, TallySum};
 use astrarium_env::{Env, Memory, Reservation, Stopped, Work, charge};
 use astrarium_sql_plan::evaluate::EvaluateError;
-use astrarium_sql_plan::physical::IndexUse;
+use astrarium_sql_plan::physical::{IndexPlan, IndexUse, PricedFilter};
 use astrarium_sql_plan::plan::QueryPlan;
 use parking_lot::Mutex;
 use std::cell::Cell;
@@ -81,16 +82,29 @@ pub(crate) struct Gauge {
     held: Mutex<Reservation>,
     /// What its parts tell of themselves, if it is explained.
     pub(crate) explained: Option<TallySum>,
+    /// What indexes could do for it, by which documents are priced.
+    index: Option<Arc<IndexPlan>>,
 }
 
 /// Memory is taken from the server's budget in pieces of this size.
 const HELD_STEP: usize = 1 << 20;
 
 impl Gauge {
-    pub(crate) fn new(env: Env, limits: Limits, work: Arc<Work>, memory: &Memory) -> Gauge {
+    pub(crate) fn new(
+        env: Env,
+        limits: Limits,
+        work: Arc<Work>,
+        memory: &Memory,
+        index: Option<Arc<IndexPlan>>,
+    ) -> Gauge {
         let (began, before) = (env.now_micros(), work.elapsed());
         let explained = limits.explain.then(TallySum::default);
-        Gauge { env, limits, began, work, before, held: Mutex::new(memory.empty()), explained }
+        Gauge { env, limits, began, work, before, held: Mutex::new(memory.empty()), explained, index }
+    }
+
+    /// What of the query is priced; nothing where no index is asked, and every document counts.
+    pub(crate) fn priced(&self) -> Option<&PricedFilter> {
+        self.index.as_ref().map(|index| &index.priced)
     }
 
     /// Whether a streaming page should end.
@@ -113,12 +127,86 @@ pub(crate) struct Budget {
     counted_bytes: Cell<usize>,
     /// AccessWork rows of operators, if the query is explained.
     tally: Option<Tally>,
+    /// The plan whose documents are priced, by its address.
+    plan: usize,
+    /// The document at hand, as it is priced.
+    document: DocumentPrice,
+}
+
+/// What is known of the document at hand that decides what it costs.
+#[derive(Debug, Default)]
+struct DocumentPrice {
+    bytes: Cell<u64>,
+    /// Whether it fails a condition that an index serves, so that it need not have been read.
+    is_missed: Cell<bool>,
+    has_row: Cell<bool>,
+    /// Whether a row stands for its price.
+    is_paid: Cell<bool>,
 }
 
 impl Budget {
     pub(crate) fn new(gauge: Arc<Gauge>, plan: &QueryPlan) -> Budget {
         let tally = gauge.explained.is_some().then(|| Tally::new(plan));
-        Budget { gauge, held_bytes: Cell::new(0), counted_bytes: Cell::new(0), tally }
+        let (plan, document) = (std::ptr::from_ref(plan).addr(), DocumentPrice::default());
+        Budget { gauge, held_bytes: Cell::new(0), counted_bytes: Cell::new(0), tally, plan, document }
+    }
+
+    /// Says that a document of so many bytes is looked at next.
+    pub(crate) fn begin_document(&self, bytes: usize) {
+        let document = &self.document;
+        document.bytes.set(bytes as u64);
+        document.is_missed.set(false);
+        document.has_row.set(false);
+        document.is_paid.set(false);
+    }
+
+    /// Says that the document at hand fails a condition of a plan, once so many sources are bound; `fails` tells of the
+    /// conditions after it.
+    pub(crate) fn miss(
+        &self,
+        plan: &QueryPlan,
+        source_count: usize,
+        place: usize,
+        mut fails: impl FnMut(usize) -> bool,
+    ) {
+        if source_count > 1 || !self.is_of(plan) || self.document.is_missed.get() {
+            return;
+        }
+        let served = self.gauge.priced().map_or(&[][..], |priced| &priced.served);
+        let is_served = |place: usize| served.get(place).copied().unwrap_or(false);
+        let is_missed = source_count == 0
+            || is_served(place)
+            || (place + 1..served.len()).any(|later| is_served(later) && fails(later));
+        self.document.is_missed.set(is_missed);
+    }
+
+    /// Says that the document at hand has a row of a plan.
+    pub(crate) fn note_row(&self, plan: &QueryPlan) {
+        if self.is_of(plan) {
+            self.document.has_row.set(true);
+        }
+    }
+
+    /// What the document at hand costs, and whether it gave no row.
+    pub(crate) fn end_document(&self) -> (PricedWork, bool) {
+        let (document, has_row) = (&self.document, self.document.has_row.get());
+        let needs_row = self.gauge.priced().is_some_and(|priced| priced.needs_row);
+        if document.is_missed.get() || (needs_row && !has_row) {
+            return (PricedWork::default(), true);
+        }
+        (PricedWork::document(document.bytes.get()), !has_row)
+    }
+
+    /// What a row of the document at hand stands for: the first for the document.
+    pub(crate) fn price_of_row(&self) -> PricedWork {
+        if self.document.is_paid.replace(true) {
+            return PricedWork::default();
+        }
+        PricedWork::document(self.document.bytes.get())
+    }
+
+    fn is_of(&self, plan: &QueryPlan) -> bool {
+        self.plan == std::ptr::from_ref(plan).addr()
     }
 
     /// What counts the rows of a plan's operators, if that is the plan that is explained.

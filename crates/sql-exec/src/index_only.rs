@@ -79,11 +79,17 @@ impl Asking {
                 return Ok(None);
             }
         }
-        Ok(Some(match values {
-            Some((path, values)) => IndexOnlyAnswer::Values(path, values),
-            None if is_count => IndexOnlyAnswer::One(Value::Number(count as f64)),
-            None => IndexOnlyAnswer::One(best.unwrap_or_default()),
-        }))
+        // A document that is counted is paid, and so is each value that is told.
+        let (answer, told) = match values {
+            Some((path, values)) => {
+                let told = values.len() as u64;
+                (IndexOnlyAnswer::Values(path, values), told)
+            }
+            None if is_count => (IndexOnlyAnswer::One(Value::Number(count as f64)), count),
+            None => (IndexOnlyAnswer::One(best.unwrap_or_default()), 1),
+        };
+        self.work.priced.documents = told;
+        Ok(Some(answer))
     }
 
     async fn count(

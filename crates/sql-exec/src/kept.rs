@@ -19,6 +19,8 @@ pub struct KeptRows {
     /// Whether no rows come after these.
     is_whole: bool,
     order: RowOrder,
+    /// Whether a page of them pays for their documents; otherwise the page that computed them paid for all.
+    is_paid_by_row: bool,
     /// In a ranking, where rows are counted: how many come before these.
     before: Option<u64>,
 }
@@ -27,10 +29,15 @@ impl KeptRows {
     pub(crate) fn new(
         rows: Vec<SortedRow>,
         is_whole: bool,
-        order: RowOrder,
+        (order, is_paid_by_row): (RowOrder, bool),
         before: Option<u64>,
     ) -> KeptRows {
-        KeptRows { rows, is_whole, order, before }
+        KeptRows { rows, is_whole, order, is_paid_by_row, before }
+    }
+
+    /// Whether a page of them pays for their documents.
+    pub(crate) fn is_paid_by_row(&self) -> bool {
+        self.is_paid_by_row
     }
 
     /// About how much memory they hold.

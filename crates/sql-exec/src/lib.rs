@@ -40,5 +40,5 @@ pub use kept::KeptRows;
 pub use page::{Page, describe, run, run_kept};
 pub use report::OperatorReport;
 pub use resume::Resume;
-pub use rows::{AccessWork, Input};
+pub use rows::{AccessWork, Input, PricedWork};
 pub use runtime::{Alone, HelperTask, Helpers, Runtime, Team, UserFunctions};

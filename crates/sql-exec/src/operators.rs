@@ -28,7 +28,7 @@ use crate::error::ExecuteError;
 use crate::execution::Execution;
 use crate::long_key::{Directions, LastRow};
 use crate::resume::{PartialDocument, ResumePlace};
-use crate::rows::AccessWork;
+use crate::rows::{AccessWork, PricedWork};
 use astrarium_store::FeedPosition;
 use finished::Finished;
 use group::RowPlace;
@@ -40,6 +40,8 @@ use stream::StreamRows;
 pub(crate) struct OutputRow {
     pub(crate) json: Vec<u8>,
     pub(crate) mark: RowMark,
+    /// What it costs where rows come in the order of an index: its document, and those before it that gave no row.
+    pub(crate) priced: PricedWork,
 }
 
 /// Where a row is.

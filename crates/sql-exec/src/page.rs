@@ -1,6 +1,6 @@
 //! One page of a query: opens the operators that its plan asks for, and takes their rows until the page is full.
 
-use crate::access::{PageAccess, PageRanges};
+use crate::access::{PageAccess, PageRanges, finder};
 use crate::budget::Limits;
 use crate::error::ExecuteError;
 use crate::execution::Execution;
@@ -16,7 +16,7 @@ use crate::operators::stream::StreamRows;
 use crate::operators::{OutputRow, RowBatch, RowMark, RowSource};
 use crate::report::{OperatorReport, Stage, reports};
 use crate::resume::{Resume, ResumePlace};
-use crate::rows::{AccessWork, Input, number_before};
+use crate::rows::{AccessWork, Input, PricedWork, number_before};
 use crate::runtime::Runtime;
 use crate::scan::Job;
 use astrarium_env::Instant;
@@ -32,6 +32,8 @@ pub struct Page {
     pub rows: Vec<Vec<u8>>,
     /// Where to go on, if there may be more.
     pub resume: Option<Resume>,
+    /// What of all that is priced.
+    pub priced: PricedWork,
     /// What the ways to documents did: what the access of the plan is told to have done, in EXPLAIN and in metrics.
     pub access: AccessWork,
     /// Whether documents of equal sort keys come in descending order of their numbers.
@@ -54,12 +56,13 @@ pub async fn run(
     resume: Option<Resume>,
     limits: Limits,
 ) -> Result<Page, ExecuteError> {
-    let job = Job::new(runtime, plan, limits);
+    let job = Job::new(runtime, plan, input, limits);
     let mut taken = PageLimiter::new((plan.offset, plan.limit), &limits, resume.as_ref());
     if taken.is_done() {
         return Ok(Page::default());
     }
     let mut execution = Execution::new(&job);
+    let is_first = resume.is_none();
     let place = resume.map(|resume| resume.place);
     let range_id = streamed_range(plan, input, place.as_ref())?;
     let ranges = PageRanges::of(input, range_id)?;
@@ -86,6 +89,7 @@ pub async fn run(
         (matches!(rows, RowSource::Merged(_)), !matches!(rows, RowSource::Finished(_)));
     let mut last: Option<RowMark> = None;
     let (mut place, mut kept) = (None, None);
+    let is_paid_by_row = is_paid_by_row(&job);
     while let Some(batch) = rows.next(&mut execution, &taken).await? {
         let stage = Stage::begin(&execution);
         let end = take(&mut taken, &mut execution, batch, &mut last, &order);
@@ -93,23 +97,70 @@ pub async fn run(
         if let Some((found, rest)) = end {
             place = found;
             if let (Some(_), RowSource::Finished(rows)) = (&place, &rows) {
-                kept = rows.kept(rest, order.clone(), taken.given + taken.skipped, &limits);
+                kept = rows.kept(rest, (order.clone(), is_paid_by_row), taken.given + taken.skipped, &limits);
             }
             break;
         }
     }
+    let mut priced = price(&execution.access, &rows, (is_first, is_paid_by_row), taken.priced);
+    priced.add(if is_first { beginning(input).await? } else { PricedWork::default() });
     let operators = reports(&execution, &access.physical, &taken);
     let resume = taken.resume(place);
     Ok(Page {
         rows: taken.rows,
         resume,
         kept,
+        priced,
         access: execution.access,
         reverse_ties: order.reverse_ties,
         in_index_order,
         incremental,
         operators,
     })
+}
+
+/// What a page costs, the rows that it took among it.
+fn price(
+    access: &AccessWork,
+    source: &RowSource<'_>,
+    (is_first, is_paid_by_row): (bool, bool),
+    rows: PricedWork,
+) -> PricedWork {
+    let mut priced = match source {
+        RowSource::Stream(_) | RowSource::Merged(_) => access.priced,
+        // What looks at everything is paid by the first page, whoever does it again.
+        RowSource::Finished(_) if !is_first => PricedWork::default(),
+        RowSource::Finished(_) if is_paid_by_row => access.fruitless,
+        RowSource::Finished(_) => access.priced,
+    };
+    if is_paid_by_row {
+        priced.add(rows);
+    }
+    priced
+}
+
+/// Whether a page pays for the documents of its rows though rows are put in order: an index has the order, and where it is
+/// cheaper to sort, that is no reason to pay for more.
+fn is_paid_by_row(job: &Job) -> bool {
+    let is_ordered = job.gauge.priced().is_some_and(|priced| priced.is_ordered);
+    is_ordered && !job.plan.distinct && job.plan.grouping.is_none()
+}
+
+/// What a query pays for once: looking into the indexes of all ranges that it is over.
+async fn beginning(input: &Input) -> Result<PricedWork, ExecuteError> {
+    let Input::Container(reader, scope, index) = input else {
+        return Ok(PricedWork { ranges: 1, ..PricedWork::default() });
+    };
+    let ranges = reader.ranges(scope)?;
+    let mut work = PricedWork { ranges: ranges.len() as u64, ..PricedWork::default() };
+    let Some(index) = index else { return Ok(work) };
+    work.seeks = index.priced.seeks;
+    for range in ranges {
+        for family in &index.priced.scanned {
+            work.scanned_entries += finder(reader, range)?.count(*family).await?;
+        }
+    }
+    Ok(work)
 }
 
 /// How the first page of a query would be made: a line for each operator, without figures that depend on the number of
@@ -136,7 +187,10 @@ pub fn run_kept(plan: &QueryPlan, kept: &KeptRows, resume: &Resume, limits: Limi
         };
         let offered = if index < given_max { taken.offer(&mut row.json.clone()) } else { Offered::Full };
         match offered {
-            Offered::Taken => last = Some(mark),
+            Offered::Taken => {
+                last = Some(mark);
+                taken.priced.add(row.priced);
+            }
             Offered::Full => {
                 place = RowSource::position(last, &mark, &kept.order().directions());
                 break;
@@ -145,7 +199,14 @@ pub fn run_kept(plan: &QueryPlan, kept: &KeptRows, resume: &Resume, limits: Limi
         }
     }
     let resume = taken.resume(place);
-    Some(Page { rows: taken.rows, resume, reverse_ties: kept.order().reverse_ties, ..Page::default() })
+    let priced = if kept.is_paid_by_row() { taken.priced } else { PricedWork::default() };
+    Some(Page {
+        rows: taken.rows,
+        resume,
+        priced,
+        reverse_ties: kept.order().reverse_ties,
+        ..Page::default()
+    })
 }
 
 /// Where a page ended, if there may be more, and the rows that it did not take.
@@ -163,7 +224,10 @@ fn take(
     let mut rows = batch.rows.into_iter();
     while let Some(mut row) = rows.next() {
         match taken.offer(&mut row.json) {
-            Offered::Taken => (*last, is_untouched) = (Some(row.mark), false),
+            Offered::Taken => {
+                taken.priced.add(row.priced);
+                (*last, is_untouched) = (Some(row.mark), false);
+            }
             Offered::Full => {
                 // A document that was read ahead and is left to the next page is that one's to count.
                 if !(is_untouched && matches!(row.mark, RowMark::Document(_, None))) {

@@ -137,7 +137,7 @@ fn report(
 }
 
 fn access(execution: &Execution<'_>, physical: &PhysicalPlan<'_>) -> OperatorReport {
-    let AccessWork { documents, bytes, entries, lookup, load } = execution.access;
+    let AccessWork { documents, bytes, entries, lookup, load, .. } = execution.access;
     let estimates = physical.accesses.iter().map(PlannedAccess::expected);
     let estimated_rows = estimates.collect::<Option<Vec<u64>>>().filter(|known| !known.is_empty());
     OperatorReport {

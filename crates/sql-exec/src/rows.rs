@@ -96,6 +96,41 @@ pub struct AccessWork {
     pub lookup: Duration,
     /// How long they were read.
     pub load: Duration,
+    /// What of it is priced.
+    pub priced: PricedWork,
+    /// What of that is of documents that gave no row.
+    pub fruitless: PricedWork,
+}
+
+/// What was done that clients pay for, whatever way it was done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PricedWork {
+    /// Key ranges that were begun.
+    pub ranges: u64,
+    /// Values and ranges of values that were looked up in each of them.
+    pub seeks: u64,
+    /// Entries of paths all of whose entries were read.
+    pub scanned_entries: u64,
+    /// Documents that meet what indexes tell of the filter.
+    pub documents: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl PricedWork {
+    /// One document.
+    pub(crate) fn document(bytes: u64) -> PricedWork {
+        PricedWork { documents: 1, bytes, ..PricedWork::default() }
+    }
+
+    /// Adds what another part did.
+    pub fn add(&mut self, other: PricedWork) {
+        self.ranges += other.ranges;
+        self.seeks = self.seeks.max(other.seeks);
+        self.scanned_entries += other.scanned_entries;
+        self.documents += other.documents;
+        self.bytes += other.bytes;
+    }
 }
 
 impl AccessWork {
@@ -106,6 +141,16 @@ impl AccessWork {
         self.entries += other.entries;
         self.lookup += other.lookup;
         self.load += other.load;
+        self.priced.add(other.priced);
+        self.fruitless.add(other.fruitless);
+    }
+
+    /// Adds what a document costs, and whether it gave no row.
+    pub(crate) fn price(&mut self, (document, is_fruitless): (PricedWork, bool)) {
+        self.priced.add(document);
+        if is_fruitless {
+            self.fruitless.add(document);
+        }
     }
 }
 

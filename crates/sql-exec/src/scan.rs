@@ -56,8 +56,10 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    pub(crate) fn new(runtime: &Runtime, plan: &Arc<QueryPlan>, limits: Limits) -> Job {
-        let gauge = Gauge::new(runtime.env.clone(), limits, Arc::clone(&runtime.work), &runtime.memory);
+    pub(crate) fn new(runtime: &Runtime, plan: &Arc<QueryPlan>, input: &Input, limits: Limits) -> Job {
+        let index = if let Input::Container(_, _, index) = input { index.clone() } else { None };
+        let (env, work) = (runtime.env.clone(), Arc::clone(&runtime.work));
+        let gauge = Gauge::new(env, limits, work, &runtime.memory, index);
         Job { runtime: runtime.clone(), plan: Arc::clone(plan), gauge: Arc::new(gauge) }
     }
 
@@ -287,9 +289,15 @@ impl Worker {
                 }
                 self.announcer.tell(job, machine, window.iter().map(|(datum, _)| datum));
                 for (datum, number) in window {
+                    let bytes =
+                        if let Datum::Document(_, body) = &datum { Some(body.text().len()) } else { None };
                     job.bind(machine.frame, datum);
                     charge_row()?;
+                    machine.budget.begin_document(bytes.unwrap_or_default());
                     sink.take(machine, &job.plan, number)?;
+                    if bytes.is_some() {
+                        self.access.price(machine.budget.end_document());
+                    }
                 }
             }
         })

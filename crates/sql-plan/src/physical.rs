@@ -9,7 +9,8 @@
 //! - `answer`: whether the index alone answers;
 //! - `ordered`: whether entries in the order of the query are read instead of sorting;
 //! - `postings`: which postings are read to find the documents of a filter;
-//! - `cost`: what all that costs.
+//! - `cost`: what all that costs;
+//! - `priced`: what of it clients pay for, whatever was chosen.
 //!
 //! Invariants
 //! - A choice changes costs, never rows: documents come in the same order by every path, and every filter is checked on
@@ -22,6 +23,7 @@ mod index_plan;
 mod ordered;
 mod page_plan;
 mod postings;
+mod priced;
 mod shown;
 mod utilization;
 
@@ -29,6 +31,7 @@ pub use index_plan::{AnswerEntries, IndexPlan, OrderExcluded};
 pub use ordered::{Lacking, OrderDemand, OrderWay, choose_order};
 pub use page_plan::{KnownRange, PageDemand, PageForm, PhysicalPlan, choose_page, has_reversed_ties};
 pub use postings::{Demand, choose_postings};
+pub use priced::PricedFilter;
 pub use utilization::IndexUtilization;
 
 use astrarium_index::{Ordered, Path, Served};

@@ -33,7 +33,7 @@ pub use present::{
 };
 pub use scoped::{FeedError, FeedPage, FeedPosition, FeedReader, FeedScope};
 pub use slices::KeySlice;
-pub use transaction::{BYTE_TALLY, DOCUMENT_TALLY, Location, Transaction};
+pub use transaction::{BYTE_TALLY, DOCUMENT_TALLY, Location, TermCounts, Transaction};
 
 use astrarium_catalog as catalog;
 use astrarium_catalog::definition::container::DefaultTtl;

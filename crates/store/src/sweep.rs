@@ -26,8 +26,10 @@ const STEP: ScanLimit = ScanLimit { entry_count_max: 500, byte_count_max: 4 << 2
 pub struct PartitionStep {
     /// Documents removed.
     pub removed: usize,
-    /// Bytes of text removed.
-    pub bytes: usize,
+    /// Bytes of the text of each.
+    pub sizes: Vec<usize>,
+    /// Index terms that went with them.
+    pub terms: u64,
     /// Where to go on; nothing when all are removed.
     pub next: Option<Bytes>,
     /// The commit, if there was anything to remove.
@@ -61,10 +63,12 @@ pub async fn sweep_partition(
         yield_if_due().await;
         if let Some(old) = transaction.remove(key).await? {
             step.removed += 1;
-            step.bytes += old.text().len();
+            step.sizes.push(old.text().len());
         }
     }
-    if let Some(batch) = transaction.into_batch() {
+    let (batch, terms) = transaction.into_counted_batch();
+    step.terms = terms.sum();
+    if let Some(batch) = batch {
         step.lsn = Some(engine.commit(batch).await?.0);
     }
     Ok(step)

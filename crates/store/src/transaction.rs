@@ -99,6 +99,28 @@ pub struct Transaction {
     view: Option<Arc<dyn View>>,
 }
 
+/// How many index terms come and go with each document of a transaction, unique keys included: what writes are priced by.
+#[derive(Debug, Clone, Default)]
+pub struct TermCounts(Vec<(Bytes, u64)>);
+
+impl TermCounts {
+    fn add(&mut self, entry: Option<&StagedDocument>, count: u64) {
+        if let Some(entry) = entry.filter(|_| count > 0) {
+            self.0.push((entry.key.clone(), count));
+        }
+    }
+
+    /// Those of the document at a key.
+    pub fn of(&self, key: &Bytes) -> u64 {
+        self.0.iter().filter(|(own, _)| own == key).map(|(_, count)| count).sum()
+    }
+
+    /// Those of all documents.
+    pub fn sum(&self) -> u64 {
+        self.0.iter().map(|(_, count)| count).sum()
+    }
+}
+
 /// The version that uncommitted documents seem to have.
 const UNCOMMITTED: u64 = u64::MAX;
 
@@ -298,6 +320,11 @@ impl Transaction {
 
     /// The whole transaction as one batch, or nothing if it changed nothing.
     pub fn into_batch(self) -> Option<WriteBatch> {
+        self.into_counted_batch().0
+    }
+
+    /// The same, and the index terms that come and go with each document.
+    pub fn into_counted_batch(self) -> (Option<WriteBatch>, TermCounts) {
         let mut batch = WriteBatch::new(self.shard, self.epoch);
         let changed = || self.entries.iter().filter(|entry| entry.changed);
         let construction = self.construction.as_ref();
@@ -306,14 +333,16 @@ impl Transaction {
         } else {
             (changed().map(|entry| (Some(entry), Some(entry))).collect(), BTreeSet::new())
         };
+        let mut terms = TermCounts::default();
         for (old, new) in pairs {
-            stage_index(&mut batch, &self.indexes, construction, old, new);
+            let count = stage_index(&mut batch, &self.indexes, construction, (old, new), self.expiry);
+            terms.add(new.or(old), count);
         }
         if let Some(construction) = construction {
             let replaced = changed().filter_map(|entry| entry.stored.as_ref());
             construction.expect(&mut batch, replaced.map(|body| &body.header));
         }
-        stage_unique(&mut batch, &self.indexes, changed());
+        stage_unique(&mut batch, &self.indexes, changed(), self.expiry, &mut terms);
         let moved: BTreeSet<u64> = if self.has_renamed {
             changed().filter_map(|entry| Some(entry.stored.as_ref()?.header.number)).collect()
         } else {
@@ -329,7 +358,7 @@ impl Transaction {
                 batch.expect(Space::Body, entry.key.clone(), as_it_was(&entry));
             }
         }
-        (!batch.mutations.is_empty()).then_some(batch)
+        ((!batch.mutations.is_empty()).then_some(batch), terms)
     }
 
     /// Whether the document that was just written at a key has a unique key that another document has. One that has
@@ -432,26 +461,29 @@ fn pairs_by_number<'e>(
     (pairs, kept)
 }
 
-/// Appends the difference between the index entries of what storage has and of what it shall have.
+/// Appends the difference between the index entries of what storage has and of what it shall have; gives the terms in it.
 fn stage_index(
     batch: &mut WriteBatch,
     indexes: &Indexes,
     construction: Option<&Construction>,
-    old: Option<&StagedDocument>,
-    new: Option<&StagedDocument>,
-) {
+    (old, new): Pair<'_>,
+    expiry: Expiry,
+) -> u64 {
     let old = old.and_then(|entry| Some((entry.suffix(), entry.stored.as_ref()?)));
     let new = new.and_then(|entry| Some((entry.suffix(), entry.current.as_ref()?)));
     let (old_etag, new_etag) = (old.map(|(_, body)| etag(body)), new.map(|(_, body)| etag(body)));
     let old = old.map(|(suffix, body)| Stored {
         is_built: construction.is_some_and(|construction| construction.has(&body.header)),
+        is_gone: !expiry.is_alive(&body.header),
         ..as_indexed(body, suffix, old_etag.as_deref())
     });
     let new = new.map(|(suffix, body)| Stored {
         is_built: construction.is_some_and(Construction::is_begun),
         ..as_indexed(body, suffix, new_etag.as_deref())
     });
-    batch.set.extend(&indexes.changes(batch.shard.0, old, new));
+    let staged = indexes.changes(batch.shard.0, old, new);
+    batch.set.extend(&staged.changes);
+    staged.terms
 }
 
 /// The unique keys of a document that may be there at an entry's key.
@@ -470,13 +502,25 @@ fn stage_unique<'e>(
     batch: &mut WriteBatch,
     indexes: &Indexes,
     entries: impl Iterator<Item = &'e StagedDocument>,
+    expiry: Expiry,
+    terms: &mut TermCounts,
 ) {
+    if indexes.unique_key_count() == 0 {
+        return;
+    }
     let shard = batch.shard.0;
     let (mut gone, mut come) = (BTreeSet::new(), Vec::new());
     for entry in entries {
-        gone.extend(unique_keys(shard, indexes, entry, entry.stored.as_ref()));
+        let old = unique_keys(shard, indexes, entry, entry.stored.as_ref());
         let number = entry.current.as_ref().map_or(0, |body| body.header.number);
-        come.extend(current_unique_keys(shard, indexes, entry).into_iter().map(|key| (key, number)));
+        let new = current_unique_keys(shard, indexes, entry);
+        // What has expired is gone for the client, who pays nothing for it.
+        let is_there = entry.stored.as_ref().is_some_and(|body| expiry.is_alive(&body.header));
+        let seen = if is_there { &old[..] } else { &[] };
+        let kept = new.iter().filter(|key| seen.contains(key)).count();
+        terms.add(Some(entry), (seen.len() + new.len() - 2 * kept) as u64);
+        gone.extend(old);
+        come.extend(new.into_iter().map(|key| (key, number)));
     }
     for key in &gone {
         batch.delete(Space::Log, key.clone());
@@ -507,6 +551,7 @@ pub(crate) fn as_indexed<'b>(body: &'b Body, suffix: &'b [u8], etag: Option<&'b 
         partition: &suffix[..suffix.len().saturating_sub(id_length)],
         directive: body.header.index_directive,
         is_built: false,
+        is_gone: false,
     }
 }
 

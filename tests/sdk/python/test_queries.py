@@ -311,18 +311,18 @@ def test_every_page_has_its_headers(people, query):
         "SELECT c.id FROM c ORDER BY c.id OFFSET 5 LIMIT 50",
     ],
 )
-def test_pages_cost_what_the_whole_costs_and_at_least_one_each(many, query):
+def test_pages_cost_what_the_whole_costs(many, query):
     def charge(size):
         hook = Hook()
         rows = list(many.query_items(query, **CROSS_PARTITION, max_item_count=size, response_hook=hook))
         charges = [float(one["x-ms-request-charge"]) for one in hook.responses]
-        assert all(one >= 1 for one in charges)
+        assert all(one > 0 for one in charges)
         return len(rows), len(charges), sum(charges)
 
     rows, pages, whole = charge(1000)
     again, more_pages, parts = charge(10)
     assert rows == again and pages == 1 and more_pages >= rows / 10
-    assert whole <= parts <= whole + more_pages
+    assert abs(parts - whole) <= 0.1 * whole
 
 
 def test_more_work_costs_more(many):

@@ -8,9 +8,10 @@
 //! - Memory is bounded by [`HELD_BYTES_MAX`]; before that the script is told to wrap up.
 
 use crate::attempts::Failure;
+use crate::charge::{read_charge, write_charge};
 use crate::documents::{Staged, Target, checked_key, stage_write};
 use crate::{AccountCore, Conditions, Error, EtagCondition, Limits, Query, Resume, WriteMode, WriteOptions};
-use crate::{Link, query_parameters, read_charge, write_charge};
+use crate::{Link, query_parameters};
 use astrarium_catalog::container::Container;
 use astrarium_env::Instant;
 use astrarium_keys::body::{Body, IndexDirective};

@@ -5,13 +5,13 @@
 //! Not here: which headers name the triggers (`gateway`). Writes of scripts and batches run no triggers.
 
 use super::host::ScriptHost;
-use super::{EXECUTION_CHARGE, ScriptExecution, ScriptRequest, ScriptTurns, script_of};
+use super::{ScriptExecution, ScriptRequest, ScriptTurns, script_of};
 use crate::attempts::Failure;
+use crate::charge::{script_charge, write_charge};
 use crate::databases::find;
 use crate::documents::{Target, check_own_partition, checked_key, locate_in, required, stage_write};
 use crate::{
     AccountCore, Conditions, DocumentLink, Error, Link, Outcome, ScriptsHandle, WriteMode, WriteOptions,
-    write_charge,
 };
 use astrarium_catalog::container::Container;
 use astrarium_catalog::definition::script::{Trigger, TriggerOperation, TriggerType};
@@ -141,7 +141,7 @@ impl AccountCore {
             let work = ScriptWork::PreTrigger { operation, document: document.clone() };
             let answer = execution.run(self, script, work, &triggers.request, host).await?;
             host = answer.host;
-            host.add_charge(EXECUTION_CHARGE);
+            host.add_charge(script_charge());
             log.push_str(&answer.log);
             if document.is_some() {
                 document = Some(answer.body.unwrap_or_default().into_bytes());
@@ -156,7 +156,7 @@ impl AccountCore {
             let work = ScriptWork::PostTrigger { operation, document, written };
             let answer = execution.run(self, script, work, &triggers.request, host).await?;
             host = answer.host;
-            host.add_charge(EXECUTION_CHARGE);
+            host.add_charge(script_charge());
             log.push_str(&answer.log);
             response = answer.body;
         }

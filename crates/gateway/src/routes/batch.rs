@@ -10,8 +10,8 @@ use super::patch;
 use crate::answer::Answer;
 use crate::database::partition::PartitionKey;
 use crate::database::{
-    BatchAction, BatchOperation, Conditions, Container, Done, Effect, Error, FeedScope, Link, WriteMode,
-    etag_text,
+    BatchAction, BatchOperation, Conditions, Container, Done, Effect, Error, FAILURE_CHARGE, FeedScope, Link,
+    WriteMode, etag_text,
 };
 use crate::error::ErrorAnswer;
 use crate::operation::Action as Asked;
@@ -26,9 +26,6 @@ use crate::wire::headers;
 use http::StatusCode;
 use std::borrow::Cow;
 use std::sync::Arc;
-
-/// The least that a failed operation costs.
-const FAILURE_CHARGE: f64 = 1.0;
 
 pub(super) async fn serve(
     shared: &GatewayState,

@@ -6,7 +6,7 @@ use crate::answer::{Answer, fixed_header, fixed_name};
 use crate::database::partition::PartitionKey;
 use crate::database::{
     Body, Container, Error, FeedScope, IndexDirective, Outcome, TriggeredOutcome, WriteMode, WriteOptions,
-    push_document, push_document_without_links,
+    push_document, push_document_without_links, read_factor,
 };
 use crate::error::{ErrorAnswer, Form};
 use crate::operation::Action;
@@ -14,9 +14,11 @@ use crate::paging::{self, Feed};
 use crate::place::ServedBy;
 use crate::render;
 use crate::request::Request;
+use crate::request_log;
 use crate::service::GatewayState;
 use crate::session;
 use crate::wire::address::ResourceKind;
+use crate::wire::consistency::ConsistencyLevel;
 use crate::wire::status::substatus;
 use crate::wire::{binary_json, header_values, headers};
 use http::{HeaderValue, StatusCode};
@@ -44,12 +46,31 @@ pub(super) async fn serve(shared: &GatewayState, request: &Request<'_>) -> Resul
         Action::Execute | Action::DeletePartition | Action::Administer => Err(super::unserved()),
     };
     match result {
+        Ok(mut answer) => {
+            if is_strict_read(shared, request) {
+                answer.set_charge(request_log::charge(&answer) * read_factor(true));
+            }
+            Ok(answer)
+        }
         Err(failure) if matches!(failure.status, 404 | 409 | 412) => {
             let failure = of_action(request, failure);
             Err(with_place(shared, &container, key, failure).await)
         }
         other => other,
     }
+}
+
+/// Whether a request reads at a level for which the service asks two replicas. A request may ask for less than the account's
+/// level, never for more.
+fn is_strict_read(shared: &GatewayState, request: &Request<'_>) -> bool {
+    let account = shared.settings.consistency;
+    if account < ConsistencyLevel::BoundedStaleness {
+        return false;
+    }
+    let asked =
+        request.header(headers::CONSISTENCY_LEVEL).and_then(|text| ConsistencyLevel::parse(text).ok());
+    asked.unwrap_or(account) >= ConsistencyLevel::BoundedStaleness
+        && matches!(request.operation.action, Action::Read | Action::ReadFeed | Action::Query)
 }
 
 /// What the service says of a missing item, a failed condition or a missing container, which depends on what was asked

@@ -41,6 +41,13 @@ impl RangeKind {
     }
 }
 
+/// The family of the entries of a property at the top of documents.
+pub(super) fn property_family(generation: u8, name: &str) -> Family {
+    let mut description = vec![KIND];
+    push_name(&mut description, name);
+    Family::of(generation, &description)
+}
+
 /// A step of a description: names are told apart from each other by their length.
 fn push_name(description: &mut Vec<u8>, name: &str) {
     description.push(NAME);

@@ -7,6 +7,7 @@ use super::top_k::sort_keys;
 use crate::budget::Budget;
 use crate::long_key::LastRow;
 use crate::pipeline::CurrentRow;
+use crate::rows::PricedWork;
 use astrarium_sql_functions::limits::approximate_bytes;
 use astrarium_sql_plan::evaluate::EvaluateError;
 use astrarium_sql_plan::plan::QueryPlan;
@@ -43,7 +44,8 @@ impl Distinct {
         let mut json = Vec::new();
         refuse_not_json(&value)?;
         value.write_json(&mut json);
-        self.add(SortedRow { keys, place, json }, value, row.machine.budget)
+        let priced = PricedWork::default();
+        self.add(SortedRow { keys, place, json, priced }, value, row.machine.budget)
     }
 
     fn add(&mut self, row: SortedRow, value: Value, budget: &Budget) -> Result<(), EvaluateError> {

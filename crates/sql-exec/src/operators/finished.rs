@@ -4,7 +4,7 @@
 
 use super::distinct::Distinct;
 use super::group::{FinishedGroup, GROUP_BYTES, Groups, RowPlace};
-use super::rank;
+use super::rank::{self, ScoredRow};
 use super::sort::{RowOrder, SortedRow};
 use super::top_k::{TopK, sort_keys};
 use super::{OutputRow, RowBatch, RowMark};
@@ -19,7 +19,7 @@ use crate::long_key::LastRow;
 use crate::pipeline::{CurrentRow, Flow};
 use crate::report::Stage;
 use crate::resume::ResumePlace;
-use crate::rows::Input;
+use crate::rows::{Input, PricedWork};
 use crate::sinks::{CollectorSink, GroupsSink, ScoreSink, StatisticsSink};
 use crate::tally::RowOperator;
 use astrarium_index::Path;
@@ -122,14 +122,14 @@ impl Finished {
     pub(crate) fn kept(
         &self,
         rest: Vec<OutputRow>,
-        order: RowOrder,
+        (order, is_paid_by_row): (RowOrder, bool),
         before: u64,
         limits: &Limits,
     ) -> Option<KeptRows> {
         let (bytes_max, mut bytes, mut rows) = (spare_bytes_max(limits), 0, Vec::new());
         let mut ranked_before = None;
         let rest_count = rest.len();
-        for OutputRow { json, mark } in rest {
+        for OutputRow { json, mark, priced } in rest {
             let (keys, place) = match mark {
                 RowMark::Ordered(row) => row,
                 RowMark::Counted(place) => {
@@ -138,7 +138,7 @@ impl Finished {
                 }
                 RowMark::Document(..) => return None,
             };
-            let row = SortedRow { keys, place, json };
+            let row = SortedRow { keys, place, json, priced };
             bytes += row.bytes();
             if bytes > bytes_max {
                 break;
@@ -146,7 +146,7 @@ impl Finished {
             rows.push(row);
         }
         let is_whole = self.is_whole && rows.len() == rest_count;
-        (bytes_max > 0).then(|| KeptRows::new(rows, is_whole, order, ranked_before))
+        (bytes_max > 0).then(|| KeptRows::new(rows, is_whole, (order, is_paid_by_row), ranked_before))
     }
 
     /// All rows, once.
@@ -263,7 +263,12 @@ impl Finished {
         let ranked = rank::order(components, score.rows);
         stage.sorted(execution, ranked.len());
         let rest = ranked.into_iter().skip(usize::try_from(before).unwrap_or(usize::MAX));
-        let rows = rest.map(|row| OutputRow { json: row.json, mark: RowMark::Counted(row.place) }).collect();
+        let output = |row: ScoredRow| OutputRow {
+            json: row.json,
+            mark: RowMark::Counted(row.place),
+            priced: PricedWork::default(),
+        };
+        let rows = rest.map(output).collect();
         Ok(Finished { rows: Some(rows), is_whole: true })
     }
 }

@@ -48,7 +48,10 @@ impl Machine<'_> {
         if !self.passes(plan, index)? {
             return Ok(Flow::Continue(()));
         }
-        let Some(source) = plan.sources.get(index) else { return visit() };
+        let Some(source) = plan.sources.get(index) else {
+            self.budget.note_row(plan);
+            return visit();
+        };
         if matches!(source.kind, SourceKind::Documents) {
             // Bound by whoever reads the documents.
             return self.for_each_row(plan, index + 1, track, visit);

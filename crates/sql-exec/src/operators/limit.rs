@@ -2,6 +2,7 @@
 
 use crate::budget::Limits;
 use crate::resume::{Resume, ResumePlace};
+use crate::rows::PricedWork;
 
 /// Takes rows into a page.
 pub(crate) struct PageLimiter {
@@ -14,6 +15,8 @@ pub(crate) struct PageLimiter {
     pub(crate) skipped: u64,
     pub(crate) rows: Vec<Vec<u8>>,
     bytes: usize,
+    /// What the rows cost that were taken or skipped, where rows are what is paid.
+    pub(crate) priced: PricedWork,
 }
 
 /// What came of offering a row to the page.
@@ -42,6 +45,7 @@ impl PageLimiter {
             skipped: resume.map_or(0, |resume| resume.skipped),
             rows: Vec::new(),
             bytes: 0,
+            priced: PricedWork::default(),
         }
     }
 

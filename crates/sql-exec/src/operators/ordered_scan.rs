@@ -17,7 +17,7 @@ use crate::frame::Datum;
 use crate::long_key::LastRow;
 use crate::pipeline::Flow;
 use crate::resume::keys_fit;
-use crate::rows::AccessWork;
+use crate::rows::{AccessWork, PricedWork};
 use astrarium_catalog::container::Range;
 use astrarium_env::Instant;
 use astrarium_index::entry::read_entry;
@@ -67,6 +67,8 @@ pub(crate) struct OrderedScan<'a> {
     pub(crate) rows: VecDeque<SortedRow>,
     /// The last document that was looked at: all before it in the order were.
     examined: Option<LastRow>,
+    /// What documents cost that gave no row, since the last row.
+    unpaid: PricedWork,
     /// Whether the page's time is over, and all rows up to the last document looked at were made.
     pub(crate) is_paused: bool,
 }
@@ -98,6 +100,7 @@ impl<'a> OrderedScan<'a> {
             group: None,
             rows: VecDeque::new(),
             examined: None,
+            unpaid: PricedWork::default(),
             is_paused: false,
         };
         let backward = scanned.ordered.backward;
@@ -174,13 +177,17 @@ impl<'a> OrderedScan<'a> {
             }
             if self.frontier().is_some() && execution.job.gauge.page_is_over() {
                 self.is_paused = true;
+                execution.access.priced.add(std::mem::take(&mut self.unpaid));
                 return Ok(());
             }
             if let Some(group) = self.group.take() {
                 self.sort_group(execution, group).await?;
                 continue;
             }
-            let Some(section) = self.sections.pop_front() else { return Ok(()) };
+            let Some(section) = self.sections.pop_front() else {
+                execution.access.priced.add(std::mem::take(&mut self.unpaid));
+                return Ok(());
+            };
             let rest = match section {
                 Section::Entries(entries) => self.read_entries(execution, entries).await?,
                 Section::Lacking(first, way, listed) => {
@@ -300,9 +307,17 @@ impl<'a> OrderedScan<'a> {
         execution.take_document(self.scanned.reader.container.rid(), body, 0)?;
         let given = self.after.as_ref().filter(|(_, place)| place.0 == number);
         let (keys, rows) = document_rows(execution, self.is_lacking, given)?;
+        // A document of the other section is paid there, one that was given in part is paid already.
+        let is_other = self.is_lacking
+            && rows.is_empty()
+            && keys.as_ref().is_some_and(|keys| !keys.iter().all(Value::is_undefined));
+        if given.is_none() && !is_other {
+            self.unpaid.add(execution.budget.end_document().0);
+        }
         for (index, json) in rows {
             let keys = keys.clone().unwrap_or_default();
-            self.rows.push_back(SortedRow { keys, place: (number, index), json });
+            let priced = std::mem::take(&mut self.unpaid);
+            self.rows.push_back(SortedRow { keys, place: (number, index), json, priced });
         }
         let keys = if self.is_lacking { Some(vec![Value::Undefined]) } else { keys };
         self.examined = keys.map(|keys| (keys, (number, WHOLE_DOCUMENT))).or(self.examined.take());
@@ -343,7 +358,11 @@ impl<'a> OrderedScan<'a> {
                 _ => break,
             }
         }
-        self.rows.extend(sorted.finish().0);
+        let mut rows = sorted.finish().0;
+        if let Some(first) = rows.first_mut() {
+            first.priced.add(std::mem::take(&mut self.unpaid));
+        }
+        self.rows.extend(rows);
         execution.budget.hold(0)?;
         // Its documents are in order only together: a page cannot end between them without a row.
         self.examined = None;
@@ -361,6 +380,7 @@ impl Execution<'_> {
     ) -> Result<(), EvaluateError> {
         let bytes = body.text().len();
         charge_documents(1, bytes)?;
+        self.budget.begin_document(bytes);
         self.count(AccessWork { documents: 1, bytes: bytes as u64, entries, ..AccessWork::default() });
         self.job.bind(&self.frame, Datum::Document(container, body));
         Ok(())

@@ -6,6 +6,7 @@
 use super::group::RowPlace;
 use super::{OutputRow, RowMark};
 use crate::long_key::{Directions, LastRow};
+use crate::rows::PricedWork;
 use astrarium_sql_functions::limits::approximate_bytes;
 use astrarium_sql_plan::plan::OrderKey;
 use astrarium_value::Value;
@@ -17,6 +18,8 @@ pub(crate) struct SortedRow {
     pub(crate) keys: Vec<Value>,
     pub(crate) place: RowPlace,
     pub(crate) json: Vec<u8>,
+    /// What it costs where rows come in the order of an index.
+    pub(crate) priced: PricedWork,
 }
 
 impl SortedRow {
@@ -27,7 +30,7 @@ impl SortedRow {
 
     /// The row as a page takes it.
     pub(crate) fn into_output(self) -> OutputRow {
-        OutputRow { json: self.json, mark: RowMark::Ordered((self.keys, self.place)) }
+        OutputRow { json: self.json, mark: RowMark::Ordered((self.keys, self.place)), priced: self.priced }
     }
 }
 

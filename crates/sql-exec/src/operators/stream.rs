@@ -12,7 +12,7 @@ use crate::execution::Execution;
 use crate::frame::Datum;
 use crate::pipeline::Flow;
 use crate::resume::{PartialDocument, ResumePlace};
-use crate::rows::{AccessWork, Input, ReadDocument, Reader};
+use crate::rows::{AccessWork, Input, PricedWork, ReadDocument, Reader};
 use astrarium_env::charge;
 use astrarium_sql_functions::limits::TEXT_BYTES_PER_STEP;
 use astrarium_store::FeedPosition;
@@ -125,9 +125,12 @@ impl<'a> StreamRows<'a> {
         // Another document is to be given whole, also where the one given in part is gone.
         let start = self.partial.take_if(|partial| partial.number == number).map(|partial| partial.row);
         let mut batch = RowBatch::default();
+        // A document that was given in part is paid.
+        let is_priced = start.is_none() && matches!(document.datum, Datum::Document(..));
         if let Datum::Document(_, body) = &document.datum {
             let bytes = body.text().len();
             charge_documents(1, bytes)?;
+            execution.budget.begin_document(bytes);
             batch.counts = AccessWork { documents: 1, bytes: bytes as u64, ..AccessWork::default() };
         }
         let before = after.as_ref().and_then(just_before).or_else(|| self.before.take());
@@ -149,13 +152,16 @@ impl<'a> StreamRows<'a> {
                     // A document without joins has one row: its place is the document's.
                     let mark =
                         if is_joined { mark(track.row()) } else { RowMark::Document(before.clone(), None) };
-                    batch.rows.push(OutputRow { json, mark });
+                    batch.rows.push(OutputRow { json, mark, priced: PricedWork::default() });
                     wanted -= 1;
                 }
                 let enough = wanted == 0 || bytes > taken.byte_count_max();
                 Ok(if enough { Flow::Break(()) } else { Flow::Continue(()) })
             })
         })?;
+        if is_priced {
+            batch.counts.price(execution.budget.end_document());
+        }
         batch.end = track
             .unfinished()
             .map(|row| ResumePlace::Stream(before.clone(), Some(PartialDocument { number, row })));

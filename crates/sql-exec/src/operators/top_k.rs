@@ -53,7 +53,8 @@ impl TopK {
             return Ok(());
         }
         let Some(json) = output(plan, row)? else { return Ok(()) };
-        self.add(SortedRow { keys, place, json }, row.machine.budget)
+        let priced = row.machine.budget.price_of_row();
+        self.add(SortedRow { keys, place, json, priced }, row.machine.budget)
     }
 
     fn wants(&self, keys: &[Value], place: RowPlace) -> bool {

@@ -1,5 +1,6 @@
 //! What a container's indexes could do for a query: a function of the query and the policy, so it is kept with the plan.
 
+use super::PricedFilter;
 use crate::needs::{Computed, IndexOnly, Requirements};
 use crate::plan::{Order, QueryPlan};
 use astrarium_index::{
@@ -20,6 +21,8 @@ pub struct IndexPlan {
     pub order: Option<Ordered>,
     /// What of the index could answer the query alone.
     pub only: Option<AnswerEntries>,
+    /// What of it is priced.
+    pub priced: PricedFilter,
 }
 
 /// The entries that could answer a query without documents.
@@ -69,7 +72,8 @@ impl IndexPlan {
         let access = set.access(need);
         let only = requirements.only.as_ref().filter(|_| set.is_used() && set.serves(need));
         let only = only.and_then(|only| answer_entries(only, set, &access));
-        Ok(IndexPlan { indexes, requirements, access, order, only })
+        let priced = PricedFilter::new(plan, (set, computed), &requirements, &access, order.is_some());
+        Ok(IndexPlan { indexes, requirements, access, order, only, priced })
     }
 }
 

@@ -279,8 +279,7 @@ pub(crate) async fn charges(fixture: Fixture) {
                 |page: &QueryFeedPage<Value>| page.headers().request_charge().expect("a charge").value();
             charges.push(pages.iter().map(charge).sum::<f64>());
         }
-        // Every page costs at least one.
-        assert!((charges[0]..charges[0] + 8.0).contains(&charges[1]), "{text}: {charges:?}");
+        assert!((charges[1] - charges[0]).abs() <= 0.1 * charges[0], "{text}: {charges:?}");
     }
 }
 
