@@ -9,7 +9,7 @@
 
 use crate::client::Client;
 use crate::request::Key;
-use astrarium_database::{Account, Env};
+use astrarium_database::{Account, Env, MaintenanceHandle};
 use astrarium_env::{ManualClock, Random};
 use astrarium_gateway::certificate::Certificate;
 use astrarium_gateway::listener::{self, ConnectionLimits};
@@ -117,9 +117,18 @@ pub struct Server {
 impl Server {
     /// Starts a server; it answers when this returns.
     pub fn start(options: Options) -> Server {
+        let (engine, folder) = open_engine(options.engine);
+        Server::begin(engine, folder, options)
+    }
+
+    /// Starts a server over an engine at hand.
+    pub fn over(engine: Arc<dyn Engine>, options: Options) -> Server {
+        Server::begin(engine, None, options)
+    }
+
+    fn begin(engine: Arc<dyn Engine>, folder: Option<TempDir>, options: Options) -> Server {
         let clock = ManualClock::at_seconds(START_SECONDS);
         let env = Env::new(Box::new(clock.clone()), Random::from_seed(1));
-        let (engine, folder) = open_engine(options.engine);
         let certificate =
             options.tls.then(|| Certificate::load_or_make(None, &[]).expect("make a certificate"));
         let authority_pem = certificate.as_ref().map(|certificate| certificate.authority_pem.clone());
@@ -154,6 +163,11 @@ impl Server {
     /// Its clock, which stands until it is moved.
     pub fn clock(&self) -> &ManualClock {
         &self.clock
+    }
+
+    /// The work beside requests, which nobody does unless a test does.
+    pub fn maintenance(&self) -> MaintenanceHandle {
+        self.account.maintenance()
     }
 
     /// The certificate authority to trust, if TLS is offered.
