@@ -18,6 +18,7 @@ cargo xtask <command>
   tidy      the rules of this repository that no compiler checks
   licences  licences, sources and known faults of the dependencies
   sim       the database under simulated crashes, lost syncs and clock jumps (--seeds COUNT, --from SEED)
+  soak      clients beside a server that is killed and started again and again (--minutes N, 10 by default)
   fuzz      every fuzz target for a few seconds (--seconds N, --address, names of targets)
   profile   lengths of files and functions, beside what we aim at
 ";
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         Some("tidy") => tidy::run(),
         Some("licences") => licences::run(),
         Some("sim") => Ok(test::sim(&arguments[1..])),
+        Some("soak") => test::soak(&arguments[1..]),
         Some("fuzz") => fuzz::run(&arguments[1..]),
         Some("profile") => profile::run(),
         _ => {

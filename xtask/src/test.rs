@@ -96,6 +96,20 @@ pub(crate) fn sim(arguments: &[String]) -> bool {
     matches!(command("cargo", &all), Outcome::Passed)
 }
 
+/// Runs clients beside a server that is killed and started again for some minutes, in release form.
+pub(crate) fn soak(arguments: &[String]) -> anyhow::Result<bool> {
+    let minutes: u64 = match arguments {
+        [] => 10,
+        [name, minutes] if name == "--minutes" => minutes.parse()?,
+        _ => anyhow::bail!("soak [--minutes COUNT]"),
+    };
+    let seconds = format!("ASTRARIUM_SOAK_SECONDS={}", minutes * 60);
+    let test =
+        ["cargo", "test", "--release", "--package=astrarium-server", "--test=crash", "history::", "--"];
+    let all = [&[seconds.as_str()], &test[..], &["--nocapture"]].concat();
+    Ok(matches!(command("env", &all), Outcome::Passed))
+}
+
 fn build() -> Outcome {
     command("cargo", &["build", "--release"])
 }

@@ -1,7 +1,7 @@
 //! Clients: they draw requests, ask the database, and tell the history what they heard.
 
 use crate::dice::Dice;
-use crate::history::{ActorRequest, Shown, Told};
+use crate::history::{ActorRequest, FeedCursor, Shown, Told};
 use crate::model::{DocumentChange, DocumentFields, Refused, Slot, Verdict};
 use crate::storage::Surroundings;
 use astrarium_database::definition::container::ContainerDefinition;
@@ -9,8 +9,9 @@ use astrarium_database::partition::{Component, PartitionKey};
 use astrarium_database::value::Value;
 use astrarium_database::value::patch::{PatchOperation, Pointer};
 use astrarium_database::{
-    Account, BatchAction, BatchOperation, Body, Conditions, Container, Error, EtagCondition, FeedScope,
-    IndexDirective, IndexUse, Limits, Link, PageLimit, Patch, QueryScope, WriteMode, WriteOptions, etag_text,
+    Account, BatchAction, BatchOperation, Body, ChangeFeedMode, ChangeFeedStart, Conditions, Container,
+    Error, EtagCondition, FeedChange, FeedScope, IndexDirective, IndexUse, Limits, Link, PageLimit, Patch,
+    QueryScope, ReadChanges, WriteMode, WriteOptions, etag_text,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,6 +33,8 @@ pub(crate) struct Actor {
     pub(crate) is_one_range: bool,
     /// Whether documents have unique keys.
     pub(crate) is_unique: bool,
+    /// Whether change feeds are read: documents that expire leave them at a moment that nobody can tell.
+    pub(crate) reads_changes: bool,
     /// Requests that are still to come, shared with who goes on after a crash.
     pub(crate) left: Arc<AtomicU64>,
     pub(crate) etags: BTreeMap<Slot, String>,
@@ -87,6 +90,10 @@ impl Actor {
                 ActorRequest::Change(DocumentChange::Batch((0..count).map(action).collect()))
             }
             68..80 => ActorRequest::Read(slot),
+            80..84 if self.reads_changes => {
+                let cursor = self.around.history.lock().cursor(partition);
+                ActorRequest::Changes(partition, cursor, 1 + dice.below(6) as usize)
+            }
             80..85 => ActorRequest::Feed(partition),
             85..90 => ActorRequest::Equal(partition, draw_small(dice)),
             90..94 => ActorRequest::Count(partition, draw_small(dice)),
@@ -143,6 +150,9 @@ impl Actor {
                 let shown: Option<Vec<Shown>> = page.documents.iter().map(show).collect();
                 Ok(shown.map_or_else(strange, Told::Documents))
             }
+            ActorRequest::Changes(partition, cursor, count) => {
+                self.changes(&container, *partition, cursor, *count).await
+            }
             ActorRequest::Equal(partition, a) => {
                 Ok(Told::Found(query("SELECT VALUE c.op FROM c WHERE c.a = @v", partition, *a).await?))
             }
@@ -170,6 +180,29 @@ impl Actor {
                 Ok(Told::Unsure(format!("operation {operation} has changed the policy")))
             }
         }
+    }
+
+    /// The next changes after a position.
+    async fn changes(
+        &self,
+        container: &Arc<Container>,
+        partition: Option<u8>,
+        cursor: &FeedCursor,
+        count_max: usize,
+    ) -> Result<Told, Error> {
+        let start = cursor.position.clone().map_or(ChangeFeedStart::Beginning, ChangeFeedStart::Position);
+        let request = ReadChanges {
+            scope: scope(partition),
+            range_id: None,
+            mode: ChangeFeedMode::LatestVersion,
+            start,
+            limit: PageLimit { count_max, ..ALL },
+            wait: Duration::from_millis(self.around.dice.below(200)),
+        };
+        let page = self.account.documents(container).read_changes(&request).await?;
+        let changed = |change: &FeedChange| change.current.as_ref().and_then(show);
+        let shown: Option<Vec<Shown>> = page.changes.iter().map(changed).collect();
+        Ok(shown.map_or_else(strange, |shown| Told::Changes(shown, page.position)))
     }
 
     async fn change(&self, container: &Arc<Container>, action: &DocumentChange) -> Result<Told, Error> {

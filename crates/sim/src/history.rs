@@ -3,13 +3,15 @@
 //! In: beginnings and ends of requests, and every commit in the order in which storage applied them. Out: problems.
 //! Each commit of a request is done to the model at once, so there is one state of the documents after each of them.
 //! - A write must be allowed by the state before its commit, tell the outcome of the model, and commit once.
-//! - A read, and a refusal, must be right on one of the states between its beginning and its end.
+//! - A read, and a refusal, must be right on one of the states between its beginning and its end. So must a page of the change
+//!   feed: it shows, oldest first, what those who went on from its position had not seen; positions outlive the power.
 //! - Versions of a shard have no gaps; etags never come twice; what a reader is told of a version stays so.
 
 use crate::model::{
     Between, DocumentChange, DocumentFields, DocumentVersion, Documents, Rules, Slot, Verdict,
 };
 use crate::time::Time;
+use astrarium_database::ChangeFeedPosition;
 use astrarium_kv::contract::META_SHARD;
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -31,8 +33,19 @@ pub(crate) enum ActorRequest {
     Count(Option<u8>, i64),
     /// Those with at least this `n`, in its order.
     Ordered(Option<u8>, i64),
+    /// The next changes of one partition or of the container, so many at most.
+    Changes(Option<u8>, FeedCursor, usize),
     /// Another indexing policy.
     Policy(bool),
+}
+
+/// Where the readers of a change feed are.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FeedCursor {
+    /// Nothing at the beginning.
+    pub(crate) position: Option<ChangeFeedPosition>,
+    /// The operation that wrote what was seen last of each document.
+    seen: BTreeMap<Slot, u64>,
 }
 
 /// A document as somebody is shown it.
@@ -53,6 +66,8 @@ pub(crate) enum Told {
     Verdict(Verdict),
     Document(Option<Shown>),
     Documents(Vec<Shown>),
+    /// A page of changes, and where it ends.
+    Changes(Vec<Shown>, ChangeFeedPosition),
     /// Operations that wrote the documents found, in the order of the rows.
     Found(Vec<u64>),
     Counted(u64),
@@ -80,6 +95,8 @@ pub(crate) struct CommitHistory {
     open: BTreeMap<u64, OpenRequest>,
     versions: BTreeMap<u64, u64>,
     etags: BTreeSet<(Slot, String)>,
+    /// By what is followed.
+    cursors: BTreeMap<Option<u8>, FeedCursor>,
     pub(crate) problems: Vec<String>,
     pub(crate) events: VecDeque<String>,
     fingerprint: DefaultHasher,
@@ -95,6 +112,7 @@ impl CommitHistory {
             open: BTreeMap::new(),
             versions: BTreeMap::new(),
             etags: BTreeSet::new(),
+            cursors: BTreeMap::new(),
             problems: Vec::new(),
             events: VecDeque::new(),
             fingerprint: DefaultHasher::new(),
@@ -216,10 +234,13 @@ impl CommitHistory {
                         _ => false,
                     })
             }
-            Told::Document(_) | Told::Documents(_) | Told::Found(_) | Told::Counted(_) => self
-                .is_right_once(operation, |documents, rules, clock| {
-                    is_right(&request, told, &Moment { documents, rules, clock })
-                }),
+            Told::Document(_)
+            | Told::Documents(_)
+            | Told::Changes(..)
+            | Told::Found(_)
+            | Told::Counted(_) => self.is_right_once(operation, |documents, rules, clock| {
+                is_right(&request, told, &Moment { documents, rules, clock })
+            }),
         };
         if !is_right {
             let (began, last) = (self.open[&operation].began, self.states.len() - 1);
@@ -229,6 +250,18 @@ impl CommitHistory {
             ));
         }
         self.open.remove(&operation);
+        if let (ActorRequest::Changes(partition, mut cursor, _), Told::Changes(shown, position)) =
+            (request, told)
+        {
+            cursor.seen.extend(shown.iter().map(|one| (one.slot, one.content.operation)));
+            cursor.position = Some(position.clone());
+            self.cursors.insert(partition, cursor);
+        }
+    }
+
+    /// Where to go on with the changes of a partition or of the container.
+    pub(crate) fn cursor(&self, partition: Option<u8>) -> FeedCursor {
+        self.cursors.get(&partition).cloned().unwrap_or_default()
     }
 
     fn is_right_once(&self, operation: u64, is_right: impl Fn(&Documents, Rules, Between) -> bool) -> bool {
@@ -282,6 +315,9 @@ fn is_right(request: &ActorRequest, told: &Told, view: &Moment<'_>) -> bool {
             let operations: Vec<Slot> = shown.iter().map(|one| one.slot).collect();
             shown.iter().all(is_shown) && view.are(&operations, |slot, _| belongs(*partition, slot))
         }
+        (ActorRequest::Changes(partition, cursor, count), Told::Changes(shown, _)) => {
+            view.are_next(*partition, cursor, *count, shown)
+        }
         (ActorRequest::Equal(partition, a), Told::Found(operations)) => {
             view.slots(operations).is_some_and(|slots| {
                 view.are(&slots, |slot, content| belongs(*partition, slot) && content.a == *a)
@@ -324,6 +360,21 @@ impl Moment<'_> {
             all.find(|(_, version)| version.content.operation == *operation).map(|(slot, _)| *slot)
         };
         operations.iter().map(slot).collect()
+    }
+
+    /// Whether these are the oldest changes that were not seen, in their order, and as many as there are or fit.
+    fn are_next(&self, partition: Option<u8>, cursor: &FeedCursor, count: usize, shown: &[Shown]) -> bool {
+        let is_new = |slot: Slot, content: &DocumentFields| {
+            belongs(partition, slot) && cursor.seen.get(&slot) != Some(&content.operation)
+        };
+        let is_shown =
+            |one: &Shown| self.documents.get(&one.slot).is_some_and(|version| is_version(version, one));
+        let slots: Vec<Slot> = shown.iter().map(|one| one.slot).collect();
+        // A commit comes whole, also where it is more than was asked for.
+        let last = shown.last().filter(|_| shown.len() >= count).map_or(u64::MAX, |last| last.lsn);
+        shown.is_sorted_by_key(|one| one.lsn)
+            && shown.iter().all(is_shown)
+            && self.are(&slots, |slot, content| is_new(slot, content) && self.documents[&slot].lsn <= last)
     }
 
     /// Whether these are the documents that a condition chooses, each once.

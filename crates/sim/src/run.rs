@@ -150,6 +150,7 @@ impl Simulation {
                 around: Arc::clone(&around),
                 is_one_range: self.is_one_range,
                 is_unique: self.rules.unique,
+                reads_changes: self.rules.ttl.is_none(),
                 left: Arc::clone(left),
                 etags: BTreeMap::new(),
                 only_reads: false,
@@ -268,12 +269,13 @@ async fn check(account: Account, world: Quiet) -> Result<(), Error> {
         world.around.history.lock().problem(problem);
     }
     let (left, is_one_range) = (Arc::new(AtomicU64::new(LAST_READS)), world.is_one_range);
-    let is_unique = world.rules.unique;
+    let (is_unique, reads_changes) = (world.rules.unique, world.rules.ttl.is_none());
     let client = Actor {
         account,
         around: world.around,
         is_one_range,
         is_unique,
+        reads_changes,
         left,
         etags: BTreeMap::new(),
         only_reads: true,

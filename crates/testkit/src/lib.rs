@@ -3,6 +3,7 @@
 //! [`server`] runs the real gateway over a chosen engine with a clock that tests set. [`http`] and [`request`] are a
 //! blocking client over a plain socket: it signs as SDKs do, and sends whatever bytes a test wants to see refused.
 //! [`case_file`], [`pattern`], [`case_runner`] and [`rewrite`] read, judge, run and update `tests/rest/**/*.case`.
+//! [`history`] has clients that contend for documents, and a checker of what they saw.
 //! [`sql`] does the same for `tests/sql/**/*.case`, against the library rather than a server.
 //! Invariants
 //! - The client shares no code with the gateway but the hash of a signature and the form of a date, so that a mistake
@@ -14,6 +15,7 @@
 pub mod case_file;
 pub mod case_runner;
 pub mod client;
+pub mod history;
 pub mod http;
 pub mod json;
 pub mod pattern;

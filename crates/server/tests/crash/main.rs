@@ -9,12 +9,13 @@
 //! - indexes whose policies were changed under the load are built to their end;
 //! - `astrarium verify` finds no problem, whether it or the server is the first to open the folder.
 //!
-//! Stored procedures and triggers have a test of their own (`scripts`).
+//! Stored procedures and triggers have a test of their own (`scripts`), and so have sessions and change feeds (`history`).
 //!
 //! `ASTRARIUM_CRASH_ROUNDS` sets the number of kills, `ASTRARIUM_CRASH_SEED` the choices (printed with every failure).
 
 mod account;
 mod client;
+mod history;
 mod process;
 mod scripts;
 mod shared;
