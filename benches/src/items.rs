@@ -81,6 +81,22 @@ impl Signer {
         ])
     }
 
+    /// The request that makes a container; with throughput it may get several ranges. `more` are further parts of its definition.
+    pub(crate) fn container(
+        &self,
+        id: &str,
+        throughput: Option<u32>,
+        more: &Value,
+    ) -> anyhow::Result<Vec<u8>> {
+        let mut container =
+            json!({"id": id, "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
+        if let (Some(container), Some(more)) = (container.as_object_mut(), more.as_object()) {
+            container.extend(more.clone());
+        }
+        let line = throughput.map(|units| format!("{}: {units}\r\n", headers::OFFER_THROUGHPUT));
+        self.request("POST", "dbs/bench/colls", &line.unwrap_or_default(), &container.to_string())
+    }
+
     /// Point reads of items.
     pub(crate) fn reads(&self, numbers: impl Iterator<Item = u64>) -> anyhow::Result<Vec<Vec<u8>>> {
         let read = |item: Item| {

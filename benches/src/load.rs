@@ -1,7 +1,7 @@
 //! The load generator: one thread, many connections, ready-made requests, as little parsing as HTTP allows.
 //!
-//! A connection sends a request, waits for its whole answer, and takes the next one. Only the status and the length of
-//! an answer are looked at.
+//! A connection sends a request, waits for its whole answer, and takes the next one, at once or at its time. Only the status and
+//! the length of an answer are looked at.
 
 use crate::process::{Usage, own_usage};
 use anyhow::Context as _;
@@ -9,6 +9,8 @@ use memchr::memmem;
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -41,13 +43,38 @@ struct Run {
     load: Load,
     next: Cell<usize>,
     deadline: Instant,
+    /// Between two requests of a connection; nothing if one follows at once.
+    interval: Option<Duration>,
+    /// Ends it before its time.
+    is_over: Arc<AtomicBool>,
     micros: RefCell<Vec<f32>>,
 }
 
 /// Runs a load against a server.
 pub(crate) fn run(address: SocketAddr, load: Load) -> anyhow::Result<Outcome> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    LocalSet::new().block_on(&runtime, drive(address, load))
+    LocalSet::new().block_on(&runtime, drive(address, load, None, Arc::default()))
+}
+
+/// Runs several loads at once, until their time is over or somebody says so. Each of their connections sends a request in an
+/// interval; one that is late because of the answer before counts from when it should have been sent.
+pub(crate) fn run_paced(
+    address: SocketAddr,
+    loads: Vec<(Load, Duration)>,
+    is_over: &Arc<AtomicBool>,
+) -> anyhow::Result<Vec<Outcome>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    LocalSet::new().block_on(&runtime, async {
+        let start = |(load, interval)| {
+            tokio::task::spawn_local(drive(address, load, Some(interval), Arc::clone(is_over)))
+        };
+        let tasks: Vec<_> = loads.into_iter().map(start).collect();
+        let mut outcomes = Vec::new();
+        for task in tasks {
+            outcomes.push(task.await??);
+        }
+        Ok(outcomes)
+    })
 }
 
 /// Sends one request and gives its whole answer.
@@ -66,14 +93,20 @@ pub(crate) fn status_of(answer: &[u8]) -> u16 {
     digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)
 }
 
-async fn drive(address: SocketAddr, load: Load) -> anyhow::Result<Outcome> {
+async fn drive(
+    address: SocketAddr,
+    load: Load,
+    interval: Option<Duration>,
+    is_over: Arc<AtomicBool>,
+) -> anyhow::Result<Outcome> {
     let mut connections = Vec::new();
     for _ in 0..load.connections {
         connections.push(Connection::open(address).await?);
     }
     let (began, usage) = (Instant::now(), own_usage()?);
     let deadline = began + load.time_max;
-    let run = Rc::new(Run { load, next: Cell::new(0), deadline, micros: RefCell::default() });
+    let (next, micros) = (Cell::new(0), RefCell::default());
+    let run = Rc::new(Run { load, next, deadline, interval, is_over, micros });
     let tasks: Vec<_> = connections
         .into_iter()
         .map(|connection| tokio::task::spawn_local(work(run.clone(), connection)))
@@ -92,9 +125,18 @@ async fn drive(address: SocketAddr, load: Load) -> anyhow::Result<Outcome> {
 
 async fn work(run: Rc<Run>, mut connection: Connection) -> anyhow::Result<()> {
     let count = run.load.requests.len();
+    let mut due = Instant::now();
     loop {
-        let (number, began) = (run.next.get(), Instant::now());
-        if began >= run.deadline || (!run.load.repeat && number >= count) {
+        let began = match run.interval {
+            Some(interval) => {
+                due += interval;
+                wait_until(due).await
+            }
+            None => Instant::now(),
+        };
+        let number = run.next.get();
+        let is_over = began >= run.deadline || run.is_over.load(Relaxed);
+        if is_over || (!run.load.repeat && number >= count) {
             return Ok(());
         }
         run.next.set(number + 1);
@@ -105,6 +147,15 @@ async fn work(run: Rc<Run>, mut connection: Connection) -> anyhow::Result<()> {
         }
         run.micros.borrow_mut().push(began.elapsed().as_secs_f32() * 1e6);
     }
+}
+
+/// Waits for a time, and gives the time from which to count: now, or the one waited for if it had passed before.
+async fn wait_until(due: Instant) -> Instant {
+    if Instant::now() >= due {
+        return due;
+    }
+    tokio::time::sleep_until(due.into()).await;
+    Instant::now()
 }
 
 struct Connection {

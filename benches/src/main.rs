@@ -1,9 +1,11 @@
 //! Benches: what a user would ask about speed, each answer beside the limit it is to be compared with, in one run.
 //!
-//! Seven questions: how fast are point reads (`reads`), how fast are durable creates (`creates`), how fast are creates and
+//! Twelve questions: how fast are point reads (`reads`), how fast are durable creates (`creates`), how fast are creates and
 //! bulk loads beside PostgreSQL (`writes`), what do documents and their index take on disk (`space`), how soon is the
 //! server ready and what does it use when idle (`start`), how fast are queries (`queries`), how fast are stored procedures,
-//! user-defined functions and batches (`scripts`). Every server and every limit runs in a process of its own, so that its
+//! user-defined functions and batches (`scripts`), how soon and how fast do change feeds tell (`feeds`), what do more key ranges
+//! change for writes (`ranges`), how do requests fare beside long work (`background`), what does removing a container cost
+//! (`drops`), what do very many containers and partitions take (`many`). Every server and every limit runs in a process of its own, so that its
 //! CPU time can be read from `/proc`; they take turns within each round, and medians over rounds are printed.
 //! Invariants
 //! - Requests are built and signed before the clock starts, for all alike; one thread drives all connections.
@@ -11,13 +13,19 @@
 //!
 //! Not here: comparison with databases other than PostgreSQL, which is measured beside our queries where it is installed.
 
+mod background;
+mod caller;
 mod creates;
+mod drops;
+mod feeds;
 mod items;
 mod limits;
 mod load;
+mod many;
 mod postgres;
 mod process;
 mod queries;
+mod ranges;
 mod reads;
 mod report;
 mod scripts;
@@ -95,10 +103,20 @@ enum Question {
     Queries,
     /// Stored procedures, user-defined functions and batches beside plain requests, memory of compiled scripts.
     Scripts,
+    /// Change feeds: how soon a waiting reader sees a write, how fast a feed is read from its beginning.
+    Feeds,
+    /// Durable creates on eight key ranges beside one.
+    Ranges,
+    /// Point reads and creates beside long work: p99 beside the quiet p99.
+    Background,
+    /// Removing a large container: CPU, and time until its space is free.
+    Drops,
+    /// Memory and start with ten thousand containers and a hundred thousand logical partitions.
+    Many,
 }
 
 impl Question {
-    const ALL: [Question; 7] = [
+    const ALL: [Question; 12] = [
         Question::Reads,
         Question::Creates,
         Question::Writes,
@@ -106,6 +124,11 @@ impl Question {
         Question::Start,
         Question::Queries,
         Question::Scripts,
+        Question::Feeds,
+        Question::Ranges,
+        Question::Background,
+        Question::Drops,
+        Question::Many,
     ];
 }
 
@@ -175,6 +198,11 @@ fn measure(arguments: &Arguments) -> anyhow::Result<()> {
             Question::Start => start::answer(&plan, &mut report)?,
             Question::Queries => queries::answer(&plan, &mut report)?,
             Question::Scripts => scripts::answer(&plan, &mut report)?,
+            Question::Feeds => feeds::answer(&plan, &mut report)?,
+            Question::Ranges => ranges::answer(&plan, &mut report)?,
+            Question::Background => background::answer(&plan, &mut report)?,
+            Question::Drops => drops::answer(&plan, &mut report)?,
+            Question::Many => many::answer(&plan, &mut report)?,
         }
     }
     report.print_goals();

@@ -85,8 +85,14 @@ pub(crate) struct Server {
 impl Server {
     /// Starts the server under test on a folder.
     pub(crate) fn start(program: &Path, folder: &Path) -> anyhow::Result<Server> {
+        Server::start_with(program, folder, &[])
+    }
+
+    /// Starts the server under test on a folder, with further settings.
+    pub(crate) fn start_with(program: &Path, folder: &Path, settings: &[&str]) -> anyhow::Result<Server> {
         let mut command = Command::new(program);
         command.args(["serve", "--listen", "127.0.0.1:0", "--reserve-mb", "0", "--data"]).arg(folder);
+        command.args(settings);
         Server::spawn(command)
     }
 
@@ -166,10 +172,7 @@ impl Server {
 
     /// A counter of `/metrics`, by the beginning of its line.
     pub(crate) fn metric(&self, name: &str) -> anyhow::Result<f64> {
-        let answer = load::once(self.address, b"GET /metrics HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")?;
-        let text = String::from_utf8_lossy(&answer);
-        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        line.and_then(|value| value.trim().parse().ok()).with_context(|| format!("there is no metric {name}"))
+        metric(self.address, name)
     }
 
     /// SIGTERM, and waits for a good end.
@@ -194,6 +197,14 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A counter of a server's `/metrics`, by the beginning of its line.
+pub(crate) fn metric(address: SocketAddr, name: &str) -> anyhow::Result<f64> {
+    let answer = load::once(address, b"GET /metrics HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")?;
+    let text = String::from_utf8_lossy(&answer);
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.and_then(|value| value.trim().parse().ok()).with_context(|| format!("there is no metric {name}"))
 }
 
 /// CPU time of this process once its background threads have nothing left to do.

@@ -121,12 +121,13 @@ fn load_kind(plan: &Plan, kind: &Kind, count: u64, is_indexed: bool) -> anyhow::
     Ok(Left { disk: bytes_below(&data)?, index: bytes_below(&data.join("set"))?, written })
 }
 
-/// Bytes of all files below a folder.
-fn bytes_below(folder: &Path) -> anyhow::Result<f64> {
+/// Bytes of all files below a folder; they may come and go meanwhile.
+pub(crate) fn bytes_below(folder: &Path) -> anyhow::Result<f64> {
     let mut sum = 0.0;
-    for entry in std::fs::read_dir(folder)? {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Ok(sum) };
+    for entry in entries {
         let entry = entry?;
-        let about = entry.metadata()?;
+        let Ok(about) = entry.metadata() else { continue };
         sum += if about.is_dir() { bytes_below(&entry.path())? } else { about.len() as f64 };
     }
     Ok(sum)

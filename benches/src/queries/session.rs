@@ -5,6 +5,7 @@
 use super::answers;
 use super::documents::Documents;
 use super::rows::Variant;
+use crate::caller::{self, Answer, Caller};
 use crate::items::Signer;
 use crate::load;
 use crate::process::Server;
@@ -13,22 +14,14 @@ use anyhow::Context as _;
 use astrarium_wire::headers;
 use memchr::memmem;
 use serde_json::{Value, json};
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::net::SocketAddr;
 
 const DATABASE: &str = "bench";
 const CONTAINER: &str = "documents";
-const ANSWER_MAX: Duration = Duration::from_mins(10);
 const PAGE_COUNT_MAX: usize = 100_000;
-const READ_BYTES: usize = 1 << 16;
 
 /// A connection.
-pub(crate) struct Session {
-    socket: TcpStream,
-    answer: Vec<u8>,
-    chunk: Vec<u8>,
-}
+pub(crate) struct Session(Caller);
 
 /// A signed request; a continuation goes between its head and the rest.
 pub(crate) struct Request {
@@ -97,10 +90,7 @@ pub(crate) fn request(
 
 impl Session {
     pub(crate) fn open(address: SocketAddr) -> anyhow::Result<Session> {
-        let socket = TcpStream::connect(address)?;
-        socket.set_nodelay(true)?;
-        socket.set_read_timeout(Some(ANSWER_MAX))?;
-        Ok(Session { socket, answer: Vec::new(), chunk: vec![0; READ_BYTES] })
+        Ok(Session(Caller::open(address)?))
     }
 
     /// Receives the answer without looking at its body.
@@ -131,15 +121,14 @@ impl Session {
     ) -> anyhow::Result<Result<(), Refusal>> {
         let mut continued: Option<Vec<u8>> = None;
         for _ in 0..PAGE_COUNT_MAX {
-            let head = self.exchange(continued.as_deref().unwrap_or(&request.bytes))?;
-            let (head, body) = self.answer.split_at(head);
-            let status = load::status_of(head);
+            let Answer { status, head, body } = self.0.ask(continued.as_deref().unwrap_or(&request.bytes))?;
             if status != 200 {
                 let text = String::from_utf8_lossy(body).into_owned();
                 return Ok(Err(Refusal { status, text }));
             }
             page(body)?;
-            let Some(token) = continuation(head).filter(|_| wanted == Pages::All) else {
+            let Some(token) = caller::header(head, headers::CONTINUATION).filter(|_| wanted == Pages::All)
+            else {
                 return Ok(Ok(()));
             };
             let (first, rest) = request.bytes.split_at(request.head_length);
@@ -148,32 +137,6 @@ impl Session {
         }
         anyhow::bail!("more than {PAGE_COUNT_MAX} pages")
     }
-
-    /// Sends, receives a whole answer, and gives the length of its head.
-    fn exchange(&mut self, bytes: &[u8]) -> anyhow::Result<usize> {
-        self.socket.write_all(bytes)?;
-        self.answer.clear();
-        let mut expected = None;
-        loop {
-            let count = self.socket.read(&mut self.chunk)?;
-            anyhow::ensure!(count > 0, "the server closed a connection");
-            self.answer.extend_from_slice(&self.chunk[..count]);
-            if expected.is_none() {
-                let head = memmem::find(&self.answer, b"\r\n\r\n").map(|end| end + 4);
-                expected = head.map(|head| (head, head + load::content_length(&self.answer[..head])));
-            }
-            if let Some((head, _)) = expected.filter(|(_, whole)| self.answer.len() >= *whole) {
-                return Ok(head);
-            }
-        }
-    }
-}
-
-fn continuation(head: &[u8]) -> Option<&[u8]> {
-    let name = [b"\r\n", headers::CONTINUATION.as_bytes(), b": "].concat();
-    let start = memmem::find(head, &name)? + name.len();
-    let length = memmem::find(&head[start..], b"\r\n")?;
-    Some(&head[start..start + length])
 }
 
 fn documents_path() -> String {
