@@ -65,6 +65,7 @@ overBothSchemes((shared) => {
 
   test("the conflicts feed is empty", async () => {
     assert.deepEqual(await all(filled.conflicts.readAll()), []);
+    assert.deepEqual(await all(filled.conflicts.query("SELECT * FROM c WHERE c.resourceType = 'document'")), []);
     // The SDK asks for `conflicts/missing/conflicts`, which is no address.
     await refused(400, () => filled.conflict("missing", "a").read());
     await refused(404, () => filled.conflict("missing", "a").delete());

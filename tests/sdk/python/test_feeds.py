@@ -146,6 +146,11 @@ def test_a_key_range_that_is_not_there_is_gone(connection, filled):
 
 def test_the_conflicts_feed_is_empty(filled):
     assert list(filled.list_conflicts()) == []
+    query = "SELECT * FROM root r WHERE r.resourceType = 'document'"
+    assert list(filled.query_conflicts(query, partition_key="a")) == []
+    assert list(filled.query_conflicts(query, enable_cross_partition_query=True)) == []
+    with refused(400, "Cross partition query is required but disabled"):
+        list(filled.query_conflicts(query))
     with refused(404):
         filled.get_conflict("missing", "a")
     with refused(404):
