@@ -100,6 +100,7 @@ impl CatalogHandle<'_> {
             })
             .await?;
         self.core.shared.containers.forget(old.rid);
+        self.core.shared.throttle.forget(old.rid);
         self.core.shared.containers.forget_shards(&shards);
         self.core.shared.background.ranges_removed(shards.len());
         let (database, container) = (parent.record.id, old.record.id);

@@ -83,6 +83,17 @@ pub enum Error {
     /// Too much waits to be written at the moment. Retry after a moment.
     #[error("Request rate is large. More requests are waiting to be written than the server takes at once.")]
     Busy,
+    /// The provisioned throughput is used up. Retry when that is over, or provision more.
+    #[error(
+        "Request rate is large. More Request Units may be needed, so no changes were made. Please retry this request \
+         later. Learn more: http://aka.ms/cosmosdb-error-429"
+    )]
+    Throttled {
+        /// Milliseconds until there are request units again.
+        retry_after_ms: u64,
+        /// The key range that has none, if it is one.
+        range_id: Option<u32>,
+    },
     /// More is asked for than the server does or holds at once. Retry after a moment.
     #[error("{0}")]
     Overloaded(String),
@@ -162,7 +173,7 @@ impl Error {
                 script::Kind::Unavailable => Kind::Unavailable,
                 script::Kind::Bug => Kind::Bug,
             },
-            Error::Busy | Error::Overloaded(_) => Kind::Throttled,
+            Error::Busy | Error::Throttled { .. } | Error::Overloaded(_) => Kind::Throttled,
             Error::Unavailable(_) | Error::IndexLost(_) | Error::IndexWrong(_) => Kind::Unavailable,
             Error::Damaged(_) => Kind::Corruption,
             Error::Bug(_) | Error::Stopped(_) => Kind::Bug,

@@ -111,6 +111,17 @@ impl Account {
         self.core.memory()
     }
 
+    /// Whether requests may be refused for want of throughput: what goes by it is asked only then.
+    #[inline]
+    pub fn is_throttling(&self) -> bool {
+        self.core.shared.throttle.is_on()
+    }
+
+    /// Lets an operation on definitions in, which costs so much, or tells it when to come again.
+    pub fn admit_metadata(&self, charge: f64) -> Result<(), Error> {
+        self.core.shared.throttle.admit_metadata(charge, self.env().now_micros())
+    }
+
     /// Runs a page of a query over values at hand.
     pub async fn query_values(
         &self,

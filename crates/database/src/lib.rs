@@ -42,6 +42,7 @@ mod restore;
 mod scripts;
 mod sessions;
 mod statements;
+mod throttle;
 mod workers;
 
 pub use astrarium_catalog::container::{Container, Range};
@@ -92,6 +93,7 @@ pub use scripts::{
     ProcedureOutcome, ScriptFault, ScriptRequest, ScriptStatistics, TriggeredOutcome, Triggers,
 };
 
+pub use throttle::{Admitted, ThroughputDemand};
 pub use workers::WorkerUsage;
 
 use astrarium_catalog::CATALOG_SHARD;
@@ -112,6 +114,7 @@ use sessions::GoneSessions;
 use statements::StatementCache;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use throttle::Throttle;
 use workers::Workers;
 
 /// How a client names a resource.
@@ -154,6 +157,7 @@ struct Shared {
     gates: Gates,
     workers: Workers,
     memory: Memory,
+    throttle: Throttle,
 }
 
 /// What an account may take of the machine.
@@ -168,6 +172,8 @@ pub struct Resources {
     pub inline_queries: bool,
     /// Where scripts run, in processes of a program that calls [`run_worker`], say, and how many.
     pub scripts: ScriptSettings,
+    /// Whether requests beyond the provisioned throughput are refused, where an offer does not say otherwise.
+    pub throttling: bool,
 }
 
 impl Default for Resources {
@@ -177,6 +183,7 @@ impl Default for Resources {
             prepare_thread: || {},
             inline_queries: false,
             scripts: ScriptSettings::default(),
+            throttling: false,
         }
     }
 }
@@ -207,8 +214,11 @@ impl AccountCore {
             gates: Gates::default(),
             workers: Workers::new(resources.prepare_thread, resources.inline_queries),
             memory: resources.memory,
+            throttle: Throttle::new(resources.throttling),
         };
-        Ok(AccountCore { shared: Arc::new(shared) })
+        let core = AccountCore { shared: Arc::new(shared) };
+        core.find_throttled_offers().await;
+        Ok(core)
     }
 
     /// The clock and randomness the account was opened with.

@@ -4,13 +4,14 @@
 //! which clients address it. It is made and removed in the same commit as its owner.
 
 use crate::databases::find;
+use crate::documents::usage;
 use crate::{AccountCore, CatalogHandle, Conditions, Error, Link};
 use astrarium_catalog::definition::throughput::{Migration, Offer, Throughput};
 use astrarium_catalog::records::{self, Listing, Resource};
 use astrarium_env::yield_if_due;
 use astrarium_keys::Rid;
 use astrarium_keys::record::RecordKind;
-use astrarium_kv::{View, WriteBatch};
+use astrarium_kv::{ShardId, View, WriteBatch};
 use serde_json::Value;
 
 /// A change of throughput that a client asks for.
@@ -39,7 +40,8 @@ impl CatalogHandle<'_> {
     pub async fn minimum_throughput(self, offer: &Resource) -> Result<u32, Error> {
         let view = self.core.catalog().await?;
         let sharing = self.core.sharing_containers(&*view, offer).await?;
-        Ok(stored_offer(offer)?.minimum(sharing))
+        let offer = self.core.measured_offer(&*view, offer, &sharing).await?;
+        Ok(offer.minimum(sharing.len() as u32))
     }
 
     /// Changes throughput.
@@ -57,14 +59,16 @@ impl CatalogHandle<'_> {
                     .ok_or(Error::NotFound)?;
                 conditions.check_write(old.record.etag, old.record.timestamp)?;
                 let sharing = self.core.sharing_containers(&*view, &old).await?;
-                let offer = stored_offer(&old)?
-                    .replaced(&change.body, change.migration, sharing)
+                let offer = self.core.measured_offer(&*view, &old, &sharing).await?;
+                let offer = offer
+                    .replaced(&change.body, change.migration, sharing.len() as u32)
                     .map_err(Error::from)?;
                 let definition = Value::Object(offer.content()).to_string();
                 let record = self.core.new_record(&old.record.id, definition).await?;
                 let mut batch = records::batch();
                 records::stage_replace(&mut batch, &old, &record);
                 self.core.engine().commit(batch).await?;
+                self.core.offer_changed(&old, &offer);
                 Ok(Resource { record, ..old })
             })
             .await
@@ -97,21 +101,50 @@ impl AccountCore {
         Ok(())
     }
 
-    /// How many containers live from a database's offer; none from a container's.
-    async fn sharing_containers(&self, view: &dyn View, offer: &Resource) -> Result<u32, Error> {
+    /// Has requests go by an offer as it is now.
+    fn offer_changed(&self, resource: &Resource, offer: &Offer) {
+        if let Some(owner) = Rid::parse(&resource.record.id) {
+            self.shared.throttle.offer_changed(owner, offer);
+        }
+    }
+
+    /// An offer with the most that its owner ever held, as far as that was noticed: what is held now, too.
+    async fn measured_offer(
+        &self,
+        view: &dyn View,
+        resource: &Resource,
+        sharing: &[Rid],
+    ) -> Result<Offer, Error> {
+        let offer = stored_offer(resource)?;
+        let own = Rid::parse(&resource.record.id).filter(|owner| owner.as_bytes().len() > 4);
+        let mut bytes: u64 = 0;
+        for container in own.iter().chain(sharing) {
+            for range in records::ranges(view, *container).await? {
+                yield_if_due().await;
+                bytes += usage(self.engine().shard(ShardId(range.shard)).await?).bytes;
+            }
+        }
+        let storage_kilobytes_ever = offer.storage_kilobytes_ever.max(bytes.div_ceil(1024));
+        Ok(Offer { storage_kilobytes_ever, ..offer })
+    }
+
+    /// The containers that live from a database's offer; none from a container's.
+    async fn sharing_containers(&self, view: &dyn View, offer: &Resource) -> Result<Vec<Rid>, Error> {
         let Some(owner) = Rid::parse(&offer.record.id).filter(|owner| owner.as_bytes().len() == 4) else {
-            return Ok(0);
+            return Ok(Vec::new());
         };
-        let mut sharing = 0;
+        let mut sharing = Vec::new();
         for container in records::list_all(view, RecordKind::Container, owner).await? {
             yield_if_due().await;
-            sharing += u32::from(self.find_offer(view, container.rid).await?.is_none());
+            if self.find_offer(view, container.rid).await?.is_none() {
+                sharing.push(container.rid);
+            }
         }
         Ok(sharing)
     }
 }
 
-fn stored_offer(offer: &Resource) -> Result<Offer, Error> {
+pub(crate) fn stored_offer(offer: &Resource) -> Result<Offer, Error> {
     let damaged = || Error::Damaged("offer cannot be decoded".to_owned());
     let content = serde_json::from_str(&offer.record.definition).map_err(|_| damaged())?;
     Offer::from_content(&content).map_err(|_| damaged())

@@ -1,5 +1,6 @@
 //! A response being put together: status, headers, body.
 
+use crate::metrics::UsedRange;
 use crate::wire::{headers, percent};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -32,12 +33,14 @@ pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
+    /// The range that served it, for what is counted of it.
+    pub(crate) served: Option<UsedRange>,
 }
 
 impl Answer {
     /// An answer without a body.
     pub(crate) fn empty(status: StatusCode) -> Answer {
-        Answer { status, headers: HeaderMap::with_capacity(HEADER_COUNT), body: Bytes::new() }
+        Answer { status, headers: HeaderMap::with_capacity(HEADER_COUNT), body: Bytes::new(), served: None }
     }
 
     /// An answer with a JSON body.

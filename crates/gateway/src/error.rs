@@ -2,6 +2,7 @@
 
 use crate::answer::Answer;
 use crate::database::{self, ScriptError};
+use crate::metrics::UsedRange;
 use crate::place::ServedBy;
 use crate::wire::authorization::AuthorizationError;
 use crate::wire::headers;
@@ -14,7 +15,7 @@ pub(crate) struct ErrorAnswer {
     pub(crate) status: u16,
     pub(crate) substatus: u32,
     pub(crate) message: String,
-    pub(crate) retry_after_ms: Option<u64>,
+    pub(crate) retry_after_ms: Option<u32>,
     /// What the message is.
     pub(crate) form: Form,
     /// What the message ends with, for people.
@@ -27,6 +28,8 @@ pub(crate) struct ErrorAnswer {
     pub(crate) hides_owner: bool,
     /// What a script logged before it failed.
     pub(crate) script_log: Option<Box<str>>,
+    /// The range that refused the request for want of throughput.
+    pub(crate) throttled_at: Option<Box<UsedRange>>,
 }
 
 /// What an error's message is.
@@ -55,6 +58,7 @@ impl ErrorAnswer {
             place: None,
             hides_owner: false,
             script_log: None,
+            throttled_at: None,
         }
     }
 
@@ -107,7 +111,7 @@ impl ErrorAnswer {
             answer.set_number(headers::SUBSTATUS, u64::from(self.substatus));
         }
         if let Some(milliseconds) = self.retry_after_ms {
-            answer.set_number(headers::RETRY_AFTER_MS, milliseconds);
+            answer.set_number(headers::RETRY_AFTER_MS, u64::from(milliseconds));
         }
         if let Some(place) = &self.place {
             place.set_headers(&mut answer);
@@ -117,6 +121,10 @@ impl ErrorAnswer {
         }
         if let Some(log) = &self.script_log {
             answer.set_script_log(log);
+        }
+        if let Some(range) = &self.throttled_at {
+            answer.served = Some(**range);
+            answer.set_charge(0.0);
         }
         answer
     }
@@ -159,6 +167,10 @@ impl From<database::Error> for ErrorAnswer {
             }
             Error::Busy => ErrorAnswer {
                 retry_after_ms: Some(10),
+                ..ErrorAnswer::new(429, message).with_substatus(3200)
+            },
+            Error::Throttled { retry_after_ms, .. } => ErrorAnswer {
+                retry_after_ms: Some(u32::try_from(retry_after_ms).unwrap_or(u32::MAX)),
                 ..ErrorAnswer::new(429, message).with_substatus(3200)
             },
             Error::Overloaded(_) => ErrorAnswer {

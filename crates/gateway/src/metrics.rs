@@ -5,6 +5,9 @@
 
 mod page;
 mod process;
+mod usage;
+
+pub(crate) use usage::UsedRange;
 
 use crate::wire::address::ResourceKind;
 use http::StatusCode;
@@ -18,6 +21,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
+use usage::ItemUsage;
 
 const STATUS_CLASSES: [&str; 5] = ["2xx", "3xx", "4xx", "429", "5xx"];
 
@@ -33,6 +37,7 @@ pub(crate) struct Metrics {
     pub(crate) connections: Gauge,
     pub(crate) connections_refused: Counter,
     pub(crate) background_failures: Counter,
+    pub(crate) usage: ItemUsage,
 }
 
 impl Metrics {
@@ -64,6 +69,10 @@ impl Metrics {
             "Times that background work stopped because of an error of the program and was begun again",
             background_failures.clone(),
         );
+        let usage = ItemUsage::default();
+        for (name, help, series) in usage.series() {
+            registry.register(name, help, series);
+        }
         Metrics {
             registry,
             requests,
@@ -73,6 +82,7 @@ impl Metrics {
             connections,
             connections_refused,
             background_failures,
+            usage,
         }
     }
 

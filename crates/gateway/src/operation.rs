@@ -57,6 +57,46 @@ pub(crate) enum Action {
     Administer,
 }
 
+impl Action {
+    /// All of them.
+    pub(crate) const ALL: [Action; 14] = [
+        Action::Read,
+        Action::ReadFeed,
+        Action::Query,
+        Action::PlanQuery,
+        Action::Create,
+        Action::Upsert,
+        Action::Replace,
+        Action::Patch,
+        Action::Delete,
+        Action::Execute,
+        Action::Transaction,
+        Action::Bulk,
+        Action::DeletePartition,
+        Action::Administer,
+    ];
+
+    /// What it is called in metrics.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Action::Read => "read",
+            Action::ReadFeed => "read_feed",
+            Action::Query => "query",
+            Action::PlanQuery => "plan_query",
+            Action::Create => "create",
+            Action::Upsert => "upsert",
+            Action::Replace => "replace",
+            Action::Patch => "patch",
+            Action::Delete => "delete",
+            Action::Execute => "execute",
+            Action::Transaction => "transaction",
+            Action::Bulk => "bulk",
+            Action::DeletePartition => "delete_partition",
+            Action::Administer => "administer",
+        }
+    }
+}
+
 /// What must be allowed for an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Needs {

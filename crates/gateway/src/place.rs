@@ -23,6 +23,7 @@ impl ServedBy {
         token.push_str(digits.format(self.range_id));
         token.push_str(":-1#");
         token.push_str(digits.format(self.lsn));
+        answer.served = Some((self.container.rid(), self.range_id));
         let headers = &mut answer.headers;
         headers.insert(fixed_name!(headers::SESSION_TOKEN), text_value(token.as_bytes()));
         headers.insert(fixed_name!(headers::PARTITION_KEY_RANGE_ID), range_id.clone());

@@ -11,6 +11,7 @@ use crate::answer::Answer;
 use crate::database::statement_shape;
 use crate::database::value::json;
 use crate::error::{ErrorAnswer, Form};
+use crate::operation::Action;
 use crate::request::header;
 use crate::service::{Scheme, Settings};
 use crate::wire::address::ResourceKind;
@@ -28,6 +29,8 @@ const USER_AGENT_LENGTH_MAX: usize = 200;
 /// What is noted of a request while it is served.
 pub(crate) struct Note {
     pub(crate) kind: ResourceKind,
+    /// What was asked for, once that is known.
+    pub(crate) action: Option<Action>,
     /// The body of a query.
     pub(crate) query: Option<Bytes>,
     /// Why it failed.
@@ -36,7 +39,7 @@ pub(crate) struct Note {
 
 impl Note {
     pub(crate) fn new() -> Note {
-        Note { kind: ResourceKind::Account, query: None, failure: None }
+        Note { kind: ResourceKind::Account, action: None, query: None, failure: None }
     }
 
     /// Keeps why a request failed, if anybody will want to know.

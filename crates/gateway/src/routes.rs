@@ -14,6 +14,7 @@ mod patch;
 mod query;
 mod ranges;
 mod scripts;
+mod throttle;
 
 use crate::answer::Answer;
 use crate::error::ErrorAnswer;
@@ -22,6 +23,7 @@ use crate::service::GatewayState;
 use crate::wire::address::ResourceKind;
 
 pub(crate) async fn dispatch(shared: &GatewayState, request: &Request<'_>) -> Result<Answer, ErrorAnswer> {
+    throttle::admit_metadata(shared, request.operation.kind)?;
     match request.operation.kind {
         ResourceKind::Document => documents::serve(shared, request).await,
         ResourceKind::PartitionKeyDelete => documents::delete_partition(shared, request).await,

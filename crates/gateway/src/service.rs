@@ -33,6 +33,9 @@ const REFUSED_BYTES_DROPPED_MAX: usize = 4 << 20;
 /// Longest time for such a body to arrive; longer ones are not waited for, and end the connection.
 const REFUSED_BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Throughput buckets of a container.
+const THROUGHPUT_BUCKET_MAX: u32 = 5;
+
 /// How the gateway behaves; everything here is a setting of the server.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -190,6 +193,10 @@ impl Gateway {
         self.finish(&parts, &mut answer, &activity_id, elapsed);
         let charge = request_log::charge(&answer);
         self.shared.metrics.request(note.kind, answer.status, elapsed, answer.body.len(), charge);
+        if let (Some(range), Some(action)) = (answer.served, note.action) {
+            let is_throttled = answer.status == StatusCode::TOO_MANY_REQUESTS;
+            self.shared.metrics.usage.count(range, action, charge, is_throttled);
+        }
         request_log::write(&self.shared.settings, &parts, peer.scheme, &note, &answer, elapsed);
         into_response(&parts.method, answer)
     }
@@ -255,6 +262,7 @@ impl Gateway {
             authorize::check_alive(shared, token).await?;
         }
         let operation = Operation::of(&parts.method, &address, headers)?;
+        note.action = Some(operation.action);
         if operation.kind != ResourceKind::Account {
             self.check_headers(headers)?;
         }
@@ -311,6 +319,13 @@ impl Gateway {
             && !text.eq_ignore_ascii_case("low")
         {
             return Err(ErrorAnswer::bad_request("x-ms-cosmos-priority-level must be High or Low."));
+        }
+        if let Some(text) = headers.get(headers::THROUGHPUT_BUCKET)
+            && !text.trim().parse::<u32>().is_ok_and(|bucket| (1..=THROUGHPUT_BUCKET_MAX).contains(&bucket))
+        {
+            return Err(ErrorAnswer::bad_request(format!(
+                "x-ms-cosmos-throughput-bucket must be a number from 1 to {THROUGHPUT_BUCKET_MAX}."
+            )));
         }
         Ok(())
     }

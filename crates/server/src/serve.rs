@@ -56,6 +56,7 @@ async fn serve(
         memory: Memory::new(shares.work_bytes),
         prepare_thread: machine::lower_thread_priority,
         scripts: scripts::settings(settings, shares.script_bytes)?,
+        throttling: settings.throttle,
         ..Resources::default()
     };
     let env = if settings.test_clock { Env::with_advanced_clock() } else { Env::system() };

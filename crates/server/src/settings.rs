@@ -153,6 +153,12 @@ pub(crate) struct ServeSettings {
     #[arg(long, env = "ASTRARIUM_WHOLE_QUERIES", value_parser = value::boolean)]
     pub(crate) whole_queries: bool,
 
+    /// Refuse requests beyond the provisioned throughput with 429, as the service does: each key range has its share of its
+    /// container's request units a second. A single container does so, or does not, if its offer's content says
+    /// "astrariumThrottling": true or false.
+    #[arg(long, env = "ASTRARIUM_THROTTLE", value_parser = value::boolean)]
+    pub(crate) throttle: bool,
+
     /// Memory for caches, queries, scripts, requests and answers altogether, in megabytes; what does not fit waits or is refused
     /// with 429. The default is a quarter of the memory of the machine or container.
     #[arg(long, env = "ASTRARIUM_MEMORY_BUDGET", value_name = "MB", value_parser = clap::value_parser!(u64).range(MEMORY_BUDGET_MIN..=MEGABYTES_MAX))]

@@ -9,7 +9,7 @@
 
 use crate::client::Client;
 use crate::request::Key;
-use astrarium_database::{Account, Env, MaintenanceHandle};
+use astrarium_database::{Account, Env, MaintenanceHandle, Resources};
 use astrarium_env::{ManualClock, Random};
 use astrarium_gateway::certificate::Certificate;
 use astrarium_gateway::listener::{self, ConnectionLimits};
@@ -74,6 +74,8 @@ pub struct Options {
     pub consistency: ConsistencyLevel,
     /// Whether the server merges the rows of queries over all partitions.
     pub whole_queries: bool,
+    /// Whether requests beyond the provisioned throughput are refused.
+    pub throttling: bool,
     /// Whether TLS is offered on the same port; costs the making of a certificate.
     pub tls: bool,
 }
@@ -97,6 +99,7 @@ impl Options {
             cors_origins: Vec::new(),
             consistency: ConsistencyLevel::Session,
             whole_queries: false,
+            throttling: false,
             tls: false,
         }
     }
@@ -134,7 +137,8 @@ impl Server {
         let authority_pem = certificate.as_ref().map(|certificate| certificate.authority_pem.clone());
         let tls = certificate.map(|certificate| certificate.config);
         runtime().block_on(async move {
-            let account = Account::open(engine, env).await.expect("open an empty account");
+            let resources = Resources { throttling: options.throttling, ..Resources::default() };
+            let account = Account::open_within(engine, env, resources).await.expect("open an empty account");
             let listener = TcpListener::bind("127.0.0.1:0").await.expect("listen on a free port");
             let address = listener.local_addr().expect("know the port");
             let limits = options.limits;

@@ -1,5 +1,7 @@
 """Throughput of containers and databases: manual, autoscale, shared, and moving between them."""
 
+import urllib.request
+
 import pytest
 from azure.cosmos import PartitionKey, ThroughputProperties
 
@@ -185,3 +187,22 @@ def test_an_offer_is_replaced_only_if_its_etag_is_current(connection, make_conta
     assert replace(500)["_etag"] != offer["_etag"]
     with refused(412):
         replace(600)
+
+
+def test_requests_beyond_the_throughput_are_refused_and_repeated(make_container, connection, server):
+    """The SDK waits as it is told and asks again: the application hears nothing of it."""
+    limited = make_container()
+    offer = dict(limited.get_throughput().properties)
+    offer["content"]["astrariumThrottling"] = True
+    connection.ReplaceOffer(offer["_self"], offer)
+    assert limited.get_throughput().properties["content"]["astrariumThrottling"] is True
+    for number in range(60):
+        # Some 22 RU each: the 400 of a second last for twenty.
+        limited.create_item({"id": str(number), "pk": "a", "text": "x" * 60_000})
+    with urllib.request.urlopen(server.endpoint("http") + "metrics") as page:
+        told = [line.split() for line in page.read().decode().splitlines() if limited.read()["_rid"] in line]
+    counts = {line[0].split("{")[0]: float(line[1]) for line in told if 'operation="create"' in line[0]}
+    assert counts["astrarium_item_requests_throttled_total"] > 0
+    assert counts["astrarium_item_requests_total"] == 60 + counts["astrarium_item_requests_throttled_total"]
+    # Others are not concerned.
+    make_container().create_item({"id": "1", "pk": "a"})

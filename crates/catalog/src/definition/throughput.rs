@@ -7,7 +7,7 @@
 //! - An offer changes between the two only when the request says so (migration).
 //!
 //! Not here: which resource an offer belongs to and its links (`database`), how many ranges it means (`database`),
-//! throttling (`gateway`).
+//! throttling (`database`).
 
 use super::members::Members;
 use super::{Invalid, excerpt};
@@ -28,6 +28,8 @@ const AUTOSCALE_IDLE_DIVISOR: u32 = 10;
 /// So many containers may share the throughput of a database before each further one raises the minimum.
 const SHARING_CONTAINERS_FREE: u32 = 25;
 const KILOBYTES_PER_GIGABYTE: u64 = 1 << 20;
+/// The member of an offer's content that tells whether requests beyond it are refused.
+const THROTTLING: &str = "astrariumThrottling";
 
 /// The throughput of a database or container, in request units per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,12 +146,16 @@ pub struct Offer {
     pub highest_ever: u32,
     /// The most data ever held, in kilobytes.
     pub storage_kilobytes_ever: u64,
+    /// Whether requests beyond the throughput are refused; if it does not say, the server's setting counts. An extension of
+    /// ours: the member `astrariumThrottling` of the content.
+    pub is_throttled: Option<bool>,
 }
 
 impl Offer {
     /// The offer of a new resource.
     pub fn new(throughput: Throughput) -> Offer {
-        Offer { throughput, highest_ever: throughput.highest(), storage_kilobytes_ever: 0 }
+        let highest_ever = throughput.highest();
+        Offer { throughput, highest_ever, storage_kilobytes_ever: 0, is_throttled: None }
     }
 
     /// Reads what [`Offer::content`] wrote.
@@ -162,7 +168,7 @@ impl Offer {
             },
             None => Throughput::Manual(amount(&content, "offerThroughput")?),
         };
-        let mut offer = Offer::new(throughput);
+        let mut offer = Offer { is_throttled: content.flag(THROTTLING)?, ..Offer::new(throughput) };
         let marks = content.object("offerMinimumThroughputParameters", "offerMinimumThroughputParameters")?;
         if let Some(marks) = marks {
             offer.highest_ever = offer.highest_ever.max(amount(&marks, "maxThroughputEverProvisioned")?);
@@ -195,6 +201,9 @@ impl Offer {
                 "autoUpgradePolicy": {"throughputPolicy": {"incrementPercent": increment_percent}},
             });
             content.insert("offerAutopilotSettings".to_owned(), settings);
+        }
+        if let Some(is_throttled) = self.is_throttled {
+            content.insert(THROTTLING.to_owned(), is_throttled.into());
         }
         content
     }
@@ -256,7 +265,10 @@ impl Offer {
             }
         };
         let highest_ever = self.highest_ever.max(throughput.highest());
-        Ok(Offer { throughput, highest_ever, ..*self })
+        // Clients that build the content anew leave it as it was; null takes it back.
+        let is_throttled =
+            if content.is_null(THROTTLING) { None } else { content.flag(THROTTLING)?.or(self.is_throttled) };
+        Ok(Offer { throughput, highest_ever, is_throttled, ..*self })
     }
 }
 

@@ -407,6 +407,7 @@ fn number_of(error: &Error) -> Option<u16> {
         | Error::KeyRangeGone
         | Error::RetryWith
         | Error::Busy
+        | Error::Throttled { .. }
         | Error::Overloaded(_)
         | Error::Stopped(_)
         | Error::Unavailable(_)

@@ -179,10 +179,9 @@ fn failure(error: Error, encoding: Encoding) -> OperationResult {
         Encoding::Json => None,
         Encoding::HybridRow => Some(failure.answer("").body.to_vec()),
     };
-    let wait = failure.retry_after_ms.and_then(|milliseconds| u32::try_from(milliseconds).ok());
     OperationResult {
         body,
-        retry_after_milliseconds: wait,
+        retry_after_milliseconds: failure.retry_after_ms,
         ..OperationResult::new(failure.status, failure.substatus, FAILURE_CHARGE)
     }
 }

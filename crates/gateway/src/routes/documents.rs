@@ -1,7 +1,7 @@
 //! `…/docs` and `…/docs/{id}`: items and their read feed; `…/operations/partitionkeydelete`.
 
 use super::containers::owner_missing;
-use super::{batch, change_feed, explain, patch, query, scripts};
+use super::{batch, change_feed, explain, patch, query, scripts, throttle};
 use crate::answer::{Answer, fixed_header, fixed_name};
 use crate::database::partition::PartitionKey;
 use crate::database::{
@@ -29,6 +29,7 @@ pub(super) async fn serve(shared: &GatewayState, request: &Request<'_>) -> Resul
     let container = container(shared, request).await.map_err(|failure| of_action(request, failure))?;
     let partition_key = partition_key(request, &container)?;
     let key = partition_key.as_ref();
+    let admitted = throttle::admit(shared, request, &container, key).await?;
     let result = match request.operation.action {
         Action::Read => read(shared, request, &container, key).await,
         Action::ReadFeed => read_feed(shared, request, &container, key).await,
@@ -45,13 +46,14 @@ pub(super) async fn serve(shared: &GatewayState, request: &Request<'_>) -> Resul
         Action::Transaction | Action::Bulk => batch::serve(shared, request, &container, key).await,
         Action::Execute | Action::DeletePartition | Action::Administer => Err(super::unserved()),
     };
-    match result {
-        Ok(mut answer) => {
-            if is_strict_read(shared, request) {
-                answer.set_charge(request_log::charge(&answer) * read_factor(true));
-            }
-            Ok(answer)
+    let result = result.map(|mut answer| {
+        if is_strict_read(shared, request) {
+            answer.set_charge(request_log::charge(&answer) * read_factor(true));
         }
+        answer
+    });
+    throttle::pay(admitted, &result);
+    match result {
         Err(failure) if matches!(failure.status, 404 | 409 | 412) => {
             let failure = of_action(request, failure);
             Err(with_place(shared, &container, key, failure).await)
@@ -343,11 +345,16 @@ pub(super) async fn delete_partition(
     let key = request
         .partition_key()?
         .ok_or_else(|| ErrorAnswer::bad_request("PartitionKey value must be supplied for this operation."))?;
-    let (range_id, lsn, charge) = shared.account.documents(&container).delete_partition(&key).await?;
-    let mut answer = Answer::empty(StatusCode::OK);
-    answer.set_charge(charge.max(1.0));
-    ServedBy { container, range_id, lsn }.set_headers(&mut answer);
-    Ok(answer)
+    let admitted = throttle::admit(shared, request, &container, Some(&key)).await?;
+    let deleted = shared.account.documents(&container).delete_partition(&key).await;
+    let result = deleted.map_err(ErrorAnswer::from).map(|(range_id, lsn, charge)| {
+        let mut answer = Answer::empty(StatusCode::OK);
+        answer.set_charge(charge.max(1.0));
+        ServedBy { container: Arc::clone(&container), range_id, lsn }.set_headers(&mut answer);
+        answer
+    });
+    throttle::pay(admitted, &result);
+    result
 }
 
 /// Adds where a failed operation was looked for, so that the session goes on from there.

@@ -1,8 +1,10 @@
 //! `…/sprocs/{id}` executed, and what writes with triggers need: names of triggers, logs.
 
 use super::documents::{container, partition_key, with_place};
+use super::throttle;
 use crate::answer::Answer;
-use crate::database::{ChildKind, Error, Link, ScriptRequest, Triggers};
+use crate::database::partition::PartitionKey;
+use crate::database::{ChildKind, Container, Error, Link, ScriptRequest, Triggers};
 use crate::error::ErrorAnswer;
 use crate::place::ServedBy;
 use crate::request::Request;
@@ -10,6 +12,7 @@ use crate::service::GatewayState;
 use crate::wire::{headers, percent};
 use http::StatusCode;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Most bytes of a procedure's parameters.
 const PARAMETER_BYTES_MAX: usize = 2 << 20;
@@ -21,16 +24,24 @@ pub(super) async fn execute(shared: &GatewayState, request: &Request<'_>) -> Res
     }
     let container = container(shared, request).await?;
     let key = partition_key(request, &container)?;
+    let admitted = throttle::admit(shared, request, &container, key.as_ref()).await?;
+    let result = run(shared, request, &container, key.as_ref()).await;
+    throttle::pay(admitted, &result);
+    result
+}
+
+async fn run(
+    shared: &GatewayState,
+    request: &Request<'_>,
+    container: &Arc<Container>,
+    key: Option<&PartitionKey>,
+) -> Result<Answer, ErrorAnswer> {
     let script = script_request(request);
     let link = request.link(2);
-    let result = shared
-        .account
-        .scripts(&container)
-        .execute_procedure(link, key.as_ref(), &request.body, &script)
-        .await;
+    let result = shared.account.scripts(container).execute_procedure(link, key, &request.body, &script).await;
     let outcome = match result {
         Ok(outcome) => outcome,
-        Err(error) => return Err(with_place(shared, &container, key.as_ref(), error.into()).await),
+        Err(error) => return Err(with_place(shared, container, key, error.into()).await),
     };
     // Where a procedure answered nothing there is an empty text: the Java SDK cannot read an answer without a body.
     let body = outcome.body.unwrap_or_else(|| "\"\"".to_owned());
