@@ -5,11 +5,14 @@ use crate::definition::container::ContainerDefinition;
 use crate::numbers::NumberSource;
 use crate::records::{self, Resource};
 use crate::{Error, definition};
+use astrarium_keys::document;
+use astrarium_keys::erasure::ErasureRecord;
 use astrarium_keys::index_state::{Building, GenerationsRecord, NO_GENERATION};
 use astrarium_keys::record::KeyRangeRow;
 use astrarium_keys::{Malformed, Rid};
 use astrarium_kv::{Engine, ShardId};
 use astrarium_partition::{EffectiveKey, EffectiveRange};
+use std::sync::Arc;
 
 /// A container as a request uses it. Immutable; a change of the definition makes a new one.
 #[derive(Debug)]
@@ -65,9 +68,33 @@ pub struct Range {
     pub parents: Vec<u32>,
     /// Gives numbers to new documents.
     pub numbers: NumberSource,
+    /// Deletes of logical partitions that are not done yet: nobody sees these documents.
+    pub erasures: Erasures,
+}
+
+/// Documents of a range that were deleted and are not erased yet.
+#[derive(Debug, Clone, Default)]
+pub struct Erasures(Arc<[ErasureRecord]>);
+
+impl Erasures {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether a document is one of them, by its key and LSN.
+    pub fn has(&self, key: &[u8], lsn: u64) -> bool {
+        let suffix = || key.get(document::SHARD_PREFIX_LENGTH..).unwrap_or_default();
+        self.0.iter().any(|erasure| erasure.has(suffix(), lsn))
+    }
 }
 
 impl Range {
+    /// Whether it has the documents of another range, or is that one.
+    pub fn inherits(&self, range_id: u32) -> bool {
+        self.id == range_id || self.parents.contains(&range_id)
+    }
+
     /// The number that the numbers of its documents are above, unless they came from a range it was split from.
     pub fn first_number(&self) -> u64 {
         first_number(self.id)
@@ -124,6 +151,11 @@ impl Container {
             let numbers = source_of(shard, first_number(row.id));
             ranges.push(range(row, state.epoch, numbers));
         }
+        let erasures = records::erasures(&*view, resource.rid).await?;
+        for range in ranges.iter_mut().filter(|_| !erasures.is_empty()) {
+            let own = erasures.iter().filter(|(_, erasure)| range.inherits(erasure.range_id));
+            range.erasures = Erasures(own.map(|(_, erasure)| erasure.clone()).collect());
+        }
         if ranges.is_empty() {
             return Err(Malformed::new("key ranges of a container").into());
         }
@@ -143,7 +175,8 @@ fn first_number(range: u32) -> u64 {
 fn range(row: KeyRangeRow, epoch: u64, numbers: NumberSource) -> Range {
     let keys =
         EffectiveRange { min: EffectiveKey::from_bytes(row.min), max: EffectiveKey::from_bytes(row.max) };
-    Range { id: row.id, keys, shard: ShardId(row.shard), epoch, parents: row.parents, numbers }
+    let erasures = Erasures::default();
+    Range { id: row.id, keys, shard: ShardId(row.shard), epoch, parents: row.parents, numbers, erasures }
 }
 
 impl Generations {

@@ -9,6 +9,7 @@
 
 use crate::{CATALOG_EPOCH, CATALOG_SHARD, Error};
 use astrarium_env::yield_if_due;
+use astrarium_keys::erasure::{self, ErasureRecord};
 use astrarium_keys::index_expiry::expiry_family;
 use astrarium_keys::index_state::{self, GenerationsRecord};
 use astrarium_keys::record::{self, KeyRangeRow, Record, RecordKind};
@@ -292,6 +293,49 @@ async fn sweep_marks(view: &dyn View, prefix: &[u8]) -> Result<Vec<(u64, u8)>, E
     let limit = ScanLimit { entry_count_max: 1_000, byte_count_max: LIST_BYTES_MAX };
     let batch = view.scan(Space::Meta, &KeyRange::prefix(prefix), Direction::Forward, limit).await?;
     Ok(batch.entries.iter().map(|(key, _)| index_state::read_sweep_key(key)).collect::<Result<_, _>>()?)
+}
+
+/// Deletes of logical partitions of a container that are not done yet, with their numbers.
+pub async fn erasures(view: &dyn View, container: Rid) -> Result<Vec<(u64, ErasureRecord)>, Error> {
+    let all = erasures_within(view, &KeyRange::prefix(&erasure::erasure_prefix(container)), 1_000).await?;
+    Ok(all.into_iter().map(|(_, number, record)| (number, record)).collect())
+}
+
+/// The first of all such deletes after another one, in the order of containers.
+pub async fn next_erasure(
+    view: &dyn View,
+    after: Option<(Rid, u64)>,
+) -> Result<Option<(Rid, u64, ErasureRecord)>, Error> {
+    let mut range = KeyRange::prefix(&[tags::meta::ERASURE]);
+    if let Some((container, number)) = after {
+        range.start = astrarium_kv::just_after(&erasure::erasure_key(container, number));
+    }
+    Ok(erasures_within(view, &range, 1).await?.pop())
+}
+
+async fn erasures_within(
+    view: &dyn View,
+    range: &KeyRange,
+    count_max: usize,
+) -> Result<Vec<(Rid, u64, ErasureRecord)>, Error> {
+    let limit = ScanLimit { entry_count_max: count_max, byte_count_max: LIST_BYTES_MAX };
+    let batch = view.scan(Space::Meta, range, Direction::Forward, limit).await?;
+    let read = |(key, value): &(Bytes, Bytes)| {
+        let (container, number) = erasure::read_erasure_key(key)?;
+        Ok((container, number, ErasureRecord::decode(value)?))
+    };
+    batch.entries.iter().map(read).collect()
+}
+
+/// Stages that documents are deleted, or how far that is.
+pub fn stage_erasure(batch: &mut WriteBatch, container: Rid, number: u64, record: &ErasureRecord) {
+    batch.put(Space::Meta, erasure::erasure_key(container, number), record.encode(), Stamp::VALUE);
+    batch.high_water = batch.high_water.max(number);
+}
+
+/// Stages that all of them are erased.
+pub fn stage_erased(batch: &mut WriteBatch, container: Rid, number: u64) {
+    batch.delete(Space::Meta, erasure::erasure_key(container, number));
 }
 
 /// The first container after another one, in the order of rids, that has a generation under construction.

@@ -4,6 +4,7 @@
 //! catalog's shard. Definitions that are lost can be created again.
 
 use crate::{CATALOG_SHARD, Error, records, stamps, view};
+use astrarium_keys::erasure::read_erasure_key;
 use astrarium_keys::index_state::GenerationsRecord;
 use astrarium_keys::record::{self, KeyRangeRow};
 use astrarium_keys::tags::meta;
@@ -57,6 +58,10 @@ pub async fn catalog_state(engine: &dyn Engine) -> Result<ShardState, Error> {
         state.version = state.version.max(record.version);
         let construction = record.building.map_or(0, |building| building.construction);
         state.high_water = state.high_water.max(construction);
+    }
+    for (key, value) in entries(engine, &[meta::ERASURE]).await? {
+        state.version = state.version.max(version_of(&value));
+        state.high_water = state.high_water.max(read_erasure_key(&key)?.1);
     }
     let highest_shard = engine.highest_shard().await?;
     state.high_water = state.high_water.max(highest_shard.0);

@@ -1,8 +1,8 @@
 //! Work beside requests, as steps: space of removed containers and indexes is freed, indexes of changed policies and damaged
-//! ones are built, changes that are older than their retention are removed, documents that have expired are erased, storage is watched and taken into use again when what it
+//! ones are built, changes that are older than their retention are removed, documents that have expired or were deleted with their partition are erased, storage is watched and taken into use again when what it
 //! lacked is back, stored files are read for damage.
 //!
-//! In: the handle for maintenance, and how many requests were answered so far. Out: six [`BackgroundTask`]s, each a step at
+//! In: the handle for maintenance, and how many requests were answered so far. Out: seven [`BackgroundTask`]s, each a step at
 //! a time. After a step one rests: for several times as long as the step took while requests come, so that they have most of the machine. Whoever
 //! runs them decides where: the server on a thread of its own, a simulator between requests.
 //! Invariants
@@ -22,6 +22,8 @@ const SWEEP_PAUSE: Duration = Duration::from_secs(5);
 const TRIM_PAUSE: Duration = Duration::from_mins(1);
 /// Between two looks for documents that have expired.
 const EXPIRE_PAUSE: Duration = Duration::from_secs(1);
+/// Between two looks for deleted partitions.
+const ERASE_PAUSE: Duration = Duration::from_millis(250);
 /// Between two looks for an index to build.
 const BUILD_PAUSE: Duration = Duration::from_millis(250);
 /// After a failure, which is mostly storage that takes no writes.
@@ -57,6 +59,7 @@ enum TaskKind {
     Build,
     Trim,
     Expire,
+    Erase,
     /// Knows why writes were refused when it last looked.
     Watch(Option<String>),
     Scrub,
@@ -70,6 +73,7 @@ impl BackgroundTask {
             TaskKind::Build,
             TaskKind::Trim,
             TaskKind::Expire,
+            TaskKind::Erase,
             TaskKind::Watch(None),
             TaskKind::Scrub,
         ];
@@ -110,6 +114,10 @@ impl BackgroundTask {
             TaskKind::Expire => (
                 told(self.maintenance.erase_expired().await, "erase documents that have expired"),
                 EXPIRE_PAUSE,
+            ),
+            TaskKind::Erase => (
+                told(self.maintenance.erase_deleted().await, "erase documents of deleted partitions"),
+                ERASE_PAUSE,
             ),
             TaskKind::Watch(refusal) => {
                 watch(&self.maintenance, refusal).await;

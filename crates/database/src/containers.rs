@@ -194,13 +194,16 @@ impl AccountCore {
             let resource = resource.ok_or(Error::NotFound)?;
             let (rid, version) = (resource.rid, resource.record.version);
             let generations = records::generations(&*view, rid).await?.version;
+            let erasures = records::erasures(&*view, rid).await?;
             let source_of = |shard, above| self.number_source(shard, above);
             let loaded = Container::load(self.engine(), resource, database.record.id, source_of).await;
             let view = self.catalog().await?;
             let again = find(&*view, RecordKind::Container, database.rid, Link::Rid(rid)).await?;
             let generations_again = records::generations(&*view, rid).await?.version;
-            if again.is_some_and(|again| again.record.version == version) && generations == generations_again
-            {
+            let is_same = again.is_some_and(|again| again.record.version == version)
+                && generations == generations_again
+                && erasures == records::erasures(&*view, rid).await?;
+            if is_same {
                 let container = Arc::new(loaded?);
                 cache.insert(generation, &container);
                 return Ok(container);

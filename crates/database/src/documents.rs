@@ -5,14 +5,12 @@
 
 use crate::attempts::Failure;
 use crate::charge::{read_charge, terms_charge, write_charge};
-use crate::feeds::partition_scope;
 use crate::{AccountCore, Conditions, DocumentsHandle, Error, Link};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_keys::body::{Body, IndexDirective};
 use astrarium_keys::rid::{ChildType, Rid};
 use astrarium_kv::{ShardState, View};
 use astrarium_partition::{PartitionKey, PartitionKeyDefinition};
-use astrarium_store::sweep::{PartitionStep, sweep_partition};
 use astrarium_store::{BYTE_TALLY, DOCUMENT_TALLY, Expiry, FeedScope, Incoming, Location, Transaction};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -124,34 +122,6 @@ impl DocumentsHandle<'_> {
         .await
     }
 
-    /// Removes all documents of a logical partition, or of all that a prefix of a hierarchical key covers; gives the
-    /// last range's id, its LSN and the charge.
-    pub async fn delete_partition(self, partition_key: &PartitionKey) -> Result<(u32, u64, f64), Error> {
-        let DocumentsHandle { core, container } = self;
-        let mut container = container.clone();
-        let (mut charge, mut index, mut position) = (0.0, 0, None::<Bytes>);
-        loop {
-            let swept =
-                core.attempt(&container, |trial| {
-                    // After a fence the ranges may be others; what is removed stays removed.
-                    let is_same = Arc::ptr_eq(&trial.container, &container);
-                    let (index, begin) = if is_same { (index, position.clone()) } else { (0, None) };
-                    async move {
-                        core.sweep_range_of_partition(trial.container, partition_key, index, begin).await
-                    }
-                });
-            let swept = swept.await?;
-            charge += swept.step.sizes.iter().map(|bytes| write_charge(*bytes)).sum::<f64>();
-            charge += terms_charge(swept.step.terms);
-            index = swept.index + usize::from(swept.step.next.is_none());
-            position = swept.step.next;
-            if index == swept.range_count {
-                return Ok((swept.range_id, swept.lsn, charge));
-            }
-            container = swept.container;
-        }
-    }
-
     /// The id and LSN of the range that a partition key belongs to, or of the first range without one.
     pub async fn position(self, partition_key: Option<&PartitionKey>) -> Result<(u32, u64), Error> {
         let DocumentsHandle { core, container } = self;
@@ -222,24 +192,6 @@ impl AccountCore {
         let charge = write_charge(body.text().len()) + terms;
         let range_id = location.range.id;
         Ok(Outcome { container: container.clone(), range_id, lsn, body, created: false, charge })
-    }
-
-    /// One step of removing a partition, in the range at an index among those it is in.
-    async fn sweep_range_of_partition(
-        &self,
-        container: Arc<Container>,
-        partition_key: &PartitionKey,
-        index: usize,
-        begin: Option<Bytes>,
-    ) -> Result<SweptRange, Failure> {
-        let scope = partition_scope(&container, partition_key)?;
-        let ranges: Vec<&Range> =
-            container.ranges.iter().filter(|range| touches(&container, range, &scope)).collect();
-        let (range, range_count) = (*ranges.get(index).ok_or(Error::KeyRangeGone)?, ranges.len());
-        let transaction = self.begin(&container, range, self.view(range).await?).await?;
-        let step = sweep_partition(self.engine(), transaction, &container, range, &scope, begin).await?;
-        let (range_id, lsn) = (range.id, self.range_lsn(range).await?);
-        Ok(SweptRange { container, step, index, range_count, range_id, lsn })
     }
 
     /// What a range holds.
@@ -322,18 +274,6 @@ struct Write<'a> {
     mode: WriteMode<'a>,
     partition: &'a PartitionKey,
     options: WriteOptions<'a>,
-}
-
-/// What one step of removing a partition did.
-struct SweptRange {
-    /// The container that the step went by.
-    container: Arc<Container>,
-    step: PartitionStep,
-    /// The range's place among those of the partition, and how many these are.
-    index: usize,
-    range_count: usize,
-    range_id: u32,
-    lsn: u64,
 }
 
 /// A write that is part of a transaction now.

@@ -202,6 +202,11 @@ impl MaintenanceHandle {
         self.core.erase_expired().await
     }
 
+    /// Erases some documents that were deleted with their partition; false when there are none.
+    pub async fn erase_deleted(&self) -> Result<bool, Error> {
+        self.core.erase_deleted().await
+    }
+
     /// Builds what indexes lack, and frees what nobody needs, to the end.
     pub async fn settle(&self) -> Result<(), Error> {
         self.core.settle().await

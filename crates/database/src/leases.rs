@@ -28,6 +28,8 @@ pub(crate) enum LeasedWork {
     Trim,
     /// Erasing documents that have expired.
     Expire,
+    /// Erasing documents that were deleted with their partitions.
+    Erase,
 }
 
 /// The leases that this process has.
@@ -127,6 +129,7 @@ impl LeasedWork {
             LeasedWork::Sweep => "sweep",
             LeasedWork::Trim => "trim",
             LeasedWork::Expire => "expire",
+            LeasedWork::Erase => "erase",
         }
     }
 }

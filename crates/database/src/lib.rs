@@ -22,6 +22,7 @@ mod containers;
 mod damage;
 mod databases;
 mod documents;
+mod erasures;
 mod error;
 mod expiry;
 mod feeds;
@@ -104,6 +105,7 @@ use astrarium_kv::{Engine, ShardId};
 use astrarium_script::Scripts;
 use background::Background;
 use container_cache::ContainerCache;
+use erasures::ErasureProgress;
 use expiry::ExpirySchedule;
 use index_cache::IndexCache;
 use kept_results::KeptResults;
@@ -146,6 +148,7 @@ struct Shared {
     last_built: Mutex<Option<Rid>>,
     background: Background,
     expiry_schedule: Mutex<ExpirySchedule>,
+    erasure_progress: Mutex<ErasureProgress>,
     leases: HeldLeases,
     /// Gives stamps for etags, and this process its number.
     stamps: StampSource,
@@ -206,6 +209,7 @@ impl AccountCore {
             last_built: Mutex::new(None),
             background: Background::default(),
             expiry_schedule: Mutex::default(),
+            erasure_progress: Mutex::default(),
             leases: HeldLeases::default(),
             stamps,
             wrong_indexes: Mutex::default(),

@@ -8,6 +8,7 @@
 
 pub mod body;
 pub mod document;
+pub mod erasure;
 pub mod feed;
 pub mod history;
 pub mod index_entry;

@@ -18,6 +18,8 @@ pub mod meta {
     pub const SWEEP_GENERATION: u8 = 0x07;
     /// Work that one process at a time does: see [`crate::lease::lease_key`].
     pub const LEASE: u8 = 0x08;
+    /// A delete of a logical partition that is not done yet: see [`crate::erasure::erasure_key`].
+    pub const ERASURE: u8 = 0x09;
 }
 
 /// Space `Body`.

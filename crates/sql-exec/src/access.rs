@@ -209,7 +209,9 @@ impl Statistics for RangeIndex<'_> {
 
     async fn knows_expired(&mut self) -> Result<bool, ExecuteError> {
         if matches!(self.expired, ExpiredEntries::Unasked) {
-            let found = Expired::find(self.reader, self.set, &self.finder).await?;
+            let is_told = self.range.erasures.is_empty();
+            let found =
+                if is_told { Expired::find(self.reader, self.set, &self.finder).await? } else { None };
             self.expired = found.map_or(ExpiredEntries::Untold, ExpiredEntries::Known);
         }
         Ok(self.expired().is_some())

@@ -107,8 +107,9 @@ impl FeedReader {
             let mut bodies = bodies.into_iter();
             for (position, key) in entries {
                 let body = if key.is_some() { bodies.next() } else { None };
+                let key = key.unwrap_or_default();
                 let body = body.filter(|body| {
-                    self.expiry.is_alive(&body.header)
+                    self.expiry.shows(&range.erasures, &key, &body.header)
                         && since.is_none_or(|since| body.header.timestamp > since)
                 });
                 if !page.offer(position, body.map(|body| (body.text().len(), body))) {

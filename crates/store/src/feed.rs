@@ -8,7 +8,7 @@
 //!   to other tasks between its steps (`env::yield_if_due`).
 
 use crate::{Error, Expiry};
-use astrarium_catalog::container::Range;
+use astrarium_catalog::container::{Erasures, Range};
 use astrarium_env::yield_if_due;
 use astrarium_keys::body::Body;
 use astrarium_keys::{document, number};
@@ -77,7 +77,7 @@ pub(crate) async fn by_insertion(
 ) -> Result<KeyedPage<u64>, Error> {
     let shard = range.shard.0;
     let mut keys = KeyRange::prefix(&number::number_prefix(shard));
-    let mut page = PageBuilder::new(limit, expiry);
+    let mut page = PageBuilder::new(limit, expiry, &range.erasures);
     let mut position = after;
     loop {
         keys.start = number::number_key(shard, position.saturating_add(1));
@@ -87,9 +87,9 @@ pub(crate) async fn by_insertion(
             let body_keys: Vec<Bytes> =
                 group.iter().map(|(_, suffix)| document::from_suffix(shard, suffix)).collect();
             let bodies = view.get_many(Space::Body, &body_keys).await?;
-            for ((key, _), body) in group.iter().zip(bodies) {
+            for ((key, _), (body_key, body)) in group.iter().zip(body_keys.iter().zip(bodies)) {
                 let here = number::read_number(key)?;
-                if !page.offer(here, body)? {
+                if !page.offer(here, body_key, body)? {
                     return Ok(page.stopped_at(position));
                 }
                 position = here;
@@ -117,7 +117,7 @@ pub(crate) async fn by_key(
     expiry: Expiry,
 ) -> Result<KeyedPage<Bytes>, Error> {
     let mut keys = scope.key_range(range);
-    let mut page = PageBuilder::new(limit, expiry);
+    let mut page = PageBuilder::new(limit, expiry, &range.erasures);
     let mut position = Bytes::copy_from_slice(after.unwrap_or_default());
     if after.is_some() {
         keys.start = keys.start.max(just_after(&document::from_suffix(range.shard.0, &position)));
@@ -127,7 +127,7 @@ pub(crate) async fn by_key(
         let batch = view.scan(Space::Body, &keys, Direction::Forward, step).await?;
         for (key, body) in batch.entries {
             let here = key.slice(document::SHARD_PREFIX_LENGTH..);
-            if !page.offer(here.clone(), Some(body))? {
+            if !page.offer(here.clone(), &key, Some(body))? {
                 return Ok(page.stopped_at(position));
             }
             keys.start = just_after(&key);
@@ -144,17 +144,18 @@ pub(crate) async fn by_key(
     Ok(page.finished())
 }
 
-struct PageBuilder<P> {
+struct PageBuilder<'r, P> {
     limit: PageLimit,
     expiry: Expiry,
+    erasures: &'r Erasures,
     documents: Vec<(P, Body)>,
     bytes: usize,
     examined: usize,
 }
 
-impl<P> PageBuilder<P> {
-    fn new(limit: PageLimit, expiry: Expiry) -> PageBuilder<P> {
-        PageBuilder { limit, expiry, documents: Vec::new(), bytes: 0, examined: 0 }
+impl<'r, P> PageBuilder<'r, P> {
+    fn new(limit: PageLimit, expiry: Expiry, erasures: &'r Erasures) -> PageBuilder<'r, P> {
+        PageBuilder { limit, expiry, erasures, documents: Vec::new(), bytes: 0, examined: 0 }
     }
 
     /// How many entries to ask for next: one more than fits tells whether there is a further page.
@@ -167,12 +168,12 @@ impl<P> PageBuilder<P> {
     }
 
     /// Takes a document into the page; false if the page is full and the document belongs to the next one.
-    fn offer(&mut self, position: P, bytes: Option<Bytes>) -> Result<bool, Error> {
+    fn offer(&mut self, position: P, key: &[u8], bytes: Option<Bytes>) -> Result<bool, Error> {
         self.examined += 1;
         let Some(body) = bytes.map(Body::decode).transpose()? else {
             return Ok(true);
         };
-        if !self.expiry.is_alive(&body.header) {
+        if !self.expiry.shows(self.erasures, key, &body.header) {
             return Ok(true);
         }
         let full = self.documents.len() >= self.limit.count_max

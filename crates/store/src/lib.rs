@@ -36,6 +36,7 @@ pub use slices::KeySlice;
 pub use transaction::{BYTE_TALLY, DOCUMENT_TALLY, Location, TermCounts, Transaction};
 
 use astrarium_catalog as catalog;
+use astrarium_catalog::container::Erasures;
 use astrarium_catalog::definition::container::DefaultTtl;
 use astrarium_keys::Malformed;
 use astrarium_keys::body::{Body, Header};
@@ -79,7 +80,12 @@ pub struct Expiry {
 }
 
 impl Expiry {
-    /// Whether a document is still visible.
+    /// Whether a document at a key is visible: it is alive, and not deleted with its partition.
+    pub fn shows(self, erasures: &Erasures, key: &[u8], header: &Header) -> bool {
+        self.is_alive(header) && !erasures.has(key, header.lsn)
+    }
+
+    /// Whether a document has not expired.
     pub fn is_alive(self, header: &Header) -> bool {
         let lifetime = match (header.ttl, self.default_ttl) {
             (_, None) | (None, Some(DefaultTtl::NoDefault)) => return true,
@@ -99,5 +105,6 @@ pub async fn read(view: &dyn View, location: &Location<'_>, expiry: Expiry) -> R
         return Ok(None);
     };
     let body = Body::decode(bytes)?;
-    Ok(expiry.is_alive(&body.header).then_some(body))
+    let is_visible = expiry.shows(&location.range.erasures, &location.key, &body.header);
+    Ok(is_visible.then_some(body))
 }

@@ -187,11 +187,12 @@ impl FeedReader {
             }
         }
         let mut documents = Vec::with_capacity(keys.len());
-        for bytes in view.get_many(Space::Body, &keys).await.map_err(Error::from)? {
+        let found = view.get_many(Space::Body, &keys).await.map_err(Error::from)?;
+        for (key, bytes) in keys.iter().zip(found) {
             let bytes =
                 bytes.ok_or(Error::Malformed(Malformed::new("directory entry without a document")))?;
             let body = Body::decode(bytes).map_err(Error::from)?;
-            if self.expiry.is_alive(&body.header) {
+            if self.expiry.shows(&range.erasures, key, &body.header) {
                 documents.push(body);
             }
         }

@@ -60,10 +60,12 @@ impl FeedReader {
             Some((key, _)) if batch.more => just_after(key),
             _ => slice.keys.end.clone(),
         };
+        let range = self.container.ranges.iter().find(|range| range.shard == slice.shard);
+        let erasures = &range.ok_or(FeedError::RangeGone)?.erasures;
         let mut bodies = Vec::with_capacity(batch.entries.len());
-        for (_, bytes) in batch.entries {
+        for (key, bytes) in batch.entries {
             let body = Body::decode(bytes).map_err(Error::from)?;
-            if self.expiry.is_alive(&body.header) {
+            if self.expiry.shows(erasures, &key, &body.header) {
                 bodies.push(body);
             }
         }

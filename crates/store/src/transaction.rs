@@ -10,7 +10,7 @@
 
 use crate::rebuild::Construction;
 use crate::{Error, Expiry, Incoming};
-use astrarium_catalog::container::{Container, Range};
+use astrarium_catalog::container::{Container, Erasures, Range};
 use astrarium_catalog::numbers::NumberSource;
 use astrarium_catalog::stamps::StampSource;
 use astrarium_env::Env;
@@ -81,6 +81,7 @@ pub struct Transaction {
     indexes: Arc<Indexes>,
     construction: Option<Construction>,
     expiry: Expiry,
+    erasures: Erasures,
     /// Whether the container keeps a history of changes.
     keeps_history: bool,
     stored: Arc<dyn View>,
@@ -175,6 +176,7 @@ impl Transaction {
             indexes,
             construction,
             expiry,
+            erasures: range.erasures.clone(),
             keeps_history: container.definition.keeps_history(),
             stored,
             entries: Vec::new(),
@@ -349,7 +351,7 @@ impl Transaction {
             BTreeSet::new()
         };
         if self.keeps_history {
-            stage_history(&mut batch, changed(), self.expiry);
+            stage_history(&mut batch, changed(), (self.expiry, &self.erasures));
         }
         for entry in self.entries {
             if entry.changed {
@@ -404,7 +406,7 @@ impl Transaction {
             return Ok(index);
         }
         let stored = self.stored.get(Space::Body, key).await?.map(Body::decode).transpose()?;
-        let current = stored.clone().filter(|body| self.expiry.is_alive(&body.header));
+        let current = stored.clone().filter(|body| self.expiry.shows(&self.erasures, key, &body.header));
         Ok(self.push(StagedDocument { key: key.clone(), stored, current, changed: false, before: None }))
     }
 
@@ -591,12 +593,12 @@ fn stage(batch: &mut WriteBatch, entry: StagedDocument, kept: &BTreeSet<u64>, mo
     }
 }
 
-/// Appends what happened to documents, for readers of all versions. A document that had expired and is written again went
-/// first and came then.
+/// Appends what happened to documents, for readers of all versions. A document that had expired, or was deleted with its partition, and is
+/// written again went first and came then.
 fn stage_history<'e>(
     batch: &mut WriteBatch,
     entries: impl Iterator<Item = &'e StagedDocument>,
-    expiry: Expiry,
+    (expiry, erasures): (Expiry, &Erasures),
 ) {
     let mut sequence = 0;
     let mut record = |operation, entry: &StagedDocument, previous: Option<&Body>, current: Option<&Body>| {
@@ -608,9 +610,11 @@ fn stage_history<'e>(
     };
     for entry in entries {
         let (stored, current) = (entry.stored.as_ref(), entry.current.as_ref());
-        let alive = stored.filter(|body| expiry.is_alive(&body.header));
-        if stored.is_some() && alive.is_none() {
-            record(ChangeOperation::Expire, entry, stored, None);
+        let alive = stored.filter(|body| expiry.shows(erasures, &entry.key, &body.header));
+        if let Some(gone) = stored.filter(|_| alive.is_none()) {
+            let is_deleted = expiry.is_alive(&gone.header);
+            let operation = if is_deleted { ChangeOperation::Delete } else { ChangeOperation::Expire };
+            record(operation, entry, stored, None);
         }
         match (alive, current) {
             (None, Some(_)) => record(ChangeOperation::Create, entry, None, current),

@@ -6,6 +6,7 @@
 mod computed;
 mod directives;
 mod equality;
+mod erasures;
 mod expiry;
 mod history;
 mod interposed;
