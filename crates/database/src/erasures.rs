@@ -34,9 +34,12 @@ const STEPS_TOLD: u32 = 16;
 pub(crate) struct ErasureProgress {
     /// The version of the catalog that had none.
     none_at: Option<u64>,
-    /// The delete of the last step, where to go on, and how many steps its record does not know.
-    last: Option<((Rid, u64), Bytes, u32)>,
+    /// The delete of the last step.
+    last: Option<ErasureUnderWay>,
 }
+
+/// A delete, its record with how far it is, and how many steps the stored record does not know.
+type ErasureUnderWay = ((Rid, u64), ErasureRecord, u32);
 
 /// What a request removed itself.
 struct RemovedAtOnce {
@@ -125,28 +128,7 @@ impl AccountCore {
             }
             progress.last.clone()
         };
-        let view = self.catalog().await?;
-        let after = last.as_ref().map(|(key, ..)| *key);
-        let found = match &last {
-            // The one under way is ended first: its position is known.
-            Some(((rid, number), position, untold)) => {
-                let same = records::erasures(&*view, *rid).await?.into_iter().find(|(own, _)| own == number);
-                same.map(|(_, record)| {
-                    ((*rid, *number), ErasureRecord { position: position.clone(), ..record }, *untold)
-                })
-            }
-            None => None,
-        };
-        let found = match found {
-            Some(found) => Some(found),
-            None => {
-                let next = match records::next_erasure(&*view, after).await? {
-                    None if after.is_some() => records::next_erasure(&*view, None).await?,
-                    next => next,
-                };
-                next.map(|(rid, number, record)| ((rid, number), record, 0))
-            }
-        };
+        let found = self.next_erasure(last).await?;
         let Some((key, record, untold)) = found else {
             *self.shared.erasure_progress.lock() = ErasureProgress { none_at: Some(version), last: None };
             self.give_back(LeasedWork::Erase).await?;
@@ -155,6 +137,27 @@ impl AccountCore {
         let Some(lease) = self.lease_to_free(LeasedWork::Erase).await? else { return Ok(false) };
         self.erasure_step(key, record, untold, &lease).await?;
         Ok(true)
+    }
+
+    /// The delete that is under way, if it is not done yet, or the next one; with how many steps its record does not know.
+    async fn next_erasure(&self, last: Option<ErasureUnderWay>) -> Result<Option<ErasureUnderWay>, Error> {
+        let view = self.catalog().await?;
+        let after = last.as_ref().map(|(key, ..)| *key);
+        if let Some(((rid, number), known, untold)) = last {
+            let mut own = records::erasures(&*view, rid).await?.into_iter();
+            if let Some((_, record)) = own.find(|(own, _)| *own == number) {
+                return Ok(Some((
+                    (rid, number),
+                    ErasureRecord { position: known.position, ..record },
+                    untold,
+                )));
+            }
+        }
+        let mut next = records::next_erasure(&*view, after).await?;
+        if next.is_none() && after.is_some() {
+            next = records::next_erasure(&*view, None).await?;
+        }
+        Ok(next.map(|(rid, number, record)| ((rid, number), record, 0)))
     }
 
     /// One step of one delete, and what its record is told of it.
@@ -187,7 +190,7 @@ impl AccountCore {
             let mut batch = records::batch();
             match &position {
                 Some(position) => {
-                    let record = ErasureRecord { position: position.clone(), ..record };
+                    let record = ErasureRecord { position: position.clone(), ..record.clone() };
                     records::stage_erasure(&mut batch, rid, number, &record);
                 }
                 None => records::stage_erased(&mut batch, rid, number),
@@ -199,7 +202,8 @@ impl AccountCore {
             self.shared.containers.forget(rid);
         }
         let untold = if is_told { 0 } else { untold };
-        self.shared.erasure_progress.lock().last = position.map(|position| ((rid, number), position, untold));
+        let under_way = |position| ((rid, number), ErasureRecord { position, ..record }, untold);
+        self.shared.erasure_progress.lock().last = position.map(under_way);
         Ok(())
     }
 
