@@ -9,6 +9,7 @@ use astrarium_keys::document;
 use astrarium_keys::erasure::ErasureRecord;
 use astrarium_keys::index_state::{Building, GenerationsRecord, NO_GENERATION};
 use astrarium_keys::record::KeyRangeRow;
+use astrarium_keys::resharding::ReshardingRecord;
 use astrarium_keys::{Malformed, Rid};
 use astrarium_kv::{Engine, ShardId};
 use astrarium_partition::{EffectiveKey, EffectiveRange};
@@ -27,6 +28,8 @@ pub struct Container {
     pub ranges: Vec<Range>,
     /// The generations of its index.
     pub generations: Generations,
+    /// What is wanted of its ranges and not there yet.
+    pub resharding: Option<ReshardingRecord>,
     /// Texts that every answer about its documents needs.
     texts: Texts,
 }
@@ -66,10 +69,14 @@ pub struct Range {
     pub epoch: u64,
     /// The ranges it came from.
     pub parents: Vec<u32>,
+    /// Whether it, or a range it came from, was merged of several.
+    pub is_merged: bool,
     /// Gives numbers to new documents.
     pub numbers: NumberSource,
     /// Deletes of logical partitions that are not done yet: nobody sees these documents.
     pub erasures: Erasures,
+    /// Whether it is copied into new ranges.
+    pub copied: Option<RangeCopy>,
 }
 
 /// Documents of a range that were deleted and are not erased yet.
@@ -89,7 +96,25 @@ impl Erasures {
     }
 }
 
+/// What writers have to know of a range that is copied into new ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RangeCopy {
+    /// The number of the resharding, for which they leave a trail of what they change.
+    pub number: u64,
+    /// Whether the range takes no more writes: those wait for the new ones.
+    pub is_closed: bool,
+}
+
 impl Range {
+    /// A range from its row.
+    fn new(row: KeyRangeRow, epoch: u64, numbers: NumberSource) -> Range {
+        let keys =
+            EffectiveRange { min: EffectiveKey::from_bytes(row.min), max: EffectiveKey::from_bytes(row.max) };
+        let KeyRangeRow { id, shard, parents, is_merged, .. } = row;
+        let erasures = Erasures::default();
+        Range { id, keys, shard: ShardId(shard), epoch, parents, is_merged, numbers, erasures, copied: None }
+    }
+
     /// Whether it has the documents of another range, or is that one.
     pub fn inherits(&self, range_id: u32) -> bool {
         self.id == range_id || self.parents.contains(&range_id)
@@ -134,6 +159,14 @@ impl Container {
         &self.ranges[after.saturating_sub(1)]
     }
 
+    /// The effective keys that a range had which is gone: those of the ranges that came of it.
+    pub fn former_keys(&self, id: u32) -> Option<EffectiveRange> {
+        let mut descendants = self.ranges.iter().filter(|range| range.parents.contains(&id));
+        let first = descendants.next()?;
+        let last = descendants.next_back().unwrap_or(first);
+        Some(EffectiveRange { min: first.keys.min.clone(), max: last.keys.max.clone() })
+    }
+
     /// Builds a container from what is stored. `source_of` gives each shard its one number source.
     pub async fn load(
         engine: &dyn Engine,
@@ -144,12 +177,17 @@ impl Container {
         let definition = stored_definition(&resource)?;
         let view = crate::view(engine).await?;
         let generations = Generations::new(&records::generations(&*view, resource.rid).await?)?;
+        let resharding = records::resharding(&*view, resource.rid).await?;
+        let work = resharding.as_ref().and_then(|record| record.work.as_ref());
         let mut ranges = Vec::new();
         for row in records::ranges(&*view, resource.rid).await? {
             let shard = ShardId(row.shard);
             let state = engine.shard(shard).await?;
             let numbers = source_of(shard, first_number(row.id));
-            ranges.push(range(row, state.epoch, numbers));
+            let copied = work
+                .filter(|work| work.sources.contains(&row.id))
+                .map(|work| RangeCopy { number: work.number, is_closed: work.is_closed });
+            ranges.push(Range { copied, ..Range::new(row, state.epoch, numbers) });
         }
         let erasures = records::erasures(&*view, resource.rid).await?;
         for range in ranges.iter_mut().filter(|_| !erasures.is_empty()) {
@@ -163,20 +201,13 @@ impl Container {
             path: format!("dbs/{database_id}/colls/{}", resource.record.id),
             rid: resource.rid.to_string(),
         };
-        Ok(Container { resource, database_id, definition, ranges, generations, texts })
+        Ok(Container { resource, database_id, definition, ranges, generations, resharding, texts })
     }
 }
 
 /// Numbers of a range start at its own place, so that they stay unique in the container when ranges split.
 fn first_number(range: u32) -> u64 {
     u64::from(range) << 40
-}
-
-fn range(row: KeyRangeRow, epoch: u64, numbers: NumberSource) -> Range {
-    let keys =
-        EffectiveRange { min: EffectiveKey::from_bytes(row.min), max: EffectiveKey::from_bytes(row.max) };
-    let erasures = Erasures::default();
-    Range { id: row.id, keys, shard: ShardId(row.shard), epoch, parents: row.parents, numbers, erasures }
 }
 
 impl Generations {
@@ -222,9 +253,16 @@ mod tests {
     /// How far a client with `token` (range, position) has seen a range that came from `parents`.
     #[track_caller]
     fn check(id: u32, parents: &[u32], token: &[(u32, u64)], expected: Option<u64>) {
-        let row = KeyRangeRow { id, shard: 1, min: Vec::new(), max: vec![0xFF], parents: parents.to_vec() };
+        let row = KeyRangeRow {
+            id,
+            shard: 1,
+            min: Vec::new(),
+            max: vec![0xFF],
+            parents: parents.to_vec(),
+            is_merged: false,
+        };
         let numbers = NumberSource::new(Arc::new(MemoryEngine::new()), ShardId(1), 0);
-        let seen = range(row, 1, numbers).seen_by(|asked| {
+        let seen = Range::new(row, 1, numbers).seen_by(|asked| {
             token.iter().filter(|(id, _)| *id == asked).map(|(_, position)| *position).max()
         });
         assert_eq!(seen, expected, "{id} of {parents:?} by {token:?}");

@@ -13,7 +13,8 @@ use astrarium_keys::erasure::{self, ErasureRecord};
 use astrarium_keys::index_expiry::expiry_family;
 use astrarium_keys::index_state::{self, GenerationsRecord};
 use astrarium_keys::record::{self, KeyRangeRow, Record, RecordKind};
-use astrarium_keys::{Malformed, Rid, document, index_entry, tags};
+use astrarium_keys::resharding::{self, ReshardingRecord};
+use astrarium_keys::{Malformed, Rid, document, index_entry, tags, trail};
 use astrarium_kv::{Direction, Expectation, KeyPrefix, KeyRange, ScanLimit, Space, Stamp, View, WriteBatch};
 use bytes::Bytes;
 
@@ -179,13 +180,75 @@ pub fn stage_ranges(batch: &mut WriteBatch, container: Rid, rows: &[KeyRangeRow]
     batch.put(Space::Meta, record::ranges_key(container), KeyRangeRow::encode_all(rows), Stamp::NONE);
 }
 
-/// Stages the end of a container's ranges: its shards are dropped with everything they hold.
-pub fn stage_remove_ranges(batch: &mut WriteBatch, container: Rid, rows: &[KeyRangeRow]) {
+/// Stages the end of a container's ranges: its shards are dropped with everything they hold, and those that were to take their place.
+pub fn stage_remove_ranges(
+    batch: &mut WriteBatch,
+    container: Rid,
+    rows: &[KeyRangeRow],
+    resharding: Option<&ReshardingRecord>,
+) {
     batch.delete(Space::Meta, record::ranges_key(container));
     batch.delete(Space::Meta, index_state::generations_key(container));
-    for row in rows {
+    let targets = resharding.and_then(|record| record.work.as_ref()).map_or(&[][..], |work| &work.targets);
+    for row in rows.iter().chain(targets) {
         stage_drop_shard(batch, row.shard);
     }
+    stage_resharding(batch, container, resharding, None);
+}
+
+/// What is wanted of a container's ranges and not there yet.
+pub async fn resharding(view: &dyn View, container: Rid) -> Result<Option<ReshardingRecord>, Error> {
+    let value = view.get(Space::Meta, &resharding::resharding_key(container)).await?;
+    Ok(value.map(|value| ReshardingRecord::decode(&value)).transpose()?)
+}
+
+/// Stages another record of a container's resharding, or its end.
+pub fn stage_resharding(
+    batch: &mut WriteBatch,
+    container: Rid,
+    old: Option<&ReshardingRecord>,
+    new: Option<&ReshardingRecord>,
+) {
+    expect_resharding(batch, container, old);
+    let key = resharding::resharding_key(container);
+    match new {
+        Some(new) => batch.put(Space::Meta, key, new.encode(), Stamp::VALUE),
+        None if old.is_some() => batch.delete(Space::Meta, key),
+        None => {}
+    }
+}
+
+/// Makes a batch fail if something else is wanted of a container's ranges, or was done for it, before it commits.
+pub fn expect_resharding(batch: &mut WriteBatch, container: Rid, known: Option<&ReshardingRecord>) {
+    let expectation = known.map_or(Expectation::Absent, |known| Expectation::Version(known.version));
+    batch.expect(Space::Meta, resharding::resharding_key(container), expectation);
+}
+
+/// Makes a batch fail if the generations of a container's index change before it commits.
+pub fn expect_generations(batch: &mut WriteBatch, container: Rid, version: u64) {
+    let expectation = if version == 0 { Expectation::Absent } else { Expectation::Version(version) };
+    batch.expect(Space::Meta, index_state::generations_key(container), expectation);
+}
+
+/// Stages other key ranges of a container, whose resharding record tells that nobody else does.
+pub fn stage_new_ranges(batch: &mut WriteBatch, container: Rid, rows: &[KeyRangeRow]) {
+    batch.put(Space::Meta, record::ranges_key(container), KeyRangeRow::encode_all(rows), Stamp::NONE);
+}
+
+/// Stages the end of the trail that a shard's writers left for a resharding.
+pub fn stage_drop_trail(batch: &mut WriteBatch, shard: u64, number: u64) {
+    batch.drop_prefix(Some(Space::Log), Bytes::copy_from_slice(&trail::trail_prefix(shard, number)));
+}
+
+/// The first container after another one, in the order of rids, whose ranges are not what is wanted.
+pub async fn next_to_reshard(view: &dyn View, after: Option<Rid>) -> Result<Option<Rid>, Error> {
+    let mut range = KeyRange::prefix(&[tags::meta::RESHARDING]);
+    if let Some(after) = after {
+        range.start = astrarium_kv::just_after(&resharding::resharding_key(after));
+    }
+    let limit = ScanLimit { entry_count_max: 1, byte_count_max: LIST_BYTES_MAX };
+    let batch = view.scan(Space::Meta, &range, Direction::Forward, limit).await?;
+    Ok(batch.entries.first().map(|(key, _)| resharding::read_resharding_key(key)).transpose()?)
 }
 
 /// Stages the end of a shard and of everything that belongs to it.

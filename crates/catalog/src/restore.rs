@@ -7,6 +7,7 @@ use crate::{CATALOG_SHARD, Error, records, stamps, view};
 use astrarium_keys::erasure::read_erasure_key;
 use astrarium_keys::index_state::GenerationsRecord;
 use astrarium_keys::record::{self, KeyRangeRow};
+use astrarium_keys::resharding::ReshardingRecord;
 use astrarium_keys::tags::meta;
 use astrarium_kv::{Direction, Engine, KeyRange, ScanLimit, ShardState, Space, Stamp};
 use bytes::Bytes;
@@ -62,6 +63,12 @@ pub async fn catalog_state(engine: &dyn Engine) -> Result<ShardState, Error> {
     for (key, value) in entries(engine, &[meta::ERASURE]).await? {
         state.version = state.version.max(version_of(&value));
         state.high_water = state.high_water.max(read_erasure_key(&key)?.1);
+    }
+    for (_, value) in entries(engine, &[meta::RESHARDING]).await? {
+        let record = ReshardingRecord::decode(&value)?;
+        state.version = state.version.max(record.version);
+        let number = record.work.map_or(0, |work| work.number);
+        state.high_water = state.high_water.max(number);
     }
     let highest_shard = engine.highest_shard().await?;
     state.high_water = state.high_water.max(highest_shard.0);

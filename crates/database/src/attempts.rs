@@ -5,16 +5,22 @@
 //! view or its commit because the container has changed since it was loaded. A fenced attempt has its container loaded again.
 //! Invariant: nothing of an attempt that did not succeed has happened, so the next one begins from nothing.
 //!
-//! Not here: what is refused for good ([`Failure::Refused`] ends the loop), waiting between attempts: somebody else has
-//! succeeded whenever one of us lost.
+//! Not here: what is refused for good ([`Failure::Refused`] ends the loop). Attempts that lost do not wait, for somebody else has
+//! succeeded; those that met a closed range do.
 
 use crate::{AccountCore, Error};
 use astrarium_catalog::container::{Container, Range};
+use astrarium_env::{Instant, sleep};
 use astrarium_kv::{self as kv, View};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Attempts before the client is told to retry.
 const ATTEMPTS_MAX: u32 = 50;
+
+/// How long a write waits at most for ranges that take the place of its own, and between two looks for them.
+const CLOSED_MAX: Duration = Duration::from_secs(10);
+const CLOSED_PAUSE: Duration = Duration::from_millis(2);
 
 /// Why one attempt did not succeed.
 pub(crate) enum Failure {
@@ -22,6 +28,8 @@ pub(crate) enum Failure {
     Lost,
     /// The container changed: load it again, then try again.
     Fenced,
+    /// The range takes no writes for a moment, because others are about to take its place: wait, load it again, then try again.
+    Closed,
     /// The answer is no.
     Refused(Error),
 }
@@ -107,12 +115,24 @@ where
     R: Future<Output = Result<S, Error>>,
 {
     let mut lost = 0;
-    for _ in 0..attempts_max {
+    let mut closed = None;
+    let mut left = attempts_max;
+    while left > 0 {
+        left -= 1;
         match attempt(&subject, lost).await {
             Ok(outcome) => return Ok(outcome),
             Err(Failure::Refused(error)) => return Err(error),
             Err(Failure::Lost) => lost += 1,
             Err(Failure::Fenced) => subject = renew(subject).await?,
+            Err(Failure::Closed) => {
+                let since = *closed.get_or_insert_with(Instant::now);
+                if since.elapsed() > CLOSED_MAX {
+                    return Err(Error::KeyRangeMoving);
+                }
+                left += 1;
+                sleep(CLOSED_PAUSE).await;
+                subject = renew(subject).await?;
+            }
         }
     }
     Err(Error::RetryWith)
@@ -152,6 +172,7 @@ impl FailureSource for astrarium_store::Error {
     fn failure(self) -> Failure {
         match self {
             astrarium_store::Error::Storage(error) => error.failure(),
+            astrarium_store::Error::RangeClosed => Failure::Closed,
             damaged => Failure::Refused(damaged.into()),
         }
     }

@@ -24,7 +24,7 @@ const TRIM_PAUSE: Duration = Duration::from_mins(1);
 const EXPIRE_PAUSE: Duration = Duration::from_secs(1);
 /// Between two looks for deleted partitions.
 const ERASE_PAUSE: Duration = Duration::from_millis(250);
-/// Between two looks for an index to build.
+/// Between two looks for an index to build, or for ranges to split.
 const BUILD_PAUSE: Duration = Duration::from_millis(250);
 /// After a failure, which is mostly storage that takes no writes.
 const FAILURE_PAUSE: Duration = Duration::from_secs(30);
@@ -60,6 +60,7 @@ enum TaskKind {
     Trim,
     Expire,
     Erase,
+    Reshard,
     /// Knows why writes were refused when it last looked.
     Watch(Option<String>),
     Scrub,
@@ -74,6 +75,7 @@ impl BackgroundTask {
             TaskKind::Trim,
             TaskKind::Expire,
             TaskKind::Erase,
+            TaskKind::Reshard,
             TaskKind::Watch(None),
             TaskKind::Scrub,
         ];
@@ -119,6 +121,9 @@ impl BackgroundTask {
                 told(self.maintenance.erase_deleted().await, "erase documents of deleted partitions"),
                 ERASE_PAUSE,
             ),
+            TaskKind::Reshard => {
+                (told(self.maintenance.reshard().await, "split or merge key ranges"), BUILD_PAUSE)
+            }
             TaskKind::Watch(refusal) => {
                 watch(&self.maintenance, refusal).await;
                 return WATCH_PAUSE;

@@ -197,7 +197,10 @@ impl AccountCore {
                 let results = done.into_iter().map(Ok).collect();
                 Ok(Some(BulkOutcome { container, range_id, lsn, results }))
             }
-            Ok(_) | Err(Error::RetryWith | Error::Timeout(_) | Error::KeyRangeGone) => Ok(None),
+            Ok(_)
+            | Err(Error::RetryWith | Error::Timeout(_) | Error::KeyRangeGone | Error::KeyRangeMoving) => {
+                Ok(None)
+            }
             Err(error) => Err(error),
         }
     }
@@ -411,7 +414,11 @@ fn shown_bytes(done: &Done) -> usize {
 fn is_of_operation(error: &Error) -> bool {
     let is_of_request = matches!(
         error,
-        Error::ContainerRecreated | Error::OwnerNotFound | Error::KeyRangeGone | Error::RetryWith
+        Error::ContainerRecreated
+            | Error::OwnerNotFound
+            | Error::KeyRangeGone
+            | Error::KeyRangeMoving
+            | Error::RetryWith
     );
     matches!(error.kind(), Kind::Request | Kind::Conflict) && !is_of_request
 }

@@ -156,6 +156,7 @@ impl AccountCore {
                 min: slice.min.as_bytes().to_vec(),
                 max: slice.max.as_bytes().to_vec(),
                 parents: Vec::new(),
+                is_merged: false,
             });
         }
         Ok(rows)
@@ -195,14 +196,15 @@ impl AccountCore {
             let (rid, version) = (resource.rid, resource.record.version);
             let generations = records::generations(&*view, rid).await?.version;
             let erasures = records::erasures(&*view, rid).await?;
+            let resharding = records::resharding(&*view, rid).await?.map(|record| record.version);
             let source_of = |shard, above| self.number_source(shard, above);
             let loaded = Container::load(self.engine(), resource, database.record.id, source_of).await;
             let view = self.catalog().await?;
             let again = find(&*view, RecordKind::Container, database.rid, Link::Rid(rid)).await?;
-            let generations_again = records::generations(&*view, rid).await?.version;
             let is_same = again.is_some_and(|again| again.record.version == version)
-                && generations == generations_again
-                && erasures == records::erasures(&*view, rid).await?;
+                && generations == records::generations(&*view, rid).await?.version
+                && erasures == records::erasures(&*view, rid).await?
+                && resharding == records::resharding(&*view, rid).await?.map(|record| record.version);
             if is_same {
                 let container = Arc::new(loaded?);
                 cache.insert(generation, &container);
@@ -251,7 +253,8 @@ impl AccountCore {
         let rows = records::ranges(view, container.rid).await?;
         let shards: Vec<u64> = rows.iter().map(|row| row.shard).collect();
         self.keep_sessions(&container.record.id, &shards).await?;
-        records::stage_remove_ranges(batch, container.rid, &rows);
+        let resharding = records::resharding(view, container.rid).await?;
+        records::stage_remove_ranges(batch, container.rid, &rows, resharding.as_ref());
         for kind in [RecordKind::StoredProcedure, RecordKind::Trigger, RecordKind::UserDefinedFunction] {
             records::stage_delete_all(view, batch, kind, container.rid).await?;
         }

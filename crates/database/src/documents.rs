@@ -9,7 +9,7 @@ use crate::{AccountCore, Conditions, DocumentsHandle, Error, Link};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_keys::body::{Body, IndexDirective};
 use astrarium_keys::rid::{ChildType, Rid};
-use astrarium_kv::{ShardState, View};
+use astrarium_kv::{self as kv, ShardState, View};
 use astrarium_partition::{PartitionKey, PartitionKeyDefinition};
 use astrarium_store::{BYTE_TALLY, DOCUMENT_TALLY, Expiry, FeedScope, Incoming, Location, Transaction};
 use bytes::Bytes;
@@ -196,12 +196,20 @@ impl AccountCore {
 
     /// What a range holds.
     pub(crate) async fn range_usage(&self, range: &Range) -> Result<RangeUsage, Error> {
-        Ok(usage(self.engine().shard(range.shard).await?))
+        Ok(usage(self.range_state(range).await?))
     }
 
     /// The LSN of a range.
     pub(crate) async fn range_lsn(&self, range: &Range) -> Result<u64, Error> {
-        Ok(self.engine().shard(range.shard).await?.version)
+        Ok(self.range_state(range).await?.version)
+    }
+
+    /// The counters of a range, which others may have replaced meanwhile.
+    async fn range_state(&self, range: &Range) -> Result<ShardState, Error> {
+        match self.engine().shard(range.shard).await {
+            Err(kv::Error::Dropped { .. }) => Err(Error::KeyRangeGone),
+            state => Ok(state?),
+        }
     }
 
     pub(crate) fn expiry(&self, container: &Container) -> Expiry {
@@ -215,6 +223,7 @@ impl AccountCore {
         view: Arc<dyn View>,
     ) -> Result<Transaction, astrarium_store::Error> {
         let (stamps, indexes) = (&self.shared.stamps, self.indexes(container));
+        self.shared.reshardings.look(container, range, view.state());
         Transaction::begin(self.env(), stamps, container, range, indexes, view).await
     }
 

@@ -103,8 +103,14 @@ impl AccountCore {
         if records::erasures(&*view, container.rid()).await?.len() >= WAITING_MAX {
             return Err(Error::Busy.into());
         }
+        let work = container.resharding.as_ref().and_then(|record| record.work.as_ref());
+        if work.is_some_and(|work| work.sources.len() > 1) {
+            // What is named by LSNs of two ranges cannot be told apart in one.
+            return Err(Failure::Closed);
+        }
         let mut batch = records::batch();
         records::expect_present(&mut batch, &container.resource);
+        records::expect_resharding(&mut batch, container.rid(), container.resharding.as_ref());
         for range in container.ranges.iter().filter(|range| touches(container, range, &scope)) {
             let (start, end) = scope_bounds(container, range, &scope);
             let lsn = self.range_lsn(range).await?;

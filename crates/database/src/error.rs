@@ -77,6 +77,12 @@ pub enum Error {
     /// The key range named is not, or no longer, one of the container's.
     #[error("The requested partition key range is gone; read the container's partition key ranges again.")]
     KeyRangeGone,
+    /// The key range takes no writes, because others are about to take its place. The client may repeat it as it is.
+    #[error("The partition key range is being split; retry the request.")]
+    KeyRangeMoving,
+    /// The container's ranges are being changed already.
+    #[error("The container's partitions are being split or merged at the moment; retry when that is done.")]
+    Resharding,
     /// The operation kept losing against concurrent changes. The client may repeat it as it is.
     #[error("Conflicting concurrent changes; retry the request.")]
     RetryWith,
@@ -165,7 +171,9 @@ impl Error {
             | Error::OwnerNotFound
             | Error::TooLarge
             | Error::ResponseTooLarge
-            | Error::KeyRangeGone => Kind::Request,
+            | Error::KeyRangeGone
+            | Error::KeyRangeMoving
+            | Error::Resharding => Kind::Request,
             Error::Exists | Error::UniqueKey | Error::PreconditionFailed | Error::RetryWith => Kind::Conflict,
             Error::Script(fault) => match fault.error.kind() {
                 script::Kind::Request | script::Kind::Host => Kind::Request,
@@ -223,6 +231,7 @@ impl From<store::Error> for Error {
         match error {
             store::Error::Storage(error) => error.into(),
             store::Error::Malformed(error) => Error::Damaged(error.to_string()),
+            store::Error::RangeClosed => Error::KeyRangeMoving,
             dangling @ store::Error::DanglingEntry { .. } => Error::IndexWrong(dangling.to_string()),
         }
     }

@@ -59,6 +59,7 @@ impl AccountCore {
         position: Option<FeedPosition>,
         limit: PageLimit,
     ) -> Result<DocumentPage, Failure> {
+        let position = position.map(|position| position.resolved(container, scope)).transpose()?;
         // A page is of one range: the one where it goes on, or the first of the scope.
         let range_id = match &position {
             Some(position) => position.range_id(),

@@ -185,6 +185,11 @@ impl MaintenanceHandle {
         self.core.rebuild_indexes().await
     }
 
+    /// Does a bounded part of splitting and merging key ranges; false when there is nothing to do.
+    pub async fn reshard(&self) -> Result<bool, Error> {
+        self.core.reshard().await
+    }
+
     /// Drops what older versions of the program left to be removed, and lets numbers of replaced indexes be used again once
     /// storage has given back their space; false when there is nothing to do.
     pub async fn sweep(&self) -> Result<bool, Error> {

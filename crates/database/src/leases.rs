@@ -30,6 +30,8 @@ pub(crate) enum LeasedWork {
     Expire,
     /// Erasing documents that were deleted with their partitions.
     Erase,
+    /// Splitting and merging key ranges.
+    Reshard,
 }
 
 /// The leases that this process has.
@@ -130,6 +132,7 @@ impl LeasedWork {
             LeasedWork::Trim => "trim",
             LeasedWork::Expire => "expire",
             LeasedWork::Erase => "erase",
+            LeasedWork::Reshard => "reshard",
         }
     }
 }

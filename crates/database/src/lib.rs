@@ -39,6 +39,7 @@ mod patch;
 mod planned;
 mod queries;
 mod query_times;
+mod resharding;
 mod restore;
 mod scripts;
 mod sessions;
@@ -65,7 +66,7 @@ pub use astrarium_sql_plan::physical::IndexUtilization;
 pub use astrarium_sql_syntax::shape as statement_shape;
 pub use astrarium_store::verify::Report;
 pub use astrarium_store::{
-    ChangePosition, FeedPosition, FeedScope, PageLimit, etag_text, push_document,
+    ChangePosition, FeedPosition, FeedScope, Floors, PageLimit, etag_text, push_document,
     push_document_without_links, push_etag,
 };
 pub use astrarium_value as value;
@@ -90,6 +91,7 @@ pub use offers::OfferChange;
 pub use patch::Patch;
 pub use queries::{Query, QueryPage, QueryScope, query_parameters};
 pub use query_times::QueryTimes;
+pub use resharding::{RangeSettings, ReshardingStatus};
 pub use scripts::{
     ProcedureOutcome, ScriptFault, ScriptRequest, ScriptStatistics, TriggeredOutcome, Triggers,
 };
@@ -111,6 +113,7 @@ use index_cache::IndexCache;
 use kept_results::KeptResults;
 use leases::HeldLeases;
 use parking_lot::Mutex;
+use resharding::Reshardings;
 use scripts::gate::Gates;
 use sessions::GoneSessions;
 use statements::StatementCache;
@@ -150,6 +153,7 @@ struct Shared {
     expiry_schedule: Mutex<ExpirySchedule>,
     erasure_progress: Mutex<ErasureProgress>,
     leases: HeldLeases,
+    reshardings: Reshardings,
     /// Gives stamps for etags, and this process its number.
     stamps: StampSource,
     /// Containers whose index names documents that are not there, with what was met.
@@ -177,6 +181,8 @@ pub struct Resources {
     pub scripts: ScriptSettings,
     /// Whether requests beyond the provisioned throughput are refused, where an offer does not say otherwise.
     pub throttling: bool,
+    /// When key ranges are split.
+    pub ranges: RangeSettings,
 }
 
 impl Default for Resources {
@@ -187,6 +193,7 @@ impl Default for Resources {
             inline_queries: false,
             scripts: ScriptSettings::default(),
             throttling: false,
+            ranges: RangeSettings::default(),
         }
     }
 }
@@ -211,6 +218,7 @@ impl AccountCore {
             expiry_schedule: Mutex::default(),
             erasure_progress: Mutex::default(),
             leases: HeldLeases::default(),
+            reshardings: Reshardings::new(resources.ranges),
             stamps,
             wrong_indexes: Mutex::default(),
             damage: Mutex::default(),

@@ -5,6 +5,7 @@
 
 use crate::databases::find;
 use crate::documents::usage;
+use crate::resharding::ranges_for;
 use crate::{AccountCore, CatalogHandle, Conditions, Error, Link};
 use astrarium_catalog::definition::throughput::{Migration, Offer, Throughput};
 use astrarium_catalog::records::{self, Listing, Resource};
@@ -51,7 +52,8 @@ impl CatalogHandle<'_> {
         change: &OfferChange,
         conditions: &Conditions,
     ) -> Result<Resource, Error> {
-        self.core
+        let (offer, resharded) = self
+            .core
             .attempt_catalog(|| async move {
                 let view = self.core.catalog().await?;
                 let old = find(&*view, RecordKind::Offer, Rid::ROOT, Link::Rid(rid))
@@ -67,11 +69,28 @@ impl CatalogHandle<'_> {
                 let record = self.core.new_record(&old.record.id, definition).await?;
                 let mut batch = records::batch();
                 records::stage_replace(&mut batch, &old, &record);
+                let mut resharded = None;
+                if let Some(container) = container_of(&old) {
+                    let count = ranges_for(offer.throughput.highest());
+                    let is_raised = self.core.stage_range_count(&*view, &mut batch, container, count).await?;
+                    resharded = is_raised.then_some(container);
+                }
                 self.core.engine().commit(batch).await?;
                 self.core.offer_changed(&old, &offer);
-                Ok(Resource { record, ..old })
+                Ok((Resource { record, ..old }, resharded))
             })
-            .await
+            .await?;
+        if let Some(container) = resharded {
+            self.core.reshard_if_small(container).await?;
+        }
+        Ok(offer)
+    }
+
+    /// Whether the key ranges of an offer's container are still on the way to what the offer asks for.
+    pub async fn is_replace_pending(self, offer: &Resource) -> Result<bool, Error> {
+        let Some(container) = container_of(offer) else { return Ok(false) };
+        let view = self.core.catalog().await?;
+        Ok(records::resharding(&*view, container).await?.is_some())
     }
 }
 
@@ -142,6 +161,11 @@ impl AccountCore {
         }
         Ok(sharing)
     }
+}
+
+/// The container that an offer belongs to; nothing for a database's.
+fn container_of(offer: &Resource) -> Option<Rid> {
+    Rid::parse(&offer.record.id).filter(|owner| owner.as_bytes().len() == 8)
 }
 
 pub(crate) fn stored_offer(offer: &Resource) -> Result<Offer, Error> {

@@ -249,6 +249,10 @@ impl AccountCore {
         });
         let (container, planned, input, watch) = prepared.await?;
         check_mergeable(&container, query, &planned.plan, scope, &input)?;
+        let resume = match (resume, &input) {
+            (Some(resume), Input::Container(_, scope, _)) => Some(resume.resolved(&container, scope)?),
+            (resume, _) => resume,
+        };
         self.run_page(&container, query, &planned.plan, input, resume, limits, watch, attempt).await
     }
 

@@ -47,6 +47,7 @@ impl AccountCore {
     /// Builds what indexes lack, and frees what nobody needs, to the end.
     pub(crate) async fn settle(&self) -> Result<(), Error> {
         while self.build_indexes().await? {}
+        while self.reshard().await? {}
         while self.sweep().await? {}
         Ok(())
     }

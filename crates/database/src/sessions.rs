@@ -45,15 +45,20 @@ impl DocumentsHandle<'_> {
         seen: impl Fn(u32) -> Option<u64>,
     ) -> Result<(), Error> {
         let DocumentsHandle { core, container } = self;
-        for range in container.ranges.iter().filter(|range| touches(container, range, scope)) {
-            if let Some(lsn) = range.seen_by(&seen)
-                && lsn > core.range_lsn(range).await?
-                && lsn > core.shared.gone_sessions.of(&container.resource.record.id)
-            {
-                return Err(Error::SessionNotAvailable);
+        let seen = &seen;
+        core.attempt(container, |trial| async move {
+            let container = &trial.container;
+            for range in container.ranges.iter().filter(|range| touches(container, range, scope)) {
+                if let Some(lsn) = range.seen_by(seen)
+                    && lsn > core.engine().shard(range.shard).await?.version
+                    && lsn > core.shared.gone_sessions.of(&container.resource.record.id)
+                {
+                    return Err(Error::SessionNotAvailable.into());
+                }
             }
-        }
-        Ok(())
+            Ok(())
+        })
+        .await
     }
 }
 

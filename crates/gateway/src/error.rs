@@ -160,6 +160,8 @@ impl From<database::Error> for ErrorAnswer {
             Error::OwnerNotFound => ErrorAnswer::new(404, message).with_substatus(1003),
             Error::Exists | Error::UniqueKey => ErrorAnswer::new(409, message),
             Error::KeyRangeGone => ErrorAnswer::new(410, message).with_substatus(1002),
+            Error::KeyRangeMoving => ErrorAnswer::new(410, message).with_substatus(1007),
+            Error::Resharding => ErrorAnswer::new(423, message),
             Error::PreconditionFailed => ErrorAnswer::new(412, message),
             Error::TooLarge => ErrorAnswer::new(413, message),
             Error::ResponseTooLarge => {

@@ -3,7 +3,7 @@
 //! Payload: `rid length (1) | rid of the feed's owner | kind of position (1) | position`. A token of one feed is refused
 //! by every other. Tokens are good after a restart and any change of the data.
 
-use crate::database::{FeedPosition, Rid};
+use crate::database::{FeedPosition, Floors, Rid};
 use crate::error::ErrorAnswer;
 use crate::request::Request;
 use crate::service::GatewayState;
@@ -52,15 +52,14 @@ pub(crate) fn position(
 pub(crate) fn token(shared: &GatewayState, feed: Feed, position: &FeedPosition) -> String {
     let mut payload = feed.prefix();
     match position {
-        FeedPosition::Number { range_id, number } => {
-            payload.push(BY_NUMBER);
-            payload.extend_from_slice(&range_id.to_be_bytes());
-            payload.extend_from_slice(&number.to_be_bytes());
-        }
-        FeedPosition::Within { range_id, number } => {
-            payload.push(WITHIN);
-            payload.extend_from_slice(&range_id.to_be_bytes());
-            payload.extend_from_slice(&number.to_be_bytes());
+        FeedPosition::Number { range_id, number, floors }
+        | FeedPosition::Within { range_id, number, floors } => {
+            let is_within = matches!(position, FeedPosition::Within { .. });
+            payload.push(if is_within { WITHIN } else { BY_NUMBER });
+            for (range_id, number) in [(*range_id, *number)].into_iter().chain(floors.iter()) {
+                payload.extend_from_slice(&range_id.to_be_bytes());
+                payload.extend_from_slice(&number.to_be_bytes());
+            }
         }
         FeedPosition::Key { range_id, suffix } => {
             payload.push(BY_KEY);
@@ -100,10 +99,11 @@ impl TokenBinding {
     }
 
     /// Whether a token may go on with another query. A client that merges ranges itself goes on with another filter, so
-    /// there only the shape of the query counts.
-    fn serves(self, asked: TokenBinding, merged_by_client: bool) -> bool {
+    /// there only the shape of the query counts. `former` are the parts of the key space whose ranges were split into those asked
+    /// for.
+    fn serves(self, asked: TokenBinding, former: &[u64], merged_by_client: bool) -> bool {
         let same_query = if merged_by_client { self.shape == asked.shape } else { self.query == asked.query };
-        same_query && self.scope == asked.scope
+        same_query && (self.scope == asked.scope || former.contains(&self.scope))
     }
 }
 
@@ -128,6 +128,7 @@ pub(crate) fn query_position(
     request: &Request<'_>,
     feed: Feed,
     binding: TokenBinding,
+    former: &[u64],
 ) -> Result<Option<Vec<u8>>, ErrorAnswer> {
     let Some(text) = request.header(headers::CONTINUATION) else { return Ok(None) };
     if text.starts_with("-RID:") || text.starts_with("+RID:") {
@@ -141,7 +142,7 @@ pub(crate) fn query_position(
     let rest = payload.strip_prefix(prefix.as_slice()).ok_or_else(invalid)?;
     let (own, position) = rest.split_first_chunk().ok_or_else(invalid)?;
     let merged_by_client = request.header(headers::PARTITION_KEY_RANGE_ID).is_some();
-    if TokenBinding::from_bytes(own).serves(binding, merged_by_client) {
+    if TokenBinding::from_bytes(own).serves(binding, former, merged_by_client) {
         Ok(Some(position.to_vec()))
     } else {
         Err(invalid())
@@ -161,16 +162,22 @@ fn decode(bytes: &[u8]) -> Option<FeedPosition> {
     let (&kind, rest) = bytes.split_first()?;
     let (range_id, rest) = rest.split_first_chunk::<4>()?;
     let range_id = u32::from_be_bytes(*range_id);
+    if kind == BY_KEY {
+        return Some(FeedPosition::Key { range_id, suffix: Bytes::copy_from_slice(rest) });
+    }
+    let (number, mut rest) = rest.split_first_chunk::<8>()?;
+    let number = u64::from_be_bytes(*number);
+    let mut floors = Vec::new();
+    while !rest.is_empty() {
+        let (range_id, after) = rest.split_first_chunk::<4>()?;
+        let (number, after) = after.split_first_chunk::<8>()?;
+        floors.push((u32::from_be_bytes(*range_id), u64::from_be_bytes(*number)));
+        rest = after;
+    }
+    let floors = Floors::new(floors);
     match kind {
-        BY_NUMBER => {
-            let number = u64::from_be_bytes(rest.try_into().ok()?);
-            Some(FeedPosition::Number { range_id, number })
-        }
-        WITHIN => {
-            let number = u64::from_be_bytes(rest.try_into().ok()?);
-            Some(FeedPosition::Within { range_id, number })
-        }
-        BY_KEY => Some(FeedPosition::Key { range_id, suffix: Bytes::copy_from_slice(rest) }),
+        BY_NUMBER => Some(FeedPosition::Number { range_id, number, floors }),
+        WITHIN => Some(FeedPosition::Within { range_id, number, floors }),
         _ => None,
     }
 }

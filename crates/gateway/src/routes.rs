@@ -1,6 +1,7 @@
 //! From an operation to the file that serves it.
 
 mod admin;
+mod admin_ranges;
 mod batch;
 mod change_feed;
 mod children;
@@ -40,7 +41,7 @@ pub(crate) async fn dispatch(shared: &GatewayState, request: &Request<'_>) -> Re
         ResourceKind::Conflict | ResourceKind::Schema | ResourceKind::Attachment => {
             empty::serve(shared, request).await
         }
-        ResourceKind::Admin => admin::serve(shared, request),
+        ResourceKind::Admin => admin::serve(shared, request).await,
         ResourceKind::Account => Err(ErrorAnswer::new(404, "There is nothing at this path.")),
     }
 }

@@ -127,6 +127,14 @@ impl Body {
         self
     }
 
+    /// The same document with another place in its commit.
+    #[must_use]
+    pub fn at_sequence(self, sequence: u32) -> Body {
+        let mut bytes = self.bytes.to_vec();
+        bytes[10..14].copy_from_slice(&sequence.to_be_bytes());
+        Body { header: Header { sequence, ..self.header }, bytes: bytes.into(), text_start: self.text_start }
+    }
+
     /// The bytes to store.
     pub fn as_bytes(&self) -> &Bytes {
         &self.bytes

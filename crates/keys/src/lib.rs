@@ -19,8 +19,10 @@ mod members;
 pub mod number;
 pub mod ordered;
 pub mod record;
+pub mod resharding;
 pub mod rid;
 pub mod tags;
+pub mod trail;
 pub mod unique;
 
 pub use rid::Rid;

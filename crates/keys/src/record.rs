@@ -177,6 +177,7 @@ pub struct Record {
 }
 
 const FORMAT: u8 = 1;
+const FORMAT_MERGED: u8 = 2;
 
 impl Record {
     /// The bytes to store.
@@ -208,7 +209,8 @@ impl Record {
     }
 }
 
-/// One key range of a container: `id (4) | shard (8) | length and bytes of both bounds | parents`.
+/// One key range of a container: `id (4) | shard (8) | length and bytes of both bounds | parents`, and in format 2 whether it was
+/// merged (1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyRangeRow {
     /// The range's id, never reused within its container.
@@ -221,12 +223,15 @@ pub struct KeyRangeRow {
     pub max: Vec<u8>,
     /// All ranges it came from, oldest first.
     pub parents: Vec<u32>,
+    /// Whether it, or a range it came from, was merged of several.
+    pub is_merged: bool,
 }
 
 impl KeyRangeRow {
-    /// The bytes of a container's ranges: `format 1 | count (4) | rows`.
+    /// The bytes of a container's ranges: `format 1, or 2 if one was merged | count (4) | rows`.
     pub fn encode_all(rows: &[KeyRangeRow]) -> Bytes {
-        let mut bytes = vec![FORMAT];
+        let has_merged = rows.iter().any(|row| row.is_merged);
+        let mut bytes = vec![if has_merged { FORMAT_MERGED } else { FORMAT }];
         bytes.put_u32(rows.len() as u32);
         for row in rows {
             bytes.put_u32(row.id);
@@ -237,6 +242,9 @@ impl KeyRangeRow {
             }
             bytes.put_u16(row.parents.len() as u16);
             row.parents.iter().for_each(|parent| bytes.put_u32(*parent));
+            if has_merged {
+                bytes.put_u8(u8::from(row.is_merged));
+            }
         }
         bytes.into()
     }
@@ -249,14 +257,15 @@ impl KeyRangeRow {
 }
 
 fn decode_rows(bytes: &mut &[u8]) -> Option<Vec<KeyRangeRow>> {
-    if bytes.try_get_u8().ok()? != FORMAT {
+    let format = bytes.try_get_u8().ok()?;
+    if format != FORMAT && format != FORMAT_MERGED {
         return None;
     }
     let count = bytes.try_get_u32().ok()?;
-    (0..count).map(|_| decode_row(bytes)).collect()
+    (0..count).map(|_| decode_row(bytes, format == FORMAT_MERGED)).collect()
 }
 
-fn decode_row(bytes: &mut &[u8]) -> Option<KeyRangeRow> {
+fn decode_row(bytes: &mut &[u8], has_merged: bool) -> Option<KeyRangeRow> {
     let id = bytes.try_get_u32().ok()?;
     let shard = bytes.try_get_u64().ok()?;
     let mut bound = || {
@@ -268,5 +277,6 @@ fn decode_row(bytes: &mut &[u8]) -> Option<KeyRangeRow> {
     let (min, max) = (bound()?, bound()?);
     let parent_count = bytes.try_get_u16().ok()?;
     let parents = (0..parent_count).map(|_| bytes.try_get_u32().ok()).collect::<Option<_>>()?;
-    Some(KeyRangeRow { id, shard, min, max, parents })
+    let is_merged = has_merged && bytes.try_get_u8().ok()? != 0;
+    Some(KeyRangeRow { id, shard, min, max, parents, is_merged })
 }

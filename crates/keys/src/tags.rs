@@ -20,6 +20,8 @@ pub mod meta {
     pub const LEASE: u8 = 0x08;
     /// A delete of a logical partition that is not done yet: see [`crate::erasure::erasure_key`].
     pub const ERASURE: u8 = 0x09;
+    /// New key ranges that are made of a container's: see [`crate::resharding`].
+    pub const RESHARDING: u8 = 0x0B;
 }
 
 /// Space `Body`.
@@ -29,8 +31,8 @@ pub mod body {
 }
 
 /// What everything of a shard in space `Log` begins with, one for each kind.
-pub fn log_prefixes(shard: u64) -> [[u8; 9]; 4] {
-    [log::NUMBER, log::FEED, log::UNIQUE, log::HISTORY].map(|tag| {
+pub fn log_prefixes(shard: u64) -> [[u8; 9]; 5] {
+    [log::NUMBER, log::FEED, log::UNIQUE, log::HISTORY, log::TRAIL].map(|tag| {
         let mut prefix = [tag; 9];
         prefix[1..].copy_from_slice(&shard.to_be_bytes());
         prefix
@@ -47,4 +49,6 @@ pub mod log {
     pub const UNIQUE: u8 = 0x03;
     /// Every change of every document, where a container keeps them: see [`crate::history`].
     pub const HISTORY: u8 = 0x04;
+    /// Documents that were changed while their shard was copied: see [`crate::trail`].
+    pub const TRAIL: u8 = 0x06;
 }

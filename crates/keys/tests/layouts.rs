@@ -167,7 +167,10 @@ proptest! {
         prop_assert_eq!(Record::decode(&record.encode()).unwrap(), record);
         let rows: Vec<KeyRangeRow> = ranges
             .into_iter()
-            .map(|(id, shard, min, max, parents)| KeyRangeRow { id, shard, min: min.into(), max: max.into(), parents })
+            .map(|(id, shard, min, max, parents)| {
+                let is_merged = id % 3 == 0;
+                KeyRangeRow { id, shard, min: min.into(), max: max.into(), parents, is_merged }
+            })
             .collect();
         prop_assert_eq!(KeyRangeRow::decode_all(&KeyRangeRow::encode_all(&rows)).unwrap(), rows);
     }

@@ -16,7 +16,7 @@ pub struct WriteBatch {
     pub tallies: [i64; TALLY_COUNT],
     /// Shards whose epoch rises by one when this batch commits.
     pub fences: Vec<ShardId>,
-    /// Shards that begin with this batch. One that exists already refuses it with [`crate::Error::ShardExists`].
+    /// Shards that begin with this batch. One that was founded or fenced already refuses it with [`crate::Error::ShardExists`].
     pub foundings: Vec<(ShardId, Founding)>,
     /// What must hold on the state just before this batch.
     pub expectations: Vec<(Space, Bytes, Expectation)>,
@@ -28,14 +28,15 @@ pub struct WriteBatch {
     pub drops: Drops,
 }
 
-/// What a new shard begins with: for shards that go on where others were, or come from a backup.
+/// What a new shard begins with: for shards that go on where others were, or come from a backup. What was committed to it before is
+/// its content, and counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Founding {
-    /// The first batch of the shard gets the version after this one, so that versions its content already names stay below.
+    /// The next batch of the shard gets a version after this one, so that versions its content already names stay below.
     pub version: u64,
     /// The highest number that its content uses.
     pub high_water: u64,
-    /// The sums of its content, if that comes with it.
+    /// What is added to the sums of its content.
     pub tallies: [i64; TALLY_COUNT],
 }
 

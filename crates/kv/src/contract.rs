@@ -167,13 +167,23 @@ fn stamp_bytes(bytes: Bytes, offset: usize, version: CommitVersion) -> Bytes {
 /// The epoch of a shard that was founded; one that nobody founded begins at 0.
 pub const FOUNDED_EPOCH: u64 = 1;
 
-/// The counters that a shard is founded with; refused if it exists: if anything was committed to it, or it was fenced.
+/// The counters that a shard is founded with; refused if it was founded, fenced or dropped before. What was committed to it while
+/// nobody had founded it is the content that it begins with.
 pub fn found(shard: ShardId, founding: Founding, present: ShardState) -> Result<ShardState, Error> {
-    if present != ShardState::default() {
+    if present.epoch != 0 || present.is_dropped || shard == ShardId(0) {
         return Err(Error::ShardExists { shard });
     }
-    let Founding { version, high_water, tallies } = founding;
-    Ok(ShardState { version, epoch: FOUNDED_EPOCH, high_water, tallies, ..ShardState::default() })
+    let mut tallies = present.tallies;
+    for (sum, change) in tallies.iter_mut().zip(founding.tallies) {
+        *sum = sum.wrapping_add(change);
+    }
+    Ok(ShardState {
+        version: present.version.max(founding.version),
+        epoch: FOUNDED_EPOCH,
+        high_water: present.high_water.max(founding.high_water),
+        tallies,
+        is_dropped: false,
+    })
 }
 
 /// What a watch of a shard has to say, once it has.

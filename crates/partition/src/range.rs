@@ -62,6 +62,18 @@ impl EffectiveRange {
         Ord::max(&self.min, &other.min) < Ord::min(&self.max, &other.max)
     }
 
+    /// Whether every key inside is inside the other.
+    pub fn is_within(&self, other: &EffectiveRange) -> bool {
+        other.min <= self.min && self.max <= other.max
+    }
+
+    /// The keys inside both.
+    #[must_use]
+    pub fn intersection(&self, other: &EffectiveRange) -> EffectiveRange {
+        let min = Ord::max(&self.min, &other.min).clone();
+        EffectiveRange { min, max: Ord::min(&self.max, &other.max).clone() }
+    }
+
     /// The ranges of a new container with `count` physical partitions, equal by hash. A definition without hash
     /// cannot be sliced before its values are known and gets one range, as does a count of zero.
     pub fn equal_slices(count: u32, definition: &PartitionKeyDefinition) -> Vec<EffectiveRange> {
@@ -73,6 +85,17 @@ impl EffectiveRange {
             (slice, HashVersion::V2) => v2_key(V2_HASH_MAX / u128::from(count) * u128::from(slice)),
         };
         (0..count).map(|slice| EffectiveRange { min: place(slice), max: place(slice + 1) }).collect()
+    }
+
+    /// How much of the space it holds, as far as the outermost hashes tell: for comparing ranges of one container.
+    pub fn width(&self) -> f64 {
+        let place = |key: &EffectiveKey, default: u128| match (v1_number(key), key.as_bytes().first()) {
+            (_, None) => 0,
+            (_, Some(0xFF)) => default,
+            (Some(hash), Some(0x05)) => u128::from(hash) << 94,
+            _ => v2_number(key),
+        };
+        (place(&self.max, V2_HASH_MAX).saturating_sub(place(&self.min, 0))) as f64
     }
 
     /// The place that halves the hashes inside; `None` when the range is too narrow, or not hashed.

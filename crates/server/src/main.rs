@@ -1,8 +1,9 @@
 //! The `astrarium` program: settings, engine choice, logs, and the life of the process.
 //!
-//! `serve` runs the server until it is told to stop; `verify` checks a data folder; `repair` lets a damaged one be used
-//! again. Everything else is in the crates below.
+//! `serve` runs the server until it is told to stop; `admin` asks something of it; `verify` checks a data folder; `repair` lets a
+//! damaged one be used again. Everything else is in the crates below.
 
+mod admin;
 mod background;
 mod engines;
 mod logging;
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Serve(settings) => serve::run(&settings).map(|()| ExitCode::SUCCESS),
         Command::Verify { data } => offline::verify(&data),
+        Command::Admin(settings) => admin::run(&settings),
         Command::ScriptWorker => scripts::work().map(|()| ExitCode::SUCCESS),
         Command::Repair { data, index: true, .. } => offline::repair_index(&data),
         Command::Repair { data, accept_loss, .. } => offline::repair(&data, accept_loss),

@@ -76,9 +76,61 @@ pub(crate) enum Command {
         #[arg(long, conflicts_with = "accept_loss")]
         index: bool,
     },
+    /// Ask something of a running server: what its partitions hold, and to split or merge them.
+    Admin(AdminSettings),
     /// Run scripts for a server, which starts this itself.
     #[command(hide = true)]
     ScriptWorker,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct AdminSettings {
+    /// Where the server listens.
+    #[arg(
+        long,
+        global = true,
+        env = "ASTRARIUM_ENDPOINT",
+        default_value = "http://127.0.0.1:8081",
+        value_name = "URL"
+    )]
+    pub(crate) endpoint: String,
+
+    /// Its account key. The default is the emulator's well-known key.
+    #[arg(long, global = true, env = "ASTRARIUM_KEY", default_value = EMULATOR_KEY, value_name = "KEY", hide_default_value = true, hide_env_values = true)]
+    pub(crate) key: String,
+
+    #[command(subcommand)]
+    pub(crate) command: AdminCommand,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum AdminCommand {
+    /// Show the partition key ranges of a container, and what they hold.
+    Ranges(ContainerName),
+    /// Split a partition key range in two. A small container is done at once, a large one beside requests.
+    Split {
+        #[command(flatten)]
+        of: ContainerName,
+        /// The id of the range.
+        range: u32,
+    },
+    /// Make one partition key range of two neighbours.
+    Merge {
+        #[command(flatten)]
+        of: ContainerName,
+        /// The id of the lower one.
+        low: u32,
+        /// The id of the next one.
+        high: u32,
+    },
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ContainerName {
+    /// The database.
+    pub(crate) database: String,
+    /// The container.
+    pub(crate) container: String,
 }
 
 #[derive(Debug, Clone, Args)]

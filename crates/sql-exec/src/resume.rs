@@ -5,7 +5,8 @@
 //! that are too long for a token are cut (`long_key`).
 
 use crate::long_key::LongKey;
-use astrarium_store::FeedPosition;
+use astrarium_catalog::container::Container;
+use astrarium_store::{FeedError, FeedPosition, FeedScope, Floors};
 use astrarium_value::Value;
 use astrarium_value::json::seek;
 use bytes::Bytes;
@@ -54,6 +55,14 @@ pub struct PartialDocument {
 }
 
 impl Resume {
+    /// The same place in the ranges that a container has now.
+    pub fn resolved(mut self, container: &Container, scope: &FeedScope) -> Result<Resume, FeedError> {
+        if let ResumePlace::Stream(Some(position), partial) = self.place {
+            self.place = ResumePlace::Stream(Some(position.resolved(container, scope)?), partial);
+        }
+        Ok(self)
+    }
+
     /// The bytes of a token.
     pub fn encode(&self) -> Vec<u8> {
         let kind = match &self.place {
@@ -78,10 +87,13 @@ impl Resume {
                 match position {
                     None => {}
                     Some(
-                        FeedPosition::Number { range_id, number } | FeedPosition::Within { range_id, number },
+                        FeedPosition::Number { range_id, number, floors }
+                        | FeedPosition::Within { range_id, number, floors },
                     ) => {
-                        bytes.extend(range_id.to_be_bytes());
-                        bytes.extend(number.to_be_bytes());
+                        for (range_id, number) in [(*range_id, *number)].into_iter().chain(floors.iter()) {
+                            bytes.extend(range_id.to_be_bytes());
+                            bytes.extend(number.to_be_bytes());
+                        }
                     }
                     Some(FeedPosition::Key { range_id, suffix }) => {
                         bytes.extend(range_id.to_be_bytes());
@@ -147,11 +159,18 @@ fn stream_position(kind: u8, rest: &[u8]) -> Option<FeedPosition> {
     if kind == 3 {
         return Some(FeedPosition::Key { range_id, suffix: Bytes::copy_from_slice(rest) });
     }
-    let (number, rest) = take_u64(rest)?;
-    rest.is_empty().then_some(())?;
+    let (number, mut rest) = take_u64(rest)?;
+    let mut floors = Vec::new();
+    while !rest.is_empty() {
+        let (range_id, after) = take_u32(rest)?;
+        let (number, after) = take_u64(after)?;
+        floors.push((range_id, number));
+        rest = after;
+    }
+    let floors = Floors::new(floors);
     Some(match kind {
-        1 => FeedPosition::Number { range_id, number },
-        _ => FeedPosition::Within { range_id, number },
+        1 => FeedPosition::Number { range_id, number, floors },
+        _ => FeedPosition::Within { range_id, number, floors },
     })
 }
 

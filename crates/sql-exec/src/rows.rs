@@ -9,9 +9,8 @@ use astrarium_keys::Rid;
 use astrarium_keys::body::Body;
 use astrarium_kv::Direction;
 use astrarium_sql_plan::physical::IndexPlan;
-use astrarium_store::{FeedPosition, FeedReader, FeedScope, KeySlice, PageLimit};
+use astrarium_store::{FeedPosition, FeedReader, FeedScope, Floors, KeySlice, PageLimit};
 use astrarium_value::Value;
-use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -228,22 +227,18 @@ impl<'a> Reader<'a> {
         let numbers = found.candidates.numbers(&found.finder, first, wanted).await?;
         self.work.entries += found.candidates.entries - read_before;
         self.work.lookup += began.elapsed();
+        let floors = position.map(FeedPosition::floors).unwrap_or_default();
         let at = |number: u64| {
+            let floors = floors.clone();
             if keyed {
-                FeedPosition::Within { range_id: id, number }
+                FeedPosition::Within { range_id: id, number, floors }
             } else {
-                FeedPosition::Number { range_id: id, number }
+                FeedPosition::Number { range_id: id, number, floors }
             }
         };
         self.position = match numbers.last() {
             Some(last) if numbers.len() >= wanted => Some(at(*last)),
-            _ => ranges.get(index + 1).map(|next| {
-                if keyed {
-                    FeedPosition::Key { range_id: next.id, suffix: Bytes::new() }
-                } else {
-                    FeedPosition::Number { range_id: next.id, number: 0 }
-                }
-            }),
+            _ => ranges.get(index + 1).map(|next| FeedPosition::start_of(next, &floors, keyed)),
         };
         self.at_end = self.position.is_none();
         let began = Instant::now();
@@ -283,7 +278,7 @@ fn values_after(values: &[Value], position: Option<&FeedPosition>) -> Vec<ReadDo
     numbered
         .map(|(value, number)| ReadDocument {
             datum: Datum::Value(value.clone()),
-            after: Some(FeedPosition::Number { range_id: 0, number }),
+            after: Some(FeedPosition::Number { range_id: 0, number, floors: Floors::default() }),
         })
         .collect()
 }

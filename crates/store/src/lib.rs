@@ -17,6 +17,7 @@ pub mod incoming;
 mod numbers;
 mod present;
 pub mod rebuild;
+pub mod reshard;
 pub mod restore;
 mod scoped;
 mod slices;
@@ -31,7 +32,7 @@ pub use present::{
     etag_text, indexed_system_property, push_document, push_document_without_links, push_etag,
     system_property,
 };
-pub use scoped::{FeedError, FeedPage, FeedPosition, FeedReader, FeedScope};
+pub use scoped::{FeedError, FeedPage, FeedPosition, FeedReader, FeedScope, Floors};
 pub use slices::KeySlice;
 pub use transaction::{BYTE_TALLY, DOCUMENT_TALLY, Location, TermCounts, Transaction};
 
@@ -51,6 +52,9 @@ pub enum Error {
     /// Stored bytes are damaged. The operator's to restore.
     #[error("stored data is damaged: {0}")]
     Malformed(#[from] Malformed),
+    /// The range takes no more writes, since others take its place in a moment.
+    #[error("the key range is about to be replaced by others")]
+    RangeClosed,
     /// The index names a document that is not there, or that has not expired as it says. It is derived data: what it was asked for can be had without it.
     #[error("the index names document {number} of shard {}, which is not there or not so", shard.0)]
     DanglingEntry {

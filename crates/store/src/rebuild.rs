@@ -146,7 +146,7 @@ impl RebuildStep<'_> {
         let work = Work::new(STEP_TIME_MAX);
         let last = match self.mark.last {
             Some(last) => last,
-            None => self.last_number(view).await?,
+            None => last_number(view, self.shard).await?,
         };
         let found = self.next_documents(view, last, count_max).await?;
         let (mut built, mut is_whole) = (self.mark.built, !found.more);
@@ -198,12 +198,12 @@ impl RebuildStep<'_> {
         let limit = ScanLimit { entry_count_max: count_max, byte_count_max: usize::MAX };
         Ok(view.scan(Space::Log, &range, Direction::Forward, limit).await?)
     }
+}
 
-    /// The highest number of all. Documents written before the beginning have none that is higher.
-    async fn last_number(&self, view: &dyn View) -> Result<u64, Error> {
-        let range = KeyRange::prefix(&number::number_prefix(self.shard));
-        let limit = ScanLimit { entry_count_max: 1, byte_count_max: usize::MAX };
-        let found = view.scan(Space::Log, &range, Direction::Backward, limit).await?;
-        Ok(found.entries.first().map(|(key, _)| number::read_number(key)).transpose()?.unwrap_or(0))
-    }
+/// The highest number of a shard's documents. Those written before the beginning of a construction have none that is higher.
+pub(crate) async fn last_number(view: &dyn View, shard: u64) -> Result<u64, Error> {
+    let range = KeyRange::prefix(&number::number_prefix(shard));
+    let limit = ScanLimit { entry_count_max: 1, byte_count_max: usize::MAX };
+    let found = view.scan(Space::Log, &range, Direction::Backward, limit).await?;
+    Ok(found.entries.first().map(|(key, _)| number::read_number(key)).transpose()?.unwrap_or(0))
 }

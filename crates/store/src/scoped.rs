@@ -43,6 +43,8 @@ pub enum FeedPosition {
         range_id: u32,
         /// The last number seen.
         number: u64,
+        /// What was seen of ranges that come later.
+        floors: Floors,
     },
     /// After a document number of a range, within a scope that is small enough to be sorted.
     Within {
@@ -50,6 +52,8 @@ pub enum FeedPosition {
         range_id: u32,
         /// The last number seen.
         number: u64,
+        /// What was seen of ranges that come later.
+        floors: Floors,
     },
     /// After a document key of a range.
     Key {
@@ -60,7 +64,91 @@ pub enum FeedPosition {
     },
 }
 
+/// The last numbers seen of ranges that are gone: where the ranges begin that came of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Floors(Vec<(u32, u64)>);
+
+impl Floors {
+    /// From the ids of ranges that are gone, with the last number seen of each.
+    pub fn new(numbers: Vec<(u32, u64)>) -> Floors {
+        Floors(numbers)
+    }
+
+    /// The ids and numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        self.0.iter().copied()
+    }
+
+    /// The last number seen of a range that nobody has read from yet: what was seen of the youngest range that it came of.
+    pub fn of(&self, range: &Range) -> u64 {
+        let known = self.0.iter().filter(|(id, _)| range.parents.contains(id));
+        known.max_by_key(|(id, _)| *id).map_or(0, |(_, number)| *number)
+    }
+}
+
 impl FeedPosition {
+    /// The start of a range, for a feed that has come from the ranges before it.
+    pub fn start_of(range: &Range, floors: &Floors, keyed: bool) -> FeedPosition {
+        let (range_id, number, floors) = (range.id, floors.of(range), floors.clone());
+        match (keyed, number) {
+            (false, _) => FeedPosition::Number { range_id, number, floors },
+            (true, 0) => FeedPosition::Key { range_id, suffix: Bytes::new() },
+            (true, _) => FeedPosition::Within { range_id, number, floors },
+        }
+    }
+
+    /// What was seen of ranges that come later.
+    pub fn floors(&self) -> Floors {
+        match self {
+            FeedPosition::Number { floors, .. } | FeedPosition::Within { floors, .. } => floors.clone(),
+            FeedPosition::Key { .. } => Floors::default(),
+        }
+    }
+
+    /// The same place in the ranges that a container has now, if it had others when the position was given, and in the form that a
+    /// feed of the scope has.
+    pub fn resolved(self, container: &Container, scope: &FeedScope) -> Result<FeedPosition, FeedError> {
+        let keyed = scope.is_keyed();
+        let is_there = container.ranges.iter().any(|range| range.id == self.range_id());
+        let scoped = ranges(container, scope)?;
+        let first_of = |id: u32| {
+            let mut children = scoped.iter().filter(|range| range.parents.contains(&id));
+            children.next().copied().ok_or(FeedError::RangeGone)
+        };
+        match self {
+            FeedPosition::Key { range_id, suffix } if suffix.is_empty() => {
+                let range_id = if is_there { range_id } else { first_of(range_id)?.id };
+                Ok(FeedPosition::Key { range_id, suffix })
+            }
+            FeedPosition::Key { suffix, .. } => {
+                let begins_before = |range: &Range| {
+                    let bound = document::effective_bound(0, &range.keys.min);
+                    bound[document::SHARD_PREFIX_LENGTH..] <= suffix[..]
+                };
+                let index = container.ranges.partition_point(begins_before).saturating_sub(1);
+                Ok(FeedPosition::Key { range_id: container.ranges[index].id, suffix })
+            }
+            FeedPosition::Number { range_id, number, floors }
+            | FeedPosition::Within { range_id, number, floors } => {
+                let (range_id, number, floors) = if is_there {
+                    (range_id, number, floors)
+                } else {
+                    let range = first_of(range_id)?;
+                    let Floors(mut known) = floors;
+                    // In one that was merged of several others there are documents of each: all come again.
+                    let number = if range.is_merged { 0 } else { number };
+                    known.push((range_id, number));
+                    (range.id, number, Floors(known))
+                };
+                Ok(if keyed {
+                    FeedPosition::Within { range_id, number, floors }
+                } else {
+                    FeedPosition::Number { range_id, number, floors }
+                })
+            }
+        }
+    }
+
     /// The range that the position is in.
     pub fn range_id(&self) -> u32 {
         match self {
@@ -221,17 +309,17 @@ impl FeedReader {
         position: Option<FeedPosition>,
         limit: PageLimit,
     ) -> Result<FeedPage, FeedError> {
-        let (range_id, number) = match position {
-            None => (ranges[0].id, 0),
-            Some(FeedPosition::Number { range_id, number }) => (range_id, number),
+        let (range_id, number, floors) = match position {
+            None => (ranges[0].id, 0, Floors::default()),
+            Some(FeedPosition::Number { range_id, number, floors }) => (range_id, number, floors),
             Some(_) => return Err(FeedError::ForeignPosition),
         };
         let index = ranges.iter().position(|range| range.id == range_id).ok_or(FeedError::RangeGone)?;
         let range = &ranges[index];
         let view = self.view(range.shard)?;
         let page = by_insertion(&**view, range, number, limit, self.expiry).await?;
-        let at = |number: u64| FeedPosition::Number { range_id, number };
-        let next = ranges.get(index + 1).map(|next| FeedPosition::Number { range_id: next.id, number: 0 });
+        let next = ranges.get(index + 1).map(|next| FeedPosition::start_of(next, &floors, false));
+        let at = |number: u64| FeedPosition::Number { range_id, number, floors: floors.clone() };
         let documents = page.documents.into_iter().map(|(number, body)| (at(number), body)).collect();
         Ok(FeedPage { documents, resume: page.resume.map(at).or(next), range_id })
     }
@@ -246,16 +334,16 @@ impl FeedReader {
         let (index, after) = self.start(&place.min, position.as_ref())?;
         let range = &self.container.ranges[index];
         let view = &**self.view(range.shard)?;
-        if let Some(FeedPosition::Within { number, .. }) = position {
-            let all = self.smallest(range, scope, number, limit).await?;
-            return Ok(self.sorted_page(index, place, all, number, limit));
+        if let Some(FeedPosition::Within { number, floors, .. }) = &position {
+            let all = self.smallest(range, scope, *number, limit).await?;
+            return Ok(self.sorted_page(index, place, all, (*number, floors), limit));
         }
         let after = after.filter(|suffix| !suffix.is_empty());
         if after.is_none() {
             let small = by_key(view, range, scope, None, SORTED_SCOPE_MAX, self.expiry).await?;
             if small.resume.is_none() {
                 let all = small.documents.into_iter().map(|(_, body)| body).collect();
-                return Ok(self.sorted_page(index, place, all, 0, limit));
+                return Ok(self.sorted_page(index, place, all, (0, &Floors::default()), limit));
             }
         }
         let page = by_key(view, range, scope, after.as_deref(), limit, self.expiry).await?;
@@ -279,9 +367,9 @@ impl FeedReader {
     }
 
     /// The position at the start of the range after this one, if the scope reaches into it.
-    fn next_range(&self, index: usize, place: &EffectiveRange) -> Option<FeedPosition> {
+    fn next_range(&self, index: usize, place: &EffectiveRange, floors: &Floors) -> Option<FeedPosition> {
         let next = self.container.ranges.get(index + 1).filter(|next| next.keys.min < place.max)?;
-        Some(FeedPosition::Key { range_id: next.id, suffix: Bytes::new() })
+        Some(FeedPosition::start_of(next, floors, true))
     }
 
     fn keyed_page(
@@ -294,7 +382,8 @@ impl FeedReader {
         let range_id = self.container.ranges[index].id;
         let at = |suffix: Bytes| FeedPosition::Key { range_id, suffix };
         let documents = documents.into_iter().map(|(suffix, body)| (at(suffix), body)).collect();
-        FeedPage { documents, resume: resume.map(at).or_else(|| self.next_range(index, place)), range_id }
+        let next = || self.next_range(index, place, &Floors::default());
+        FeedPage { documents, resume: resume.map(at).or_else(next), range_id }
     }
 
     /// The documents of a scope with the smallest numbers after a position: one pass, and no more kept than a page
@@ -329,7 +418,7 @@ impl FeedReader {
         index: usize,
         place: &EffectiveRange,
         mut all: Vec<Body>,
-        after: u64,
+        (after, floors): (u64, &Floors),
         limit: PageLimit,
     ) -> FeedPage {
         all.retain(|body| body.header.number > after);
@@ -338,10 +427,13 @@ impl FeedReader {
         let more = all.len() > count;
         all.truncate(count);
         let range_id = self.container.ranges[index].id;
-        let at = |body: &Body| FeedPosition::Within { range_id, number: body.header.number };
+        let at = |body: &Body| {
+            let number = body.header.number;
+            FeedPosition::Within { range_id, number, floors: floors.clone() }
+        };
         let last = all.last().filter(|_| more).map(at);
         let documents: Vec<_> = all.into_iter().map(|body| (at(&body), body)).collect();
-        FeedPage { documents, resume: last.or_else(|| self.next_range(index, place)), range_id }
+        FeedPage { documents, resume: last.or_else(|| self.next_range(index, place, floors)), range_id }
     }
 }
 

@@ -17,7 +17,7 @@ use astrarium_env::Env;
 use astrarium_index::{Indexes, Stored};
 use astrarium_keys::body::{Body, Header, IndexDirective};
 use astrarium_keys::history::{ChangeOperation, HistoryEntry};
-use astrarium_keys::{Malformed, document, number, unique};
+use astrarium_keys::{Malformed, document, number, trail, unique};
 use astrarium_kv::{Expectation, Overlay, ShardId, Space, Stamp, View, WriteBatch};
 use astrarium_partition::{EffectiveKey, PartitionKey};
 use astrarium_value::{Value, json};
@@ -84,6 +84,8 @@ pub struct Transaction {
     erasures: Erasures,
     /// Whether the container keeps a history of changes.
     keeps_history: bool,
+    /// The resharding that a trail of changes is left for.
+    trail: Option<u64>,
     stored: Arc<dyn View>,
     entries: Vec<StagedDocument>,
     /// Where the entry of a key is.
@@ -154,7 +156,7 @@ impl StagedDocument {
 
 impl Transaction {
     /// Starts on a view of the range's shard. `range` and `indexes` are the container's; nothing is read unless a generation of the index
-    /// is under construction.
+    /// is under construction. Refused where the range takes no more writes.
     pub async fn begin(
         env: &Env,
         stamps: &StampSource,
@@ -163,6 +165,9 @@ impl Transaction {
         indexes: Arc<Indexes>,
         stored: Arc<dyn View>,
     ) -> Result<Transaction, Error> {
+        if range.copied.is_some_and(|copied| copied.is_closed) {
+            return Err(Error::RangeClosed);
+        }
         let construction = match container.generations.building {
             Some(building) => Some(Construction::read(&*stored, range.shard.0, building.construction).await?),
             None => None,
@@ -178,6 +183,7 @@ impl Transaction {
             expiry,
             erasures: range.erasures.clone(),
             keeps_history: container.definition.keeps_history(),
+            trail: range.copied.map(|copied| copied.number),
             stored,
             entries: Vec::new(),
             places: HashMap::default(),
@@ -352,6 +358,13 @@ impl Transaction {
         };
         if self.keeps_history {
             stage_history(&mut batch, changed(), (self.expiry, &self.erasures));
+        }
+        if let Some(resharding) = self.trail {
+            for (place, entry) in (0..).zip(changed()) {
+                let key = trail::trail_key(batch.shard.0, resharding, 0, place);
+                let suffix = Bytes::copy_from_slice(entry.suffix());
+                batch.put(Space::Log, key, suffix, Stamp::key_at(trail::LSN_OFFSET));
+            }
         }
         for entry in self.entries {
             if entry.changed {

@@ -133,7 +133,7 @@ impl ScriptHost {
     /// What the script is told of a failure; one that ends the transaction is kept for its owner.
     fn refuse(&mut self, failure: Failure) -> HostError {
         let error = match &failure {
-            Failure::Lost | Failure::Fenced => {
+            Failure::Lost | Failure::Fenced | Failure::Closed => {
                 HostError::fatal(449, "The transaction lost against another one.")
             }
             Failure::Refused(error) => match number_of(error) {
@@ -405,6 +405,8 @@ fn number_of(error: &Error) -> Option<u16> {
         | Error::ContainerRecreated
         | Error::OwnerNotFound
         | Error::KeyRangeGone
+        | Error::KeyRangeMoving
+        | Error::Resharding
         | Error::RetryWith
         | Error::Busy
         | Error::Throttled { .. }

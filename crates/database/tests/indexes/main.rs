@@ -18,6 +18,7 @@ mod policies;
 mod races;
 mod readers;
 mod rename;
+mod resharding;
 mod unique_keys;
 mod utilization;
 mod verify;

@@ -7,7 +7,7 @@ use astrarium_database::partition::PartitionKey;
 use astrarium_database::value::json::Text;
 use astrarium_database::{
     Account, Conditions, Container, Env, Error, FeedScope, IndexDirective, IndexUse, Limits, Link,
-    NewContainer, Outcome, Query, QueryScope, WriteMode, WriteOptions,
+    NewContainer, Outcome, Query, QueryScope, RangeSettings, Resources, WriteMode, WriteOptions,
 };
 use astrarium_env::{Clock, Random};
 use astrarium_kv::{Direction, Engine, KeyRange, ScanLimit, ShardId, View, WriteBatch};
@@ -55,11 +55,25 @@ impl World {
     pub(crate) async fn ticking(definition: Value, tick_micros: u64) -> World {
         let engine = Arc::new(Interposed::default());
         let clock = TestClock { micros: Arc::new(AtomicU64::new(START_SECONDS * 1_000_000)), tick_micros };
-        let account = open(&engine, &clock, 1).await;
+        let account = open(&engine, &clock, 1, RangeSettings::default().bytes_max).await;
         account.catalog().create_database(&DatabaseDefinition { id: "d".to_owned() }, None).await.unwrap();
         let world = World { account, engine, clock };
         world.add_container("c", definition).await;
         world
+    }
+
+    /// The same with ranges that are split when they hold more than so many bytes.
+    pub(crate) async fn with_ranges(definition: Value, bytes_max: u64) -> World {
+        let mut world = World::new(definition).await;
+        world.account = open(&world.engine, &world.clock, 3, bytes_max).await;
+        world
+    }
+
+    /// Has the engine do something.
+    pub(crate) async fn add_database_and_remove_it(&self) {
+        let catalog = self.account.catalog();
+        catalog.create_database(&DatabaseDefinition { id: "gone".to_owned() }, None).await.unwrap();
+        catalog.delete_database(Link::Name("gone"), &Conditions::default()).await.unwrap();
     }
 
     pub(crate) async fn add_container(&self, id: &str, definition: Value) {
@@ -70,7 +84,7 @@ impl World {
     /// The same data in a new process.
     pub(crate) async fn restart(&mut self) {
         self.engine.exclusive.store(true, Ordering::Relaxed);
-        self.account = open(&self.engine, &self.clock, 2).await;
+        self.account = open(&self.engine, &self.clock, 2, RangeSettings::default().bytes_max).await;
     }
 
     pub(crate) async fn container(&self) -> Arc<Container> {
@@ -202,10 +216,12 @@ impl World {
     }
 }
 
-async fn open(engine: &Arc<Interposed>, clock: &TestClock, seed: u64) -> Account {
+async fn open(engine: &Arc<Interposed>, clock: &TestClock, seed: u64, bytes_max: u64) -> Account {
     let env = Env::new(Box::new(clock.clone()), Random::from_seed(seed));
     let engine: Arc<dyn Engine> = engine.clone();
-    Account::open(engine, env).await.unwrap()
+    // Ranges are changed when tests say so.
+    let ranges = RangeSettings { small_documents_max: 0, bytes_max };
+    Account::open_within(engine, env, Resources { ranges, ..Resources::default() }).await.unwrap()
 }
 
 fn full(id: &str, mut definition: Value) -> ContainerDefinition {

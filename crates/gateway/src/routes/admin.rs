@@ -2,6 +2,7 @@
 //!
 //! A name is an arm of [`serve`]; what may be asked of it, and by whom, is `operation`'s business.
 
+use super::admin_ranges::{self, RangesRequest};
 use super::unserved;
 use crate::answer::Answer;
 use crate::error::ErrorAnswer;
@@ -11,9 +12,14 @@ use crate::service::GatewayState;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-pub(super) fn serve(shared: &GatewayState, request: &Request<'_>) -> Result<Answer, ErrorAnswer> {
+pub(super) async fn serve(shared: &GatewayState, request: &Request<'_>) -> Result<Answer, ErrorAnswer> {
+    let is_read = request.operation.action != Action::Administer;
     match request.address.ids.first().map(AsRef::as_ref) {
         Some("clock") => clock(shared, request),
+        Some("ranges" | "split" | "merge") if is_read => Err(unserved()),
+        Some("ranges") => admin_ranges::serve(shared, request, RangesRequest::Show).await,
+        Some("split") => admin_ranges::serve(shared, request, RangesRequest::Split).await,
+        Some("merge") => admin_ranges::serve(shared, request, RangesRequest::Merge).await,
         Some(_) => Err(ErrorAnswer::new(404, "There is no such name below /_admin.")),
         None => Err(unserved()),
     }

@@ -108,7 +108,11 @@ async fn set_quota(
     let documents = shared.account.documents(container);
     let (mut document_count, mut kilobytes) = (0, 0);
     for range in &container.ranges {
-        let usage = documents.range_usage(range).await?;
+        let usage = match documents.range_usage(range).await {
+            // Split a moment ago.
+            Err(Error::KeyRangeGone) => continue,
+            usage => usage?,
+        };
         document_count += usage.documents;
         kilobytes += usage.bytes.div_ceil(1024);
     }
@@ -148,7 +152,11 @@ async fn statistics(documents: DocumentsHandle<'_>) -> Result<Value, ErrorAnswer
     let container = documents.container();
     let mut rows = Vec::new();
     for range in &container.ranges {
-        let usage = documents.range_usage(range).await?;
+        let usage = match documents.range_usage(range).await {
+            // Split a moment ago.
+            Err(Error::KeyRangeGone) => continue,
+            usage => usage?,
+        };
         rows.push(json!({
             "id": range.id.to_string(),
             "sizeInKB": usage.bytes.div_ceil(1024),

@@ -90,7 +90,9 @@ pub(super) fn listed(
     let mut answer = Answer::json(StatusCode::OK, render::feed(feed.owner, feed.kind, &items));
     answer.set_number(headers::ITEM_COUNT, items.len() as u64);
     if let Some(last) = resources.last().filter(|_| more) {
-        let position = crate::database::FeedPosition::Number { range_id: 0, number: last.rid.number() };
+        let floors = crate::database::Floors::default();
+        let position =
+            crate::database::FeedPosition::Number { range_id: 0, number: last.rid.number(), floors };
         answer.set_text(headers::CONTINUATION, paging::token(shared, feed, &position));
     }
     answer

@@ -296,17 +296,32 @@ pub(super) fn feed_scope(
     container: &Arc<Container>,
     partition_key: Option<&PartitionKey>,
 ) -> Result<FeedScope, ErrorAnswer> {
-    let range_id = request.range_id()?;
-    if let Some(id) = range_id
-        && !container.ranges.iter().any(|range| range.id == id)
-    {
-        return Err(Error::KeyRangeGone.into());
-    }
-    Ok(match (partition_key, request.slice()?, range_id) {
-        (Some(key), ..) => shared.account.documents(container).partition_scope(key)?,
-        (None, Some(slice), _) => FeedScope::Slice(slice),
-        (None, None, Some(id)) => FeedScope::Range(id),
-        (None, None, None) => FeedScope::All,
+    Ok(given_scope(shared, request, container, partition_key)?.unwrap_or(FeedScope::All))
+}
+
+/// The same; nothing if the request does not say. Of a range that is named, no more than the effective keys that are given.
+pub(super) fn given_scope(
+    shared: &GatewayState,
+    request: &Request<'_>,
+    container: &Arc<Container>,
+    partition_key: Option<&PartitionKey>,
+) -> Result<Option<FeedScope>, ErrorAnswer> {
+    let range = match request.range_id()? {
+        Some(id) => {
+            let range = container.ranges.iter().find(|range| range.id == id);
+            Some(range.ok_or(Error::KeyRangeGone)?)
+        }
+        None => None,
+    };
+    Ok(match (partition_key, request.slice()?, range) {
+        (Some(key), ..) => Some(shared.account.documents(container).partition_scope(key)?),
+        (None, Some(slice), Some(range)) if range.keys.is_within(&slice) => Some(FeedScope::Range(range.id)),
+        (None, Some(slice), Some(range)) if range.keys.overlaps(&slice) => {
+            Some(FeedScope::Slice(range.keys.intersection(&slice)))
+        }
+        (None, Some(slice), _) => Some(FeedScope::Slice(slice)),
+        (None, None, Some(range)) => Some(FeedScope::Range(range.id)),
+        (None, None, None) => None,
     })
 }
 

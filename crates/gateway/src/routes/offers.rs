@@ -20,9 +20,13 @@ pub(super) async fn serve(shared: &GatewayState, request: &Request<'_>) -> Resul
     match request.operation.action {
         Action::Query => {
             let all = shared.account.catalog().list_offers(0, usize::MAX).await?;
-            let mut answer = query::resources(shared, request, FEED, shown(&all.resources)).await?;
-            answer.set_static(headers::OFFER_REPLACE_PENDING, "false");
-            Ok(answer)
+            let mut offers = shown(&all.resources);
+            for (json, offer) in offers.iter_mut().zip(&all.resources) {
+                if shared.account.catalog().is_replace_pending(offer).await? {
+                    json["content"]["isOfferReplacePending"] = true.into();
+                }
+            }
+            query::resources(shared, request, FEED, offers).await
         }
         Action::ReadFeed => list(shared, request).await,
         Action::Replace => {
@@ -54,7 +58,9 @@ async fn single(shared: &GatewayState, offer: &Resource) -> Result<Answer, Error
     let mut answer = resource_answer(StatusCode::OK, offer);
     let minimum = shared.account.catalog().minimum_throughput(offer).await?;
     answer.set_number(headers::MIN_THROUGHPUT, u64::from(minimum));
-    answer.set_static(headers::OFFER_REPLACE_PENDING, "false");
+    // Clients ask again until the container has the partitions that its throughput asks for.
+    let is_pending = shared.account.catalog().is_replace_pending(offer).await?;
+    answer.set_static(headers::OFFER_REPLACE_PENDING, if is_pending { "true" } else { "false" });
     Ok(answer)
 }
 

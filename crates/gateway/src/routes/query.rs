@@ -1,5 +1,6 @@
 //! Queries over items and over every other feed: the request's body and headers, pages, tokens, metrics.
 
+use super::documents::given_scope;
 use super::explain;
 use crate::answer::{Answer, fixed_name};
 use crate::database::partition::{EffectiveRange, PartitionKey};
@@ -71,8 +72,9 @@ pub(super) async fn documents(
     let looks_at = if let QueryScope::Given(scope) = &scope { scope } else { &FeedScope::All };
     session::check(shared, request, container, looks_at).await?;
     let feed = Feed { owner: container.rid(), kind: ResourceKind::Document };
-    let interval = interval(container, &scope);
-    let resume = resume(shared, request, feed, &query, interval)?;
+    let keys = keys(container, &scope);
+    let interval = interval(&keys);
+    let resume = resume(shared, request, feed, &query, interval, &former_intervals(container, &keys))?;
     let first = resume.is_none();
     let kept_use = session::kept_use(shared, request, container, looks_at)?;
     let limits = Limits { kept_use, ..limits(request)? };
@@ -125,7 +127,7 @@ pub(super) async fn resources(
     let query = shared.heavy.run(request.body.len(), || parse(shared, request)).await?;
     let values =
         resources.iter().map(|resource| json_text::seek::value(resource.to_string().as_bytes())).collect();
-    let resume = resume(shared, request, feed, &query, 0)?;
+    let resume = resume(shared, request, feed, &query, 0, &[])?;
     let page = shared.account.query_values(values, &query, resume, limits(request)?).await?;
     let mut answer = rows(feed, &page);
     if let Some(resume) = &page.resume {
@@ -149,23 +151,12 @@ fn scope(
     container: &Arc<Container>,
     key: Option<&PartitionKey>,
 ) -> Result<(QueryScope, bool), ErrorAnswer> {
-    let range_id = request.range_id()?;
-    if let Some(id) = range_id
-        && !container.ranges.iter().any(|range| range.id == id)
-    {
-        return Err(Error::KeyRangeGone.into());
+    if let Some(given) = given_scope(shared, request, container, key)? {
+        return Ok((QueryScope::Given(given), true));
     }
-    let given = match (key, request.slice()?, range_id) {
-        (Some(key), ..) => shared.account.documents(container).partition_scope(key)?,
-        (None, Some(slice), _) => FeedScope::Slice(slice),
-        (None, None, Some(id)) => FeedScope::Range(id),
-        (None, None, None) => {
-            let cross_partition = request.flag(headers::QUERY_ENABLE_CROSS_PARTITION);
-            let whole = shared.settings.whole_queries;
-            return Ok((QueryScope::Open { cross_partition, whole }, false));
-        }
-    };
-    Ok((QueryScope::Given(given), true))
+    let cross_partition = request.flag(headers::QUERY_ENABLE_CROSS_PARTITION);
+    let whole = shared.settings.whole_queries;
+    Ok((QueryScope::Open { cross_partition, whole }, false))
 }
 
 fn limits(request: &Request<'_>) -> Result<Limits, ErrorAnswer> {
@@ -188,8 +179,8 @@ fn binding(query: &Query, scope: u64) -> TokenBinding {
 }
 
 /// The part of the key space that a query looks at, however the request names it.
-fn interval(container: &Container, scope: &QueryScope) -> u64 {
-    let slice = match scope {
+fn keys(container: &Container, scope: &QueryScope) -> EffectiveRange {
+    match scope {
         QueryScope::Given(FeedScope::Partition(key)) => {
             EffectiveRange::of_prefix(container.definition.partition_key.effective(key))
         }
@@ -199,11 +190,22 @@ fn interval(container: &Container, scope: &QueryScope) -> u64 {
             range.map_or_else(EffectiveRange::full, |range| range.keys.clone())
         }
         QueryScope::Given(FeedScope::All) | QueryScope::Open { .. } => EffectiveRange::full(),
-    };
-    match slice.common_prefix() {
-        Some(prefix) => fingerprint(&[prefix.as_bytes()]),
-        None => fingerprint(&[slice.min.as_bytes(), slice.max.as_bytes()]),
     }
+}
+
+fn interval(keys: &EffectiveRange) -> u64 {
+    match keys.common_prefix() {
+        Some(prefix) => fingerprint(&[prefix.as_bytes()]),
+        None => fingerprint(&[keys.min.as_bytes(), keys.max.as_bytes()]),
+    }
+}
+
+/// The same of ranges that are gone, of which those came that hold a part of the key space: clients go on in each of these with the
+/// token of the one that was split.
+fn former_intervals(container: &Container, keys: &EffectiveRange) -> Vec<u64> {
+    let holders = container.ranges.iter().filter(|range| range.keys.overlaps(keys));
+    let gone = holders.flat_map(|range| range.parents.iter().copied());
+    gone.filter_map(|id| container.former_keys(id)).map(|keys| interval(&keys)).collect()
 }
 
 fn resume(
@@ -212,11 +214,12 @@ fn resume(
     feed: Feed,
     query: &Query,
     scope: u64,
+    former: &[u64],
 ) -> Result<Option<Resume>, ErrorAnswer> {
     if request.header(headers::CONTINUATION).is_none() {
         return Ok(None);
     }
-    let position = paging::query_position(shared, request, feed, binding(query, scope))?;
+    let position = paging::query_position(shared, request, feed, binding(query, scope), former)?;
     let Some(bytes) = position else { return Ok(None) };
     Resume::decode(&bytes).map(Some).ok_or_else(paging::invalid)
 }

@@ -175,13 +175,12 @@ impl<'a> StreamRows<'a> {
 /// The position right before the document that a position follows, so that a page that stops within a document goes on
 /// with that document, however its documents are found then.
 fn just_before(position: &FeedPosition) -> Option<FeedPosition> {
-    match *position {
-        FeedPosition::Number { range_id, number } => {
-            Some(FeedPosition::Number { range_id, number: number.saturating_sub(1) })
+    let mut before = position.clone();
+    match &mut before {
+        FeedPosition::Number { number, .. } | FeedPosition::Within { number, .. } => {
+            *number = number.saturating_sub(1);
         }
-        FeedPosition::Within { range_id, number } => {
-            Some(FeedPosition::Within { range_id, number: number.saturating_sub(1) })
-        }
-        FeedPosition::Key { .. } => None,
+        FeedPosition::Key { .. } => return None,
     }
+    Some(before)
 }
