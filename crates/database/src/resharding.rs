@@ -38,6 +38,8 @@ const RANGE_THROUGHPUT: u32 = 10_000;
 /// Bytes of a container whose ranges are changed within the request that asks for it, and how long that may take.
 const SMALL_BYTES: u64 = 32 << 20;
 const SMALL_TIME_MAX: Duration = Duration::from_secs(20);
+/// How long a request waits for work that cannot go on, because an index is built, say.
+const STILL_TIME_MAX: Duration = Duration::from_secs(2);
 /// Between two looks whether somebody else is done.
 const WAIT_PAUSE: Duration = Duration::from_millis(5);
 /// Steps behind the writers after which they have to wait even if there is more to copy.
@@ -276,7 +278,8 @@ impl AccountCore {
             return Ok(());
         }
         let began = Instant::now();
-        while began.elapsed() < SMALL_TIME_MAX {
+        let mut moved_at = began;
+        while began.elapsed() < SMALL_TIME_MAX && moved_at.elapsed() < STILL_TIME_MAX {
             let view = self.catalog().await?;
             if records::resharding(&*view, rid).await?.is_none() {
                 return Ok(());
@@ -285,7 +288,9 @@ impl AccountCore {
                 Some(mut turn) => self.reshard_container(rid, &mut turn.job).await?,
                 None => false,
             };
-            if !moved {
+            if moved {
+                moved_at = Instant::now();
+            } else {
                 sleep(WAIT_PAUSE).await;
             }
         }

@@ -169,7 +169,13 @@ impl Server {
         &self.clock
     }
 
-    /// The work beside requests, which nobody does unless a test does.
+    /// Does what is to be done beside requests, which nobody does unless a test does.
+    pub fn settle(&self) {
+        let settled = runtime().block_on(self.account.maintenance().settle());
+        settled.expect("work beside requests");
+    }
+
+    /// The same for whoever does it step by step.
     pub fn maintenance(&self) -> MaintenanceHandle {
         self.account.maintenance()
     }

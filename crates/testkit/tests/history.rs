@@ -5,7 +5,7 @@
 //! `crates/server/tests/crash/history.rs`.
 
 use astrarium_testkit::history::workload::Workload;
-use astrarium_testkit::{EngineKind, Options, Server};
+use astrarium_testkit::{EngineKind, Options, Request, Server};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
@@ -24,9 +24,18 @@ fn what_clients_see_is_one_history() {
             let connect = || server.client();
             std::thread::scope(|scope| {
                 scope.spawn(|| workload.run(&connect, &is_ending));
+                // The work beside requests: indexes of changed policies, splits.
+                scope.spawn(|| {
+                    while !is_ending.load(SeqCst) {
+                        server.settle();
+                        std::thread::sleep(Duration::from_millis(20));
+                    }
+                });
                 std::thread::sleep(TIME);
                 is_ending.store(true, SeqCst);
             });
+            let ranges = server.client().expect(200, &Request::new("GET", "/dbs/history/colls/c/pkranges"));
+            println!("{} key ranges", ranges.header("x-ms-item-count").unwrap_or_default());
             let problems = workload.check(&connect);
             println!("{}, {throughput} RU/s: {}", engine.name(), workload.summary());
             assert!(problems.is_empty(), "{}, {throughput} RU/s: {problems:#?}", engine.name());

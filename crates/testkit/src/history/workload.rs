@@ -31,6 +31,8 @@ const PARTITIONS: u16 = 8;
 const IDS: u16 = 5;
 /// Positions that somebody may go back to.
 const POSITIONS_MAX: usize = 40;
+/// Key ranges that the container gets at most.
+const RANGES_MAX: usize = 8;
 /// Between two changes of the container.
 const CHANGE_PAUSE: Duration = Duration::from_millis(300);
 
@@ -166,15 +168,21 @@ fn definition(policy: u64) -> Value {
            "indexingPolicy": {"includedPaths": [{"path": "/*"}], "excludedPaths": [{"path": excluded}]}})
 }
 
-/// Changes the container again and again.
+/// Changes the container again and again: its definition, and its key ranges.
 fn change_container(connect: Connect<'_>, is_ending: &AtomicBool, random: &Random) {
     let mut client = connect();
     while !is_ending.load(SeqCst) {
-        let replace = Request::new("PUT", CONTAINER).body(definition(random.next_u64()).to_string());
-        match client.send(&replace) {
-            Ok(answer) if answer.status == 200 => {}
-            Ok(answer) => assert!(is_ending.load(SeqCst), "change the container: {}", answer.text()),
-            Err(error) => assert!(is_ending.load(SeqCst), "change the container: {error}"),
+        let choice = random.next_u64();
+        let change = match choice % 2 {
+            0 => Some(Request::new("PUT", CONTAINER).body(definition(choice / 2).to_string())),
+            _ => split(&mut client, choice / 2),
+        };
+        match change.map(|change| client.send(&change)) {
+            None => {}
+            // Ranges are changed already.
+            Some(Ok(answer)) if answer.status == 200 || answer.status == 423 => {}
+            Some(Ok(answer)) => assert!(is_ending.load(SeqCst), "change the container: {}", answer.text()),
+            Some(Err(error)) => assert!(is_ending.load(SeqCst), "change the container: {error}"),
         }
         for _ in 0..10 {
             if !is_ending.load(SeqCst) {
@@ -182,6 +190,17 @@ fn change_container(connect: Connect<'_>, is_ending: &AtomicBool, random: &Rando
             }
         }
     }
+}
+
+/// Asks to split one of the ranges, unless there are many.
+fn split(client: &mut Client, choice: u64) -> Option<Request> {
+    let container = json!({"database": "history", "container": "c"});
+    let shown = client.send(&Request::new("POST", "/_admin/ranges").body(container.to_string())).ok()?;
+    let shown: Value = serde_json::from_str(&shown.text()).ok()?;
+    let ranges = shown["ranges"].as_array().filter(|ranges| ranges.len() < RANGES_MAX)?;
+    let id = &ranges[choice as usize % ranges.len()]["id"];
+    let split = json!({"database": "history", "container": "c", "range": id});
+    Some(Request::new("POST", "/_admin/split").body(split.to_string()))
 }
 
 /// A client with a session.
