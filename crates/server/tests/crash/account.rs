@@ -237,7 +237,9 @@ pub(crate) fn policy(number: usize) -> Value {
         2 => json!({"indexingMode": "consistent", "automatic": true, "includedPaths": [everything],
             "excludedPaths": [{"path": "/filler/?"}, etag], "compositeIndexes": [[
                 {"path": "/kind", "order": "ascending"}, {"path": "/nonce", "order": "descending"}]]}),
-        _ => json!({"indexingMode": "none", "automatic": false, "includedPaths": [], "excludedPaths": []}),
+        // Nothing at all; the mode "none" cannot be had together with a time to live.
+        _ => json!({"indexingMode": "consistent", "automatic": true, "includedPaths": [],
+            "excludedPaths": [everything, etag]}),
     }
 }
 
