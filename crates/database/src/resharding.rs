@@ -377,13 +377,17 @@ impl AccountCore {
     /// Does a bounded part for one container; false if nothing can be done now. Whoever closes a range goes on until it is replaced,
     /// for others wait.
     async fn reshard_container(&self, rid: Rid, job: &mut Option<ReshardingJob>) -> Result<bool, Error> {
-        loop {
-            match self.reshard_once(rid, job).await? {
+        // A step that fails, or whose client hangs up, may have copied something that nobody has noted: then all begins again.
+        let mut own = job.take();
+        let has_moved = loop {
+            match self.reshard_once(rid, &mut own).await? {
                 ReshardingStep::Closed => {}
-                ReshardingStep::Moved => return Ok(true),
-                ReshardingStep::Nothing => return Ok(false),
+                ReshardingStep::Moved => break true,
+                ReshardingStep::Nothing => break false,
             }
-        }
+        };
+        *job = own;
+        Ok(has_moved)
     }
 
     async fn reshard_once(&self, rid: Rid, job: &mut Option<ReshardingJob>) -> Result<ReshardingStep, Error> {
@@ -426,6 +430,7 @@ impl AccountCore {
             Ok(step) => Ok(step),
             // The container has changed, or another process has the lease: looked at anew.
             Err(Failure::Lost | Failure::Fenced | Failure::Closed) => {
+                *job = None;
                 self.forget_lease(LeasedWork::Reshard);
                 self.shared.containers.forget(rid);
                 Ok(ReshardingStep::Moved)
