@@ -207,14 +207,14 @@ overBothSchemes((shared) => {
       "SELECT * FROM c ORDER BY c.number DESC",
       "SELECT c.id FROM c ORDER BY c.id OFFSET 5 LIMIT 50",
     ]) {
-      test(`the pages of ${text} cost what the whole costs, and at least one each`, async () => {
+      test(`the pages of ${text} cost what the whole costs`, async () => {
         // Not -1: where it merges, this SDK takes the page size for a number of rows and never ends.
         const whole = await many.items.query(text, { maxItemCount: 1000 }).fetchAll();
         const parts = await many.items.query(text, { maxItemCount: 10 }).fetchAll();
         assert.deepEqual(parts.resources, whole.resources);
-        const [least, most] = [whole.requestCharge, whole.requestCharge + 8];
+        // Each page is rounded by itself.
         const told = `${parts.requestCharge} and ${whole.requestCharge}`;
-        assert.ok(parts.requestCharge >= least && parts.requestCharge <= most, told);
+        assert.ok(Math.abs(parts.requestCharge - whole.requestCharge) <= whole.requestCharge * 0.1, told);
       });
     }
   });
