@@ -262,7 +262,10 @@ fn decode_rows(bytes: &mut &[u8]) -> Option<Vec<KeyRangeRow>> {
         return None;
     }
     let count = bytes.try_get_u32().ok()?;
-    (0..count).map(|_| decode_row(bytes, format == FORMAT_MERGED)).collect()
+    let rows: Vec<KeyRangeRow> =
+        (0..count).map(|_| decode_row(bytes, format == FORMAT_MERGED)).collect::<Option<_>>()?;
+    let has_merged = rows.iter().any(|row| row.is_merged);
+    (has_merged == (format == FORMAT_MERGED)).then_some(rows)
 }
 
 fn decode_row(bytes: &mut &[u8], has_merged: bool) -> Option<KeyRangeRow> {
@@ -277,6 +280,10 @@ fn decode_row(bytes: &mut &[u8], has_merged: bool) -> Option<KeyRangeRow> {
     let (min, max) = (bound()?, bound()?);
     let parent_count = bytes.try_get_u16().ok()?;
     let parents = (0..parent_count).map(|_| bytes.try_get_u32().ok()).collect::<Option<_>>()?;
-    let is_merged = has_merged && bytes.try_get_u8().ok()? != 0;
+    let is_merged = match has_merged.then(|| bytes.try_get_u8()).transpose().ok()? {
+        None | Some(0) => false,
+        Some(1) => true,
+        Some(_) => return None,
+    };
     Some(KeyRangeRow { id, shard, min, max, parents, is_merged })
 }
