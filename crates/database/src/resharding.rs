@@ -613,8 +613,7 @@ impl AccountCore {
                 ?sums,
                 "copied ranges differ from what they were copied of"
             );
-            let given_up = ReshardingRecord { version: 0, goal: record.goal, work: None };
-            return self.end_resharding(lease, container, record, work, &given_up, true).await;
+            return self.end_resharding(lease, container, record, work, None).await;
         }
         let mut rows = records::ranges(&*self.catalog().await?, rid).await?;
         rows.retain(|row| !work.sources.contains(&row.id));
@@ -643,18 +642,18 @@ impl AccountCore {
         work: &ReshardingWork,
     ) -> Result<ReshardingStep, Failure> {
         let wanted = ReshardingRecord { version: 0, goal: record.goal, work: None };
-        self.end_resharding(lease, container, record, work, &wanted, false).await?;
+        self.end_resharding(lease, container, record, work, Some(&wanted)).await?;
         Ok(ReshardingStep::Moved)
     }
 
+    /// Drops what was copied; `wanted` is what is to be done afterwards.
     async fn end_resharding(
         &self,
         lease: &Lease,
         container: &Container,
         record: &ReshardingRecord,
         work: &ReshardingWork,
-        wanted: &ReshardingRecord,
-        for_good: bool,
+        wanted: Option<&ReshardingRecord>,
     ) -> Result<(), Failure> {
         let mut batch = records::batch();
         records::expect_present(&mut batch, &container.resource);
@@ -667,7 +666,7 @@ impl AccountCore {
         for target in &work.targets {
             records::stage_drop_shard(&mut batch, target.shard);
         }
-        records::stage_resharding(&mut batch, container.rid(), Some(record), (!for_good).then_some(wanted));
+        records::stage_resharding(&mut batch, container.rid(), Some(record), wanted);
         self.engine().commit(batch).await?;
         self.shared.containers.forget(container.rid());
         Ok(())

@@ -80,8 +80,8 @@ fn table(answer: &Value) -> String {
             text("id"),
             text("minInclusive"),
             text("maxExclusive"),
-            range["documents"],
-            range["bytes"]
+            range["documents"].as_u64().unwrap_or_default(),
+            range["bytes"].as_u64().unwrap_or_default()
         );
     }
     if answer["pending"] == Value::Bool(true) {
@@ -92,4 +92,22 @@ fn table(answer: &Value) -> String {
         );
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_stand_in_columns() {
+        let range =
+            json!({"id": "1", "minInclusive": "", "maxExclusive": "FF", "documents": 7, "bytes": 1_900});
+        let done = table(&json!({"ranges": [range], "pending": false}));
+        let lines: Vec<&str> = done.lines().collect();
+        assert_eq!(lines.len(), 2);
+        assert!(lines[0].ends_with("bytes") && lines[1].ends_with("  1900"), "{done}");
+        assert_eq!(lines[0].len(), lines[1].len(), "{done}");
+        let pending = table(&json!({"ranges": [], "pending": true, "progressPercent": 40.0}));
+        assert!(pending.contains("40.0 % copied"), "{pending}");
+    }
 }
