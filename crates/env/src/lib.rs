@@ -13,7 +13,7 @@ mod work;
 mod yields;
 
 pub use blocking::{allow_blocking, may_block};
-pub use clock::{AdvancedClock, Clock, ManualClock, SystemClock};
+pub use clock::{AdvancedClock, Clock, ClockShift, ManualClock, ShiftedClock, SystemClock};
 pub use memory::{Memory, Reservation};
 pub use random::Random;
 pub use time::{Instant, Timeline, sleep, timeout, with_timeline};
@@ -42,6 +42,17 @@ impl Env {
     /// The same with a clock that can be moved forwards.
     pub fn with_advanced_clock() -> Env {
         Env::new(Box::new(AdvancedClock::default()), Random::from_system())
+    }
+
+    /// The machine's clock, which can be shifted while it runs to agree with the clock of a store.
+    pub fn with_shifted_clock() -> (Env, ClockShift) {
+        Env::with_clock_shifted_over(Box::new(SystemClock))
+    }
+
+    /// The same over another clock: one that can be moved forwards, say.
+    pub fn with_clock_shifted_over(clock: Box<dyn Clock>) -> (Env, ClockShift) {
+        let (clock, shift) = ShiftedClock::over(clock);
+        (Env::new(Box::new(clock), Random::from_system()), shift)
     }
 
     /// A given clock and a given seed.

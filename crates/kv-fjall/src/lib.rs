@@ -274,9 +274,9 @@ impl Engine for FjallEngine {
         Reply::ready(current.store().and_then(|store| store.highest_shard()))
     }
 
-    fn unreclaimed(&self) -> Vec<KeyPrefix> {
+    fn unreclaimed(&self) -> Reply<Result<Vec<KeyPrefix>, Error>> {
         let current = self.core.load().current.load_full();
-        current.store().map(|store| store.drops.load().prefixes.clone()).unwrap_or_default()
+        Reply::ready(current.store().map(|store| store.drops.load().prefixes.clone()))
     }
 
     fn watch(&self, shard: ShardId, epoch: u64, version: u64) -> Reply<Result<CommitVersion, Error>> {

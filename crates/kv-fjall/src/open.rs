@@ -140,6 +140,7 @@ pub(crate) fn open_taken(folder: Folder, options: Options) -> Result<(Arc<Core>,
         last_group: opened.last_group,
         last_change,
         journal: &opened.store,
+        first_run: 1,
     };
     let files = Arc::new(SetFiles::new(folder.set()));
     let set = packed::recover(files, &options.set, set_cache_bytes(&options), &source)

@@ -14,6 +14,7 @@ mod commits;
 mod drops;
 mod ground;
 mod placement;
+mod places;
 mod reads;
 mod sets;
 mod shards;

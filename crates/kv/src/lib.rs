@@ -1,6 +1,6 @@
 //! The ordered, transactional key-value contract that everything above is written against.
 //!
-//! Eight ideas carry it:
+//! Nine ideas carry it:
 //! - A [`View`] gives consistent reads of one shard, in batches, and tells the version that it shows.
 //! - A [`WriteBatch`] is a whole transaction: mutations plus the expectations they rely on. [`Engine::commit`] applies
 //!   it all or nothing and answers only when it is on stable storage.
@@ -15,6 +15,7 @@
 //! - Beside the spaces there is one *set* of keys with no value or a short one ([`SetChanges`]): many and small, scanned in order,
 //!   which an engine can keep far denser than entries of a space.
 //! - A shard, or all keys with a prefix, can be dropped in one small commit ([`Drops`]); their space comes back by itself.
+//! - A shard lives in one [`Place`] for all of its life; an engine may have several, and then commits of the catalog reach over them.
 //! - An [`Overlay`] is a view with a batch applied that is not committed yet: what a transaction sees of its own
 //!   writes, over any engine.
 //!
@@ -28,6 +29,7 @@ mod error;
 mod lease;
 pub mod memory;
 mod overlay;
+mod places;
 mod reply;
 mod set;
 mod view;
@@ -38,6 +40,7 @@ pub use drops::{Drops, KeyPrefix, PrefixSet};
 pub use error::{Error, Kind};
 pub use lease::{Lease, LeaseRequest};
 pub use overlay::Overlay;
+pub use places::{Place, PlaceId, no_other_place, no_such_place};
 pub use reply::Reply;
 pub use set::{
     EntryBatch, EntryList, FAMILY_BYTES, KeyBatch, KeyList, SHORT_VALUE_BYTES_MAX, SetChanges, ValuedChanges,
@@ -47,6 +50,7 @@ pub use view::{
 };
 pub use watch::Watchers;
 
+use bytes::Bytes;
 use std::sync::Arc;
 
 /// A physical partition: the unit of commit order. Numbers are given by the layer above and never reused.
@@ -106,6 +110,9 @@ pub struct Stats {
     pub disk_bytes: u64,
 }
 
+/// What [`Engine::read`] gives: the counters of the view that it took, and the value if the key is there.
+pub type PointRead = (ShardState, Option<Bytes>);
+
 /// Stored files that are not what was written, and the keys they cover.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
@@ -114,9 +121,9 @@ pub struct Damage {
     /// The space whose keys it holds; nothing for the engine's own.
     pub space: Option<Space>,
     /// The lowest key that may be missing or unreadable.
-    pub first: bytes::Bytes,
+    pub first: Bytes,
     /// The highest one.
-    pub last: bytes::Bytes,
+    pub last: Bytes,
 }
 
 /// Keys of the set that are lost.
@@ -136,11 +143,46 @@ impl SetLoss {
     }
 }
 
+/// Views of several shards, in the order in which they were asked for.
+pub type Views = Vec<Arc<dyn View>>;
+
 /// A storage engine. Cheap to share; every method may be called from any thread.
 pub trait Engine: Send + Sync + 'static {
     /// A consistent view of everything that one shard holds at present, for a reader who goes by this epoch; another one is
     /// refused with [`Error::Fenced`], as a batch would be.
     fn view(&self, shard: ShardId, epoch: u64) -> Reply<Result<Arc<dyn View>, Error>>;
+
+    /// A view for whoever is about to write and is likely to read nothing of it, since his batch says what it expects: an engine on
+    /// another machine need not be asked. Its counters may be those of a while ago until something is read.
+    fn view_to_write(&self, shard: ShardId, epoch: u64) -> Reply<Result<Arc<dyn View>, Error>> {
+        self.view(shard, epoch)
+    }
+
+    /// A view of each of some shards, for readers of several who would otherwise have one and wait for another: an engine that has a
+    /// bounded number of views must not have them wait for each other. Each is of a moment of its own. Nothing if views need not be
+    /// taken together.
+    fn views(&self, wanted: &[(ShardId, u64)]) -> Option<Reply<Result<Views, Error>>> {
+        let _ = wanted;
+        None
+    }
+
+    /// The value of one key in a view that is taken now, and the counters of that view: for those who want nothing else of it, so
+    /// that an engine on another machine is asked once.
+    fn read(&self, shard: ShardId, epoch: u64, space: Space, key: Bytes) -> Reply<Result<PointRead, Error>> {
+        match self.view(shard, epoch) {
+            Reply::Ready(view) => match view.expect("a reply is asked once") {
+                Ok(view) => {
+                    let state = view.state();
+                    view.get(space, &key).map(move |value| Ok((state, value?)))
+                }
+                Err(error) => Reply::ready(Err(error)),
+            },
+            Reply::Later(view) => Reply::later(async move {
+                let view = view.await?;
+                Ok((view.state(), view.get(space, &key).await?))
+            }),
+        }
+    }
 
     /// Applies the batch if its epoch and all its expectations hold, all or nothing, durably.
     ///
@@ -156,8 +198,8 @@ pub trait Engine: Send + Sync + 'static {
     fn highest_shard(&self) -> Reply<Result<ShardId, Error>>;
 
     /// Prefixes that were dropped and whose space is not given back yet: no key may begin so.
-    fn unreclaimed(&self) -> Vec<KeyPrefix> {
-        Vec::new()
+    fn unreclaimed(&self) -> Reply<Result<Vec<KeyPrefix>, Error>> {
+        Reply::ready(Ok(Vec::new()))
     }
 
     /// Ends when the shard is past a version, and gives the one it is at then. Ends with [`Error::Fenced`] when the shard is at
@@ -170,6 +212,28 @@ pub trait Engine: Send + Sync + 'static {
     /// Whoever uses a number names it as [`WriteBatch::high_water`] in the batch that does. So an engine that only one process
     /// has open may keep in memory what it gave out: numbers of blocks that nobody used may be given again after a restart.
     fn draw(&self, shard: ShardId, above: u64, count: u64) -> Reply<Result<u64, Error>>;
+
+    /// The places there are, the first one first. An embedded engine has one.
+    fn places(&self) -> Reply<Result<Vec<Place>, Error>> {
+        Reply::ready(Ok(vec![Place::only()]))
+    }
+
+    /// Where a shard lives, or would live if something were committed to it now.
+    fn place_of(&self, _shard: ShardId) -> Reply<Result<PlaceId, Error>> {
+        Reply::ready(Ok(PlaceId::FIRST))
+    }
+
+    /// Says where a shard will live, before anything is committed to it; the last word counts. Refused with
+    /// [`Error::ShardExists`] once it lives elsewhere, with [`Error::Contract`] if there is no such place.
+    fn place(&self, _shard: ShardId, place: PlaceId) -> Reply<Result<(), Error>> {
+        Reply::ready(if place == PlaceId::FIRST { Ok(()) } else { Err(no_such_place(place)) })
+    }
+
+    /// Says whether a place shall get new shards that nobody put elsewhere. Refused with [`Error::Contract`] if there is no such
+    /// place, or no other one that would get them. Shards that live there stay; the layer above moves what they hold.
+    fn set_draining(&self, place: PlaceId, _is_draining: bool) -> Reply<Result<(), Error>> {
+        Reply::ready(Err(if place == PlaceId::FIRST { no_other_place(place) } else { no_such_place(place) }))
+    }
 
     /// Whether no other process can have the storage open now: what earlier ones held is free then.
     fn is_exclusive(&self) -> bool {

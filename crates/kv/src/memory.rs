@@ -16,9 +16,11 @@
 //! Not here: durability. [`Engine::close`] only refuses later commits.
 
 use crate::contract::{self, ScanCollector};
+use crate::places::PlaceTable;
 use crate::{
-    CommitVersion, Direction, Engine, EntryBatch, Error, FAMILY_BYTES, KeyBatch, KeyPrefix, KeyRange,
-    PrefixSet, Reply, ScanBatch, ScanLimit, ShardId, ShardState, Space, Stats, View, Watchers, WriteBatch,
+    CommitVersion, Direction, Engine, EntryBatch, Error, FAMILY_BYTES, KeyBatch, KeyPrefix, KeyRange, Place,
+    PlaceId, PrefixSet, Reply, ScanBatch, ScanLimit, ShardId, ShardState, Space, Stats, View, Watchers,
+    WriteBatch,
 };
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
@@ -65,6 +67,8 @@ struct MemoryState {
     /// The spaces, then the set.
     spaces: [BTreeMap<Bytes, Chain>; SET + 1],
     shards: BTreeMap<ShardId, ShardState>,
+    /// Which shard lives where. All are in the same maps; only the book is kept.
+    places: PlaceTable,
     /// Of the last commit; what a new view sees.
     sequence: u64,
     /// The sequence number that pending versions count as: [`PENDING`] until their commit is visible.
@@ -100,6 +104,7 @@ impl Default for MemoryState {
         MemoryState {
             spaces: Default::default(),
             shards: BTreeMap::new(),
+            places: PlaceTable::new(1),
             sequence: 0,
             pending_at: PENDING,
             drop_count: 0,
@@ -115,6 +120,13 @@ impl MemoryEngine {
     /// An empty store.
     pub fn new() -> MemoryEngine {
         MemoryEngine::default()
+    }
+
+    /// An empty store with so many places, at least one. It keeps the promises of the contract about them, for tests of moves.
+    pub fn with_places(count: usize) -> MemoryEngine {
+        let engine = MemoryEngine::default();
+        engine.shared.state.write().places = PlaceTable::new(count);
+        engine
     }
 
     /// How many keys all shards have together, the set's included. For tests, which look for leftovers of shards that are gone.
@@ -153,9 +165,10 @@ impl Engine for MemoryEngine {
         Reply::ready(highest)
     }
 
-    fn unreclaimed(&self) -> Vec<KeyPrefix> {
+    fn unreclaimed(&self) -> Reply<Result<Vec<KeyPrefix>, Error>> {
         while self.shared.reclaim() {}
-        self.shared.state.read().drops.iter().map(|(_, prefix)| prefix.clone()).collect()
+        let state = self.shared.state.read();
+        Reply::ready(Ok(state.drops.iter().map(|(_, prefix)| prefix.clone()).collect()))
     }
 
     fn watch(&self, shard: ShardId, epoch: u64, version: u64) -> Reply<Result<CommitVersion, Error>> {
@@ -167,6 +180,30 @@ impl Engine for MemoryEngine {
     fn draw(&self, shard: ShardId, above: u64, count: u64) -> Reply<Result<u64, Error>> {
         let state = self.shared.open_state(shard);
         Reply::ready(state.map(|state| self.shared.draws.draw(shard, state, above, count)))
+    }
+
+    fn places(&self) -> Reply<Result<Vec<Place>, Error>> {
+        Reply::ready(Ok(self.shared.state.read().places.all()))
+    }
+
+    fn place_of(&self, shard: ShardId) -> Reply<Result<PlaceId, Error>> {
+        let state = self.shared.state.read();
+        let is_dropped = state.shard(shard).is_dropped;
+        Reply::ready(if is_dropped {
+            Err(Error::Dropped { shard })
+        } else {
+            Ok(state.places.place_of(shard))
+        })
+    }
+
+    fn place(&self, shard: ShardId, place: PlaceId) -> Reply<Result<(), Error>> {
+        let mut state = self.shared.state.write();
+        let is_dropped = state.shard(shard).is_dropped;
+        Reply::ready(if is_dropped { Err(Error::Dropped { shard }) } else { state.places.want(shard, place) })
+    }
+
+    fn set_draining(&self, place: PlaceId, is_draining: bool) -> Reply<Result<(), Error>> {
+        Reply::ready(self.shared.state.write().places.set_draining(place, is_draining))
     }
 
     fn write_refusal(&self) -> Option<String> {
@@ -331,6 +368,11 @@ impl MemoryState {
 
     fn apply(&mut self, batch: WriteBatch, changes: Vec<SetChange>, live: &Live) -> CommitVersion {
         self.sequence += 1;
+        for shard in contract::changed_shards(&batch) {
+            if !self.shard(shard).is_dropped {
+                self.places.settle(shard);
+            }
+        }
         for (shard, founding) in &batch.foundings {
             // Looked at before: it is new.
             if let Ok(founded) = contract::found(*shard, *founding, self.shard(*shard)) {
@@ -341,6 +383,7 @@ impl MemoryState {
         contract::raise_fences(&batch, |shard| self.shards.entry(shard).or_default().epoch += 1);
         for shard in &batch.drops.shards {
             contract::drop_shard(self.shards.entry(*shard).or_default());
+            self.places.leave(*shard);
         }
         self.drop_count += batch.drops.prefixes.len();
         self.drops.extend(batch.drops.prefixes.iter().map(|prefix| (self.sequence, prefix.clone())));
@@ -665,6 +708,7 @@ mod tests {
     #[test]
     fn keeps_the_contract() {
         contract::check(&|| Arc::new(MemoryEngine::new()));
+        contract::check(&|| Arc::new(MemoryEngine::with_places(3)));
     }
 
     fn version_count(engine: &MemoryEngine) -> usize {

@@ -13,7 +13,7 @@ use std::ops::Range;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Index {
     fences: Vec<u8>,
-    blocks: Vec<Place>,
+    blocks: Vec<BlockPlace>,
     /// The last key of all.
     last: Vec<u8>,
     /// Where the last block ends.
@@ -24,7 +24,7 @@ pub(crate) struct Index {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct BlockPlace {
     /// Where the block's fence ends.
     fence_end: u32,
     /// Where the block begins.
@@ -61,7 +61,7 @@ impl Index {
         self.fences.extend_from_slice(fence);
         let fence_end = self.fences.len() as u32;
         let (ordinal, removed) = (self.entry_count, self.removed_count);
-        self.blocks.push(Place { fence_end, start: self.end, ordinal, removed });
+        self.blocks.push(BlockPlace { fence_end, start: self.end, ordinal, removed });
         self.end += content.byte_count;
         self.entry_count += content.entry_count;
         self.removed_count += content.removed_count;
@@ -205,7 +205,7 @@ impl Index {
 
     /// Bytes in memory.
     pub(crate) fn byte_count(&self) -> usize {
-        self.fences.len() + self.blocks.len() * size_of::<Place>() + self.last.len()
+        self.fences.len() + self.blocks.len() * size_of::<BlockPlace>() + self.last.len()
     }
 }
 

@@ -37,6 +37,7 @@ mod order;
 mod policy;
 mod quarantine;
 mod recovery;
+mod replica;
 mod rewrite;
 mod run;
 mod segment;
@@ -48,8 +49,10 @@ pub use blobs::{Blob, BlobWriter, Blobs, MemoryBlobs, ReplaceError};
 pub use control::Control;
 pub use group_block::{GroupBlock, KeyAction, KeyChange, Origin, PackedChanges};
 pub use lost::{BadBlock, DamageSignal, LostRange};
+pub use manifest::{NAME as MANIFEST_NAME, empty_manifest, lost_manifest, tells_of_loss, without_losses};
 pub use merger::{Merger, Publisher};
 pub use recovery::{Journal, Recovered, Source, merged_group, recover};
+pub use replica::Replica;
 pub use view::{SetStats, SetView, Visit};
 
 /// Bytes that keys are counted by: all keys that begin with the same so many bytes are one family.

@@ -27,12 +27,35 @@ use crate::stored::SegmentRecord;
 use crate::{Blobs, OwnerId, ReplaceError, damaged};
 use std::fmt::Write as _;
 
-pub(crate) const NAME: &str = "RUNS";
+/// The name of the small blob.
+pub const NAME: &str = "RUNS";
 const HEADER: &str = "astrarium set 2";
 /// Runs of one segment each, whose keys it does not tell; all keys are lost or none.
 const OLD_HEADER: &str = "astrarium set 1";
 const LOST: &str = "lost";
 const UNCOUNTED: &str = "uncounted";
+
+/// The manifest of a set to which nothing was added, and whose first run has this number.
+pub fn empty_manifest(owner: OwnerId, first_run: u64) -> Vec<u8> {
+    Manifest { next: first_run, ..Manifest::empty(Some(owner)) }.print().into_bytes()
+}
+
+/// The manifest of a set that is begun anew because all its keys up to a group are lost.
+pub fn lost_manifest(owner: OwnerId, merged: u64, first_run: u64, what: &str) -> Vec<u8> {
+    let lost = vec![LostRange::whole(what)];
+    Manifest { lost, merged, next: first_run, ..Manifest::empty(Some(owner)) }.print().into_bytes()
+}
+
+/// Whether a manifest tells of keys that are lost, and on which somebody may still rely.
+pub fn tells_of_loss(manifest: &[u8]) -> bool {
+    Manifest::decode(manifest).is_ok_and(|manifest| !manifest.lost.is_empty())
+}
+
+/// A manifest after its losses were accepted.
+pub fn without_losses(manifest: &[u8]) -> Result<Vec<u8>, Error> {
+    let manifest = Manifest::decode(manifest)?;
+    Ok(Manifest { lost: Vec::new(), ..manifest }.print().into_bytes())
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Manifest {
@@ -67,9 +90,13 @@ impl Manifest {
 
     /// The manifest of a set, if it has one.
     pub(crate) fn read(blobs: &dyn Blobs) -> Result<Option<Manifest>, Error> {
-        let Some(bytes) = blobs.read(NAME)? else { return Ok(None) };
-        let manifest = std::str::from_utf8(&bytes).ok().and_then(Manifest::parse);
-        manifest.map(Some).ok_or_else(|| damaged("RUNS, the list of index runs, is not whole"))
+        blobs.read(NAME)?.map(|bytes| Manifest::decode(&bytes)).transpose()
+    }
+
+    /// The manifest that these bytes are.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Manifest, Error> {
+        let manifest = std::str::from_utf8(bytes).ok().and_then(Manifest::parse);
+        manifest.ok_or_else(|| damaged("RUNS, the list of index runs, is not whole"))
     }
 
     fn parse(text: &str) -> Option<Manifest> {

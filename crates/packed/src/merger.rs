@@ -103,6 +103,17 @@ impl From<Error> for Halt {
     }
 }
 
+impl From<Halt> for Error {
+    fn from(halt: Halt) -> Error {
+        match halt {
+            Halt::Stopped => crate::closed(),
+            Halt::Failed(error) | Halt::Fatal(error) => error,
+            Halt::BadBlock(bad) => crate::damaged(&bad.range.what),
+            Halt::Damaged(what) => crate::damaged(&what),
+        }
+    }
+}
+
 impl From<ReplaceError> for Halt {
     fn from(error: ReplaceError) -> Halt {
         match error {
@@ -148,14 +159,7 @@ impl Merger {
                 Some((segments, work)) => self.perform(segments, work),
                 None => Ok(()),
             });
-            let done = match done {
-                Err(Halt::BadBlock(bad)) => self.quarantine(&bad),
-                done => done,
-            };
-            let done = match done {
-                Err(Halt::Damaged(what)) => self.set_aside(&what),
-                done => done,
-            };
+            let done = self.or_without_damage(done);
             match done {
                 Ok(()) => {}
                 Err(Halt::Stopped) => break,
@@ -180,6 +184,46 @@ impl Merger {
             }
         }
         self
+    }
+
+    /// What damage ended is done for now once the damage is out of the way.
+    fn or_without_damage(&mut self, done: Result<(), Halt>) -> Result<(), Halt> {
+        let done = match done {
+            Err(Halt::BadBlock(bad)) => self.quarantine(&bad),
+            done => done,
+        };
+        match done {
+            Err(Halt::Damaged(what)) => self.set_aside(&what),
+            done => done,
+        }
+    }
+
+    /// Does on this thread what is due, and gives the merger up: for an engine without a thread for each of its sets. What is in
+    /// memory is written if it is much, or in any case; runs with dropped keys are written anew if there are dropped prefixes.
+    pub fn settle(mut self, writes_all: bool) -> Result<(), Error> {
+        loop {
+            let done = self.settle_once(writes_all);
+            let is_done = done.is_ok();
+            match self.or_without_damage(done) {
+                Ok(()) if is_done => return Ok(()),
+                Ok(()) => {}
+                Err(halt) => return Err(halt.into()),
+            }
+        }
+    }
+
+    fn settle_once(&mut self, writes_all: bool) -> Result<(), Halt> {
+        if self.is_count_due() {
+            self.count_families()?;
+        }
+        let segments = self.engine.view();
+        if writes_all && !segments.memory.is_empty() {
+            self.perform(segments, MergeWork::WriteRun)?;
+        }
+        while let Some((segments, work)) = self.next_work(Scope::All) {
+            self.perform(segments, work)?;
+        }
+        if self.engine.dropped().is_empty() { Ok(()) } else { self.reclaim() }
     }
 
     fn answer(&mut self, request: MergerRequest) -> Result<(), Halt> {
@@ -271,12 +315,7 @@ impl Merger {
         if segments.memory.is_empty() {
             return Ok(());
         }
-        self.perform(segments, MergeWork::WriteRun).map_err(|halt| match halt {
-            Halt::Stopped => crate::closed(),
-            Halt::Failed(error) | Halt::Fatal(error) => error,
-            Halt::BadBlock(bad) => crate::damaged(&bad.range.what),
-            Halt::Damaged(what) => crate::damaged(&what),
-        })
+        self.perform(segments, MergeWork::WriteRun).map_err(Error::from)
     }
 
     /// The next thing to do, and with what, unless the disk has no room for it.

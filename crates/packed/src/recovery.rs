@@ -74,6 +74,8 @@ pub struct Source<'a> {
     pub last_change: Option<u64>,
     /// Where the newest blocks are.
     pub journal: &'a dyn Journal,
+    /// The number of the first run if the set has to be begun anew: above all that ever were, where somebody may have kept them.
+    pub first_run: u64,
 }
 
 /// Opens a set.
@@ -211,6 +213,7 @@ fn begin_anew(backing: Arc<Backing>, source: &Source<'_>, what: &str) -> Result<
     let manifest = Manifest {
         lost: vec![LostRange::whole(what)],
         merged: source.last_group,
+        next: source.first_run,
         ..Manifest::empty(Some(source.owner))
     };
     manifest.replace(blobs)?;

@@ -191,7 +191,8 @@ fn open(
     journal: &Arc<Groups>,
     last: u64,
 ) -> (Arc<World>, Merger) {
-    let source = Source { owner: OWNER, last_group: last, last_change: Some(last), journal: &**journal };
+    let source =
+        Source { owner: OWNER, last_group: last, last_change: Some(last), journal: &**journal, first_run: 1 };
     let recovered = recover(blobs, options, 1 << 16, &source).unwrap();
     let world = Arc::new(World {
         view: Mutex::new(recovered.view()),

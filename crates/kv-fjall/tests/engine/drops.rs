@@ -102,7 +102,7 @@ fn reclaim(engine: &FjallEngine) {
     engine.wait_until_reclaimed();
     engine.wait_until_merged().unwrap();
     engine.wait_until_reclaimed();
-    assert_eq!(engine.unreclaimed(), []);
+    assert_eq!(block_on(engine.unreclaimed()).unwrap(), []);
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn the_disk_shrinks_while_the_engine_runs() {
     assert_eq!(counts(&engine, 2), all);
     is_gone(&engine, 1);
     is_gone(&engine, 3);
-    assert_eq!(engine.unreclaimed(), []);
+    assert_eq!(block_on(engine.unreclaimed()).unwrap(), []);
 }
 
 /// However far giving space back is when the engine ends, nothing comes back into sight, and the next engine goes on.
@@ -160,7 +160,7 @@ fn drops_outlive_a_kill() {
     for shard in 1..=6 {
         is_gone(&engine, shard);
     }
-    assert_eq!(engine.unreclaimed(), [], "what was given back is not listed again");
+    assert_eq!(block_on(engine.unreclaimed()).unwrap(), [], "what was given back is not listed again");
     let bytes = file_bytes(folder.path());
     assert!(bytes < DOCUMENTS * BODY_BYTES as u64 / 2, "{bytes}");
 }

@@ -361,7 +361,7 @@ proptest! {
         // Some space is given back, and nobody sees a difference.
         lives.views.clear();
         lives.engine().wait_until_reclaimed();
-        prop_assert_eq!(lives.model.unreclaimed(), []);
+        prop_assert_eq!(block_on(lives.model.unreclaimed()).unwrap(), []);
         (0..=SHARDS).for_each(|shard| lives.view(shard));
         lives.look_at_views();
     }

@@ -34,7 +34,7 @@ pub(super) fn shards_are_founded_once(engine: &dyn Engine) {
     };
     refused(founding(catalog, 0, shard), shard);
     refused(founding(shard, FOUNDED_EPOCH, shard), shard);
-    refused(founding(shard, FOUNDED_EPOCH, catalog), catalog);
+    refused(founding(catalog, 0, catalog), catalog);
     // By its own first batch, which gets the version after the floor.
     let mut own = founding(other, 0, other);
     own.tallies = [1, 1];

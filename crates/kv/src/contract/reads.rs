@@ -8,8 +8,8 @@ use super::suite::{
 };
 use super::{KEY_BYTES_MAX, block_on};
 use crate::{
-    Direction, Engine, Error, FAMILY_BYTES, IntersectionLimit, KeyRange, Overlay, ScanLimit, ShardId, Space,
-    Stamp, View, WriteBatch,
+    Direction, Engine, Error, FAMILY_BYTES, IntersectionLimit, KeyRange, Overlay, ScanLimit, ShardId,
+    ShardState, Space, Stamp, View, WriteBatch,
 };
 use bytes::Bytes;
 
@@ -81,6 +81,32 @@ pub(super) fn views_tell_what_they_show(engine: &dyn Engine) {
         }
     });
     assert_eq!(check(), WRITES);
+}
+
+/// A point read is what a view that is taken then tells of one key, refusals included.
+pub(super) fn one_key_is_read_at_once(engine: &dyn Engine) {
+    let (shard, name) = (ShardId(1), key("a"));
+    let read = |epoch: u64, key: &Bytes| block_on(engine.read(shard, epoch, Space::Body, key.clone()));
+    let state = |version: u64, epoch: u64| ShardState { version, epoch, ..ShardState::default() };
+    assert_eq!(read(0, &name).expect("nothing is there"), (state(0, 0), None));
+    put(engine, Space::Body, "a", "1");
+    put(engine, Space::Log, "a", "elsewhere");
+    assert_eq!(read(0, &name).expect("it is there"), (state(2, 0), Some(bytes("1"))));
+    put(engine, Space::Body, "a", "2");
+    assert_eq!(read(0, &name).expect("it has changed"), (state(3, 0), Some(bytes("2"))));
+    let answer = read(0, &shard_key(ShardId(2), b"a"));
+    assert!(matches!(answer, Err(Error::Contract { .. })), "{answer:?}");
+    let mut fence = WriteBatch::new(ShardId(0), 0);
+    fence.fence(shard);
+    commit(engine, fence).expect("a fence commits");
+    let answer = read(0, &name);
+    assert!(matches!(answer, Err(Error::Fenced { current: 1, .. })), "{answer:?}");
+    assert_eq!(read(1, &name).expect("the epoch is the present one"), (state(3, 1), Some(bytes("2"))));
+    let mut dropping = WriteBatch::new(ShardId(0), 0);
+    dropping.drop_shard(shard);
+    commit(engine, dropping).expect("a drop commits");
+    let answer = read(2, &name);
+    assert!(matches!(answer, Err(Error::Dropped { .. })), "{answer:?}");
 }
 
 pub(super) fn reads_find_what_was_written(engine: &dyn Engine) {

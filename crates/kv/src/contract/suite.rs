@@ -5,7 +5,7 @@
 //! Not here: what is specific to one engine (folders, damage, disk space); that is tested in its crate.
 
 use super::placement::PLACE_BYTES;
-use super::{META_OF_SHARD, commits, drops, ground, reads, sets, shards};
+use super::{META_OF_SHARD, commits, drops, ground, places, reads, sets, shards};
 use crate::{
     CommitVersion, Direction, Engine, Error, Expectation, KeyRange, ScanBatch, ScanLimit, ShardId,
     ShardState, Space, Stamp, View, WriteBatch,
@@ -22,6 +22,7 @@ pub fn check(open: &dyn Fn() -> Arc<dyn Engine>) {
         reads::views_do_not_change,
         reads::views_tell_what_they_show,
         reads::reads_find_what_was_written,
+        reads::one_key_is_read_at_once,
         reads::scans_respect_ranges_and_limits,
         reads::spaces_are_apart,
         commits::expectations_decide,
@@ -54,6 +55,9 @@ pub fn check(open: &dyn Fn() -> Arc<dyn Engine>) {
         ground::watches_end_when_a_shard_moves,
         ground::leases_are_held_by_one,
         ground::blocks_of_numbers_are_apart,
+        places::every_shard_has_a_place,
+        places::shards_live_where_they_were_put,
+        places::places_that_are_drained_get_nothing_new,
     ];
     for check in checks {
         let engine = open();
