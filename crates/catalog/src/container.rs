@@ -11,9 +11,10 @@ use astrarium_keys::index_state::{Building, GenerationsRecord, NO_GENERATION};
 use astrarium_keys::record::KeyRangeRow;
 use astrarium_keys::resharding::ReshardingRecord;
 use astrarium_keys::{Malformed, Rid};
-use astrarium_kv::{Engine, ShardId};
+use astrarium_kv::{Engine, ShardId, ShardState};
 use astrarium_partition::{EffectiveKey, EffectiveRange};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A container as a request uses it. Immutable; a change of the definition makes a new one.
 #[derive(Debug)]
@@ -71,12 +72,33 @@ pub struct Range {
     pub parents: Vec<u32>,
     /// Whether it, or a range it came from, was merged of several.
     pub is_merged: bool,
+    /// How far the shard is at least.
+    pub known_version: KnownVersion,
     /// Gives numbers to new documents.
     pub numbers: NumberSource,
     /// Deletes of logical partitions that are not done yet: nobody sees these documents.
     pub erasures: Erasures,
     /// Whether it is copied into new ranges.
     pub copied: Option<RangeCopy>,
+}
+
+/// How far a shard was when somebody of this process last saw it. It never goes back, so the shard is at least as far now.
+#[derive(Debug, Clone, Default)]
+pub struct KnownVersion(Arc<AtomicU64>);
+
+impl KnownVersion {
+    /// The shard was seen at a version.
+    pub fn note(&self, version: u64) {
+        // Mostly nothing is new, and then nobody's memory is written to.
+        if !self.is_at_least(version) {
+            self.0.fetch_max(version, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the shard is known to be as far as that.
+    pub fn is_at_least(&self, version: u64) -> bool {
+        self.0.load(Ordering::Relaxed) >= version
+    }
 }
 
 /// Documents of a range that were deleted and are not erased yet.
@@ -107,12 +129,24 @@ pub struct RangeCopy {
 
 impl Range {
     /// A range from its row.
-    fn new(row: KeyRangeRow, epoch: u64, numbers: NumberSource) -> Range {
+    fn new(row: KeyRangeRow, state: ShardState, numbers: NumberSource) -> Range {
         let keys =
             EffectiveRange { min: EffectiveKey::from_bytes(row.min), max: EffectiveKey::from_bytes(row.max) };
         let KeyRangeRow { id, shard, parents, is_merged, .. } = row;
-        let erasures = Erasures::default();
-        Range { id, keys, shard: ShardId(shard), epoch, parents, is_merged, numbers, erasures, copied: None }
+        let known_version = KnownVersion::default();
+        known_version.note(state.version);
+        Range {
+            id,
+            keys,
+            shard: ShardId(shard),
+            epoch: state.epoch,
+            parents,
+            is_merged,
+            known_version,
+            numbers,
+            erasures: Erasures::default(),
+            copied: None,
+        }
     }
 
     /// Whether it has the documents of another range, or is that one.
@@ -153,6 +187,11 @@ impl Container {
         self.generations.former_definition.as_ref().unwrap_or(&self.definition)
     }
 
+    /// Whether some of its ranges take no writes for a moment, because others are about to take their place.
+    pub fn is_closed(&self) -> bool {
+        self.ranges.iter().any(|range| range.copied.is_some_and(|copied| copied.is_closed))
+    }
+
     /// The range that an effective key belongs to.
     pub fn range_of(&self, key: &EffectiveKey) -> &Range {
         let after = self.ranges.partition_point(|range| range.keys.min <= *key);
@@ -187,7 +226,7 @@ impl Container {
             let copied = work
                 .filter(|work| work.sources.contains(&row.id))
                 .map(|work| RangeCopy { number: work.number, is_closed: work.is_closed });
-            ranges.push(Range { copied, ..Range::new(row, state.epoch, numbers) });
+            ranges.push(Range { copied, ..Range::new(row, state, numbers) });
         }
         let erasures = records::erasures(&*view, resource.rid).await?;
         for range in ranges.iter_mut().filter(|_| !erasures.is_empty()) {
@@ -262,7 +301,7 @@ mod tests {
             is_merged: false,
         };
         let numbers = NumberSource::new(Arc::new(MemoryEngine::new()), ShardId(1), 0);
-        let seen = Range::new(row, 1, numbers).seen_by(|asked| {
+        let seen = Range::new(row, ShardState::default(), numbers).seen_by(|asked| {
             token.iter().filter(|(id, _)| *id == asked).map(|(_, position)| *position).max()
         });
         assert_eq!(seen, expected, "{id} of {parents:?} by {token:?}");

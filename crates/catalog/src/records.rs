@@ -15,8 +15,17 @@ use astrarium_keys::index_state::{self, GenerationsRecord};
 use astrarium_keys::record::{self, KeyRangeRow, Record, RecordKind};
 use astrarium_keys::resharding::{self, ReshardingRecord};
 use astrarium_keys::{Malformed, Rid, document, index_entry, tags, trail};
-use astrarium_kv::{Direction, Expectation, KeyPrefix, KeyRange, ScanLimit, Space, Stamp, View, WriteBatch};
+use astrarium_kv::{
+    Direction, Expectation, Founding, KeyPrefix, KeyRange, ScanLimit, ShardState, Space, Stamp, View,
+    WriteBatch,
+};
 use bytes::Bytes;
+
+/// Which of the catalog's running sums tells what LSN no removed container had got beyond.
+const REMOVED_LSN_TALLY: usize = 0;
+
+/// Which of the catalog's running sums counts changes of offers.
+const OFFER_CHANGE_TALLY: usize = 1;
 
 /// Bytes of definitions read in one step of a listing.
 const LIST_BYTES_MAX: usize = 4 << 20;
@@ -174,10 +183,38 @@ pub fn expect_unchanged(batch: &mut WriteBatch, resource: &Resource) {
     batch.expect(Space::Meta, resource.key(), Expectation::Version(resource.record.version));
 }
 
-/// Stages a new container's key ranges.
-pub fn stage_ranges(batch: &mut WriteBatch, container: Rid, rows: &[KeyRangeRow]) {
+/// Stages a new container's key ranges. Their LSNs go on from a floor ([`lsn_floor`]).
+pub fn stage_ranges(batch: &mut WriteBatch, container: Rid, rows: &[KeyRangeRow], lsn_floor: u64) {
     batch.expect(Space::Meta, record::ranges_key(container), Expectation::Absent);
     batch.put(Space::Meta, record::ranges_key(container), KeyRangeRow::encode_all(rows), Stamp::NONE);
+    for row in rows.iter().filter(|_| lsn_floor > 0) {
+        let founding = Founding { version: lsn_floor, ..Founding::default() };
+        batch.found(astrarium_kv::ShardId(row.shard), founding);
+    }
+}
+
+/// How often offers were changed so far, by the counters of the catalog's shard.
+pub fn offer_changes(state: ShardState) -> u64 {
+    u64::try_from(state.tallies[OFFER_CHANGE_TALLY]).unwrap_or_default()
+}
+
+/// Stages that an offer is changed, for those who go by what they read of offers before.
+pub fn stage_offer_change(batch: &mut WriteBatch) {
+    batch.tallies[OFFER_CHANGE_TALLY] += 1;
+}
+
+/// An LSN that no container reached which was removed so far: new ones begin there, so that a client who knew one of the same name
+/// has seen no more of it than there is. Whoever is told so by a view in which a name is free knows all that were removed with it.
+pub fn lsn_floor(view: &dyn View) -> u64 {
+    u64::try_from(view.state().tallies[REMOVED_LSN_TALLY]).unwrap_or_default()
+}
+
+/// Stages that a container is removed which had reached an LSN. Only what it had above the floor is added: of two that are removed at
+/// once the sum may be more than is needed, and never less.
+pub fn stage_removed_lsn(view: &dyn View, batch: &mut WriteBatch, lsn: u64) {
+    let added = &mut batch.tallies[REMOVED_LSN_TALLY];
+    let floor = lsn_floor(view).saturating_add_signed(*added);
+    *added = added.saturating_add_unsigned(lsn.saturating_sub(floor));
 }
 
 /// Stages the end of a container's ranges: its shards are dropped with everything they hold, and those that were to take their place.
@@ -238,6 +275,11 @@ pub fn stage_new_ranges(batch: &mut WriteBatch, container: Rid, rows: &[KeyRange
 /// Stages the end of the trail that a shard's writers left for a resharding.
 pub fn stage_drop_trail(batch: &mut WriteBatch, shard: u64, number: u64) {
     batch.drop_prefix(Some(Space::Log), Bytes::copy_from_slice(&trail::trail_prefix(shard, number)));
+}
+
+/// Stages the end of the record of how far the copy into a shard is, which comes into use.
+pub fn stage_drop_copy_record(batch: &mut WriteBatch, shard: u64) {
+    batch.drop_prefix(Some(Space::Meta), resharding::copy_key(shard));
 }
 
 /// The first container after another one, in the order of rids, whose ranges are not what is wanted.

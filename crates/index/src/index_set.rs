@@ -138,6 +138,11 @@ impl IndexSet {
         entries.iter().filter(is_term).count() as u64
     }
 
+    /// The families that the policy names, each with its name for people.
+    pub(crate) fn named_families(&self) -> Vec<(Family, String)> {
+        self.kinds.iter().flat_map(|kind| kind.families()).collect()
+    }
+
     /// The documents left out of the index: whatever an index finds, these may belong too.
     pub fn excluded(&self) -> Family {
         self.excluded

@@ -17,6 +17,11 @@ pub trait IndexKind: fmt::Debug + Send + Sync {
     /// Appends the entries of a document. Pure: the same document gives the same entries.
     fn entries(&self, document: &Document<'_>, out: &mut Entries<'_>);
 
+    /// The families that it has whatever documents hold, each with its name for people.
+    fn families(&self) -> Vec<(Family, String)> {
+        Vec::new()
+    }
+
     /// The entries that serve a condition; none if it cannot.
     fn serve(&self, condition: &Condition) -> Option<Served>;
 
@@ -165,6 +170,16 @@ pub(crate) fn all(generation: u8, definition: &ContainerDefinition) -> Vec<Box<d
         })));
     }
     kinds
+}
+
+/// The family of the entries of a property at the top of documents.
+pub(crate) fn path_family(generation: u8, path: &Path) -> Family {
+    range::path_family(generation, path)
+}
+
+/// A path as policies write it.
+pub(crate) fn shown_path(path: &Path) -> String {
+    range::shown(path)
 }
 
 /// The family of the entries of a property at the top of documents.

@@ -14,6 +14,7 @@ pub mod condition;
 
 pub use condition::{Condition, Need, OrderPath, Path, PathStep, Predicate, Type};
 
+mod costs;
 mod document;
 mod entries;
 pub mod entry;
@@ -24,6 +25,7 @@ mod indexes;
 pub mod kinds;
 mod policy;
 
+pub use costs::IndexPathCost;
 pub use document::Document;
 pub use entries::Entries;
 pub use finder::{Candidates, Finder};

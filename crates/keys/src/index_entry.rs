@@ -67,6 +67,11 @@ impl Family {
         prefix
     }
 
+    /// The family that an entry belongs to.
+    pub fn of_entry(entry: &[u8]) -> Option<Family> {
+        entry.get(8..PREFIX_BYTES)?.try_into().ok().map(Family)
+    }
+
     /// Whether an entry belongs to it.
     pub fn has(self, entry: &[u8]) -> bool {
         entry.get(8..PREFIX_BYTES) == Some(&self.0[..])

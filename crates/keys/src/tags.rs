@@ -12,7 +12,8 @@ pub mod meta {
     pub const SWEEP: u8 = 0x04;
     /// The generations of a container's index: see [`crate::index_state::generations_key`].
     pub const GENERATIONS: u8 = 0x05;
-    /// How far an index under construction is in a shard: see [`crate::index_state::watermark_key`].
+    /// How far an index under construction is in a shard: see [`crate::index_state::watermark_key`]. Further bytes tell other records
+    /// of the shard: see [`crate::resharding::copy_key`].
     pub const WATERMARK: u8 = 0x06;
     /// A generation of a shard's index that waits to be removed: see [`crate::index_state::sweep_key`].
     pub const SWEEP_GENERATION: u8 = 0x07;

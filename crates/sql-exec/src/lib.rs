@@ -37,7 +37,7 @@ mod tally;
 pub use budget::{KeptUse, Limits};
 pub use error::ExecuteError;
 pub use kept::KeptRows;
-pub use page::{Page, describe, run, run_kept};
+pub use page::{Page, describe, expect, run, run_kept};
 pub use report::OperatorReport;
 pub use resume::Resume;
 pub use rows::{AccessWork, Input, PricedWork};

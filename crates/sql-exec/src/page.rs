@@ -14,7 +14,7 @@ use crate::operators::ordered_scan::{Scanned, is_lacking};
 use crate::operators::sort::RowOrder;
 use crate::operators::stream::StreamRows;
 use crate::operators::{OutputRow, RowBatch, RowMark, RowSource};
-use crate::report::{OperatorReport, Stage, reports};
+use crate::report::{OperatorReport, Stage, expected, reports};
 use crate::resume::{Resume, ResumePlace};
 use crate::rows::{AccessWork, Input, PricedWork, number_before};
 use crate::runtime::Runtime;
@@ -166,11 +166,30 @@ async fn beginning(input: &Input) -> Result<PricedWork, ExecuteError> {
 /// How the first page of a query would be made: a line for each operator, without figures that depend on the number of
 /// documents.
 pub async fn describe(plan: &Arc<QueryPlan>, input: &Input, limits: &Limits) -> Result<String, ExecuteError> {
+    foresee(plan, input, limits, explain).await
+}
+
+/// The same operators, with what they are expected to find.
+pub async fn expect(
+    plan: &Arc<QueryPlan>,
+    input: &Input,
+    limits: &Limits,
+) -> Result<Vec<OperatorReport>, ExecuteError> {
+    foresee(plan, input, limits, expected).await
+}
+
+/// What is to be told of the way in which the first page of a query comes to its documents.
+async fn foresee<T>(
+    plan: &Arc<QueryPlan>,
+    input: &Input,
+    limits: &Limits,
+    told: impl FnOnce(&QueryPlan, &PhysicalPlan<'_>) -> T,
+) -> Result<T, ExecuteError> {
     let taken = PageLimiter::new((plan.offset, plan.limit), limits, None);
     let ranges = PageRanges::of(input, streamed_range(plan, input, None)?)?;
     let demand = demand(limits, input, &taken, (&None, None));
     let access = choose(plan, ranges.as_ref(), demand).await?;
-    Ok(explain(plan, &access.physical))
+    Ok(told(plan, &access.physical))
 }
 
 /// Makes one page of rows that a page before computed; nothing if they are not among them.

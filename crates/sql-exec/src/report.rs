@@ -9,6 +9,7 @@ use crate::operators::limit::PageLimiter;
 use crate::rows::AccessWork;
 use crate::tally::{OperatorWork, RowOperator, TallySum};
 use astrarium_env::Instant;
+use astrarium_sql_plan::QueryPlan;
 use astrarium_sql_plan::explain::{Operator, operators};
 use astrarium_sql_plan::physical::{PhysicalPlan, PlannedAccess};
 use std::time::Duration;
@@ -16,6 +17,8 @@ use std::time::Duration;
 /// What an operator did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OperatorReport {
+    /// What kind of operator it is.
+    pub operator: &'static str,
     /// The operator, for people.
     pub text: String,
     /// About how many rows it was expected to give, where that was a reason to choose it.
@@ -94,6 +97,7 @@ pub(crate) fn reports(
     let mut found: Vec<OperatorReport> = operators(execution.plan, physical, &physical.to_string())
         .into_iter()
         .map(|(operator, text)| OperatorReport {
+            operator: operator.name(),
             text,
             ..report(execution, reports, tally, physical, operator)
         })
@@ -136,12 +140,28 @@ fn report(
     }
 }
 
+/// The operators of a page that is not made, with what they are expected to find.
+pub(crate) fn expected(plan: &QueryPlan, physical: &PhysicalPlan<'_>) -> Vec<OperatorReport> {
+    let report = |(operator, text): (Operator, String)| OperatorReport {
+        operator: operator.name(),
+        text,
+        estimated_rows: (operator == Operator::Access).then(|| expected_rows(physical)).flatten(),
+        ..OperatorReport::default()
+    };
+    operators(plan, physical, &physical.to_string()).into_iter().map(report).collect()
+}
+
+/// About how many documents are found, as far as the choice of a way to them depended on it.
+fn expected_rows(physical: &PhysicalPlan<'_>) -> Option<u64> {
+    let estimates = physical.accesses.iter().map(PlannedAccess::expected);
+    let known = estimates.collect::<Option<Vec<u64>>>().filter(|known| !known.is_empty())?;
+    Some(known.into_iter().sum())
+}
+
 fn access(execution: &Execution<'_>, physical: &PhysicalPlan<'_>) -> OperatorReport {
     let AccessWork { documents, bytes, entries, lookup, load, .. } = execution.access;
-    let estimates = physical.accesses.iter().map(PlannedAccess::expected);
-    let estimated_rows = estimates.collect::<Option<Vec<u64>>>().filter(|known| !known.is_empty());
     OperatorReport {
-        estimated_rows: estimated_rows.map(|known| known.into_iter().sum()),
+        estimated_rows: expected_rows(physical),
         rows: documents,
         entries,
         documents,

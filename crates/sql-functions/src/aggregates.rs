@@ -84,6 +84,16 @@ impl AggregateFunction {
         }
     }
 
+    /// The type of the argument and that of the result, as of [`crate::ScalarFunction`].
+    pub fn signature(self) -> &'static str {
+        match self {
+            AggregateFunction::Count | AggregateFunction::CountIf => "(value: any) -> number",
+            AggregateFunction::Sum | AggregateFunction::Average => "(value: number) -> number",
+            AggregateFunction::Minimum | AggregateFunction::Maximum => "(value: any) -> any",
+            AggregateFunction::MakeList | AggregateFunction::MakeSet => "(value: any) -> array",
+        }
+    }
+
     /// One sentence for documentation and the explorer.
     pub fn summary(self) -> &'static str {
         match self {

@@ -20,89 +20,113 @@ const CONTAINS: Option<FunctionIndexUse> = Some(FunctionIndexUse::ArrayContains 
 pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction {
         name: "ARRAY_CONCAT",
+        signature: "(...arrays: array) -> array",
         arguments: 2..=ANY_COUNT,
         summary: "The elements of all arrays in order.",
+        example: Some((r#"[1,2],[3],["a"]"#, r#"[1,2,3,"a"]"#)),
         evaluate: |_, arguments| concat(arguments).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "ARRAY_CONTAINS",
+        signature: "(array: array, value: any, partial?: boolean) -> boolean",
         arguments: 2..=3,
         summary: "True when the array has the value, or with a third argument true an object with its members.",
+        example: Some((r#"[{"name":"Ada","born":1815}],{"name":"Ada"},true"#, "true")),
         evaluate: |_, arguments| contains(arguments).unwrap_or_default(),
         index_use: CONTAINS,
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "_TRY_ARRAY_CONTAINS",
+        signature: "(array: array, value: any, partial?: boolean) -> boolean",
         arguments: 2..=3,
         summary: "As ARRAY_CONTAINS; the name that the service's own planner uses.",
+        example: Some(("[1,2],2", "true")),
         evaluate: |_, arguments| contains(arguments).unwrap_or_default(),
         index_use: CONTAINS,
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "ARRAY_CONTAINS_ALL",
+        signature: "(array: array, ...values: any) -> boolean",
         arguments: 2..=ANY_COUNT,
         summary: "True when the array has all the values.",
+        example: Some((r#"["a","b","c"],"a","c""#, "true")),
         evaluate: |_, arguments| contains_many(arguments, false).unwrap_or_default(),
         index_use: CONTAINS,
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "ARRAY_CONTAINS_ANY",
+        signature: "(array: array, ...values: any) -> boolean",
         arguments: 2..=ANY_COUNT,
         summary: "True when the array has one of the values.",
+        example: Some((r#"["a","b","c"],"x","c""#, "true")),
         evaluate: |_, arguments| contains_many(arguments, true).unwrap_or_default(),
         index_use: CONTAINS,
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "ARRAY_LENGTH",
+        signature: "(array: array) -> number",
         arguments: 1..=1,
         summary: "How many elements the array has.",
+        example: Some((r#"["a","b","c"]"#, "3")),
         evaluate: |_, arguments| array(arguments, 0).map(|values| count(values.len())).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "ARRAY_SLICE",
+        signature: "(array: array, start: number, length?: number) -> array",
         arguments: 2..=3,
         summary: "The elements from a place on, counted from the end when negative, at most so many.",
+        example: Some((r#"["a","b","c","d"],1,2"#, r#"["b","c"]"#)),
         evaluate: |_, arguments| slice(arguments).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "ARRAY_AVG",
+        signature: "(array: array) -> number",
         arguments: 1..=1,
         summary: "The mean of an array of numbers.",
+        example: Some(("[1,2,6]", "3")),
         evaluate: |_, arguments| average(arguments).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "ARRAY_MAX",
+        signature: "(array: array) -> any",
         arguments: 1..=1,
         summary: "The greatest of an array of primitive values, in the order of types.",
+        example: Some(("[1,7,3]", "7")),
         evaluate: |_, arguments| extreme(arguments, Ordering::Greater).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "ARRAY_MEDIAN",
+        signature: "(array: array) -> number",
         arguments: 1..=1,
         summary: "The median of an array of numbers.",
+        example: Some(("[1,2,9]", "2")),
         evaluate: |_, arguments| median(arguments).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "ARRAY_MIN",
+        signature: "(array: array) -> any",
         arguments: 1..=1,
         summary: "The least of an array of primitive values, in the order of types.",
+        example: Some(("[4,1,3]", "1")),
         evaluate: |_, arguments| extreme(arguments, Ordering::Less).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "ARRAY_SUM",
+        signature: "(array: array) -> number",
         arguments: 1..=1,
         summary: "The sum of an array of numbers.",
+        example: Some(("[1,2,3]", "6")),
         evaluate: |_, arguments| {
             numbers(arguments).map(|numbers| Value::Number(numbers.iter().sum())).unwrap_or_default()
         },
@@ -110,29 +134,37 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     },
     ScalarFunction {
         name: "SETDIFFERENCE",
+        signature: "(first: array, second: array) -> array",
         arguments: 2..=2,
         summary: "The distinct elements of the first array that the second does not have.",
+        example: Some(("[1,2,3],[2]", "[1,3]")),
         evaluate: |_, arguments| difference(arguments).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "SETEQUAL",
+        signature: "(first: array, second: array) -> boolean",
         arguments: 2..=2,
         summary: "True when both arrays have the same elements, whatever their order and number.",
+        example: Some(("[1,2,2],[2,1]", "true")),
         evaluate: |_, arguments| set_equal(arguments).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "SETINTERSECT",
+        signature: "(first: array, second: array) -> array",
         arguments: 2..=2,
         summary: "The distinct elements that both arrays have, in the order of the second.",
+        example: Some(("[1,2,3],[3,2,5]", "[3,2]")),
         evaluate: |_, arguments| intersection(arguments).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "SETUNION",
+        signature: "(first: array, second: array) -> array",
         arguments: 2..=2,
         summary: "The distinct elements of both arrays.",
+        example: Some(("[1,2],[2,3]", "[1,2,3]")),
         evaluate: |_, arguments| union(arguments).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },

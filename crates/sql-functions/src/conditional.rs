@@ -9,15 +9,19 @@ use crate::{ANY_COUNT, operators};
 pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction {
         name: "CHOOSE",
+        signature: "(place: number, ...values: any) -> any",
         arguments: 2..=ANY_COUNT,
         summary: "The argument at a place, counted from 1 after the first argument.",
+        example: Some((r#"2,"a","b","c""#, r#""b""#)),
         evaluate: |_, arguments| choose(arguments).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "IIF",
+        signature: "(condition: any, then: any, otherwise: any) -> any",
         arguments: 3..=3,
         summary: "The second argument when the first is true and nothing else, otherwise the third.",
+        example: Some((r#"true,"yes","no""#, r#""yes""#)),
         evaluate: |_, arguments| {
             operators::conditional(at(arguments, 0), at(arguments, 1).clone(), at(arguments, 2).clone())
         },

@@ -22,97 +22,124 @@ pub(crate) use instant::parse;
 pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction {
         name: "DATETIMEADD",
+        signature: "(part: string, amount: number, time: string) -> string",
         arguments: 3..=3,
         summary: "The time that is a number of parts later, or earlier when negative.",
+        example: Some((r#""day",3,"2026-11-18T10:00:00.0000000Z""#, r#""2026-11-21T10:00:00.0000000Z""#)),
         evaluate: |_, arguments| add(arguments).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "DATETIMEDIFF",
+        signature: "(part: string, start: string, end: string) -> number",
         arguments: 3..=3,
         summary: "How many boundaries of a part lie between two times.",
+        example: Some((r#""day","2026-11-18T10:00:00.0000000Z","2026-12-01T00:00:00.0000000Z""#, "13")),
         evaluate: |_, arguments| difference(arguments).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "DATETIMEPART",
+        signature: "(part: string, time: string) -> number",
         arguments: 2..=2,
         summary: "The value of a part of the time.",
+        example: Some((r#""hour","2026-11-18T10:30:00.0000000Z""#, "10")),
         evaluate: |_, arguments| part_of(arguments).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "YEAR",
+        signature: "(time: string) -> number",
         arguments: 1..=1,
         summary: "The year of the time.",
+        example: Some((r#""2026-11-18T10:30:00.0000000Z""#, "2026")),
         evaluate: |_, arguments| fixed_part(arguments, TimePart::Year).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "MONTH",
+        signature: "(time: string) -> number",
         arguments: 1..=1,
         summary: "The month of the time, from 1.",
+        example: Some((r#""2026-11-18T10:30:00.0000000Z""#, "11")),
         evaluate: |_, arguments| fixed_part(arguments, TimePart::Month).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "DAY",
+        signature: "(time: string) -> number",
         arguments: 1..=1,
         summary: "The day of the month of the time, from 1.",
+        example: Some((r#""2026-11-18T10:30:00.0000000Z""#, "18")),
         evaluate: |_, arguments| fixed_part(arguments, TimePart::Day).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "DATETIMEFROMPARTS",
+        signature: "(year: number, month: number, day: number, hour?: number, minute?: number, second?: number, ticks?: number) -> string",
         arguments: 3..=7,
         summary: "The time with the given year, month, day, hour, minute, second and 100 ns ticks.",
+        example: Some(("2026,11,18,10,30", r#""2026-11-18T10:30:00.0000000Z""#)),
         evaluate: |_, arguments| from_parts(arguments).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "DATETIMEBIN",
+        signature: "(time: string, part: string, size?: number, origin?: string) -> string",
         arguments: 2..=4,
         summary: "The beginning of the bin of parts in which the time lies.",
+        example: Some((r#""2026-11-18T10:37:00.0000000Z","minute",15"#, r#""2026-11-18T10:30:00.0000000Z""#)),
         evaluate: |_, arguments| bin(arguments).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "DATETIMEFORMAT",
+        signature: "(time: string, pattern: string) -> string",
         arguments: 2..=2,
         summary: "The time written by a pattern of letters such as yyyy, MM, dd, HH, mm, ss and fff.",
+        example: Some((r#""2026-11-18T10:37:00.0000000Z","dd.MM.yyyy HH:mm""#, r#""18.11.2026 10:37""#)),
         evaluate: |_, arguments| formatted(arguments).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "DATETIMETOTICKS",
+        signature: "(time: string) -> number",
         arguments: 1..=1,
         summary: "The time in ticks of 100 nanoseconds since 1970.",
+        example: Some((r#""2026-11-18T10:30:00.0000000Z""#, "17949978000000000")),
         evaluate: |_, arguments| instant(arguments, 0).map(to_ticks).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "TICKSTODATETIME",
+        signature: "(ticks: number) -> string",
         arguments: 1..=1,
         summary: "The time that is so many ticks of 100 nanoseconds after 1970.",
+        example: Some(("17949990000000000", r#""2026-11-18T10:50:00.0000000Z""#)),
         evaluate: |_, arguments| from_count(arguments, 1).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "DATETIMETOTIMESTAMP",
+        signature: "(time: string) -> number",
         arguments: 1..=1,
         summary: "The time in milliseconds since 1970.",
+        example: Some((r#""2026-11-18T10:30:00.0000000Z""#, "1794997800000")),
         evaluate: |_, arguments| instant(arguments, 0).map(to_timestamp).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "TIMESTAMPTODATETIME",
+        signature: "(milliseconds: number) -> string",
         arguments: 1..=1,
         summary: "The time that is so many milliseconds after 1970.",
+        example: Some(("1794999000000", r#""2026-11-18T10:50:00.0000000Z""#)),
         evaluate: |_, arguments| from_count(arguments, TICKS_PER_MILLISECOND).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "GETCURRENTDATETIME",
+        signature: "() -> string",
         arguments: 0..=0,
         summary: "The current time as text.",
         evaluate: |context, _| now(context).map(to_text).unwrap_or_default(),
@@ -121,6 +148,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     },
     ScalarFunction {
         name: "GETCURRENTDATETIMESTATIC",
+        signature: "() -> string",
         arguments: 0..=0,
         summary: "The time at which the query began, as text.",
         evaluate: |context, _| query_start(context).map(to_text).unwrap_or_default(),
@@ -129,6 +157,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     },
     ScalarFunction {
         name: "GETCURRENTTICKS",
+        signature: "() -> number",
         arguments: 0..=0,
         summary: "The current time in ticks of 100 nanoseconds since 1970.",
         evaluate: |context, _| now(context).map(to_ticks).unwrap_or_default(),
@@ -137,6 +166,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     },
     ScalarFunction {
         name: "GETCURRENTTICKSSTATIC",
+        signature: "() -> number",
         arguments: 0..=0,
         summary: "The time at which the query began, in ticks of 100 nanoseconds since 1970.",
         evaluate: |context, _| query_start(context).map(to_ticks).unwrap_or_default(),
@@ -145,6 +175,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     },
     ScalarFunction {
         name: "GETCURRENTTIMESTAMP",
+        signature: "() -> number",
         arguments: 0..=0,
         summary: "The current time in milliseconds since 1970.",
         evaluate: |context, _| now(context).map(to_timestamp).unwrap_or_default(),
@@ -153,6 +184,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     },
     ScalarFunction {
         name: "GETCURRENTTIMESTAMPSTATIC",
+        signature: "() -> number",
         arguments: 0..=0,
         summary: "The time at which the query began, in milliseconds since 1970.",
         evaluate: |context, _| query_start(context).map(to_timestamp).unwrap_or_default(),
@@ -161,6 +193,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     },
     ScalarFunction {
         name: "NOW",
+        signature: "(part?: string, amount?: number) -> string",
         arguments: 0..=2,
         summary: "The current time as text, or the time a number of parts after it.",
         evaluate: |context, arguments| shifted_now(context, arguments, 1).unwrap_or_default(),
@@ -169,6 +202,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     },
     ScalarFunction {
         name: "AGO",
+        signature: "(part: string, amount: number) -> string",
         arguments: 2..=2,
         summary: "The time a number of parts before the current one, as text.",
         evaluate: |context, arguments| shifted_now(context, arguments, -1).unwrap_or_default(),

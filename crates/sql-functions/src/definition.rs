@@ -21,10 +21,15 @@ pub const ANY_COUNT: usize = usize::MAX;
 pub struct ScalarFunction {
     /// The name in upper case; callers may write it in any case.
     pub name: &'static str,
+    /// Names and types of the arguments and the type of the result, as `(text: string, ignoreCase?: boolean) -> boolean`:
+    /// `?` marks what may be left out, `...` what may be repeated, `any` every type.
+    pub signature: &'static str,
     /// How many arguments a call may have.
     pub arguments: RangeInclusive<usize>,
     /// One sentence for documentation and the explorer.
     pub summary: &'static str,
+    /// Arguments as they stand in a call, and what the call gives, as JSON; none where the result is never the same.
+    pub example: Option<(&'static str, &'static str)>,
     /// Computes the result; `Undefined` for arguments of a wrong type.
     pub evaluate: fn(&Context<'_>, &[Value]) -> Value,
     /// How a filter that calls the function can use an index.
@@ -37,8 +42,10 @@ impl ScalarFunction {
     /// What most functions share, for `..ScalarFunction::PLAIN` in definitions.
     pub(crate) const PLAIN: ScalarFunction = ScalarFunction {
         name: "",
+        signature: "() -> any",
         arguments: 0..=0,
         summary: "",
+        example: None,
         evaluate: |_, _| Value::Undefined,
         index_use: None,
         deterministic: true,

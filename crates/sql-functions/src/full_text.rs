@@ -29,32 +29,40 @@ const FULL_TEXT: Option<FunctionIndexUse> = Some(FunctionIndexUse::FullText { te
 pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction {
         name: "FULLTEXTCONTAINS",
+        signature: "(text: string, phrase: string) -> boolean",
         arguments: 2..=2,
         summary: "True when the text holds the word or phrase, whatever its endings and case.",
+        example: Some((r#""The stars were shining","star""#, "true")),
         evaluate: |context, arguments| contains(context, arguments, false).unwrap_or_default(),
         index_use: FULL_TEXT,
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "FULLTEXTCONTAINSALL",
+        signature: "(text: string, ...phrases: string) -> boolean",
         arguments: 2..=ANY_COUNT,
         summary: "True when the text holds all the words or phrases.",
+        example: Some((r#""The stars were shining","star","shine""#, "true")),
         evaluate: |context, arguments| contains(context, arguments, false).unwrap_or_default(),
         index_use: FULL_TEXT,
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "FULLTEXTCONTAINSANY",
+        signature: "(text: string, ...phrases: string) -> boolean",
         arguments: 2..=ANY_COUNT,
         summary: "True when the text holds one of the words or phrases.",
+        example: Some((r#""The stars were shining","moon","star""#, "true")),
         evaluate: |context, arguments| contains(context, arguments, true).unwrap_or_default(),
         index_use: FULL_TEXT,
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "_FULLTEXTWORDCOUNT",
+        signature: "(text: string) -> number",
         arguments: 1..=1,
         summary: "How many words the text has, the most common ones left out; used in rewritten queries.",
+        example: Some((r#""The stars were shining""#, "2")),
         evaluate: |context, arguments| {
             text(arguments, 0)
                 .map(|text| count(word_count(text, context.full_text_language)))
@@ -64,6 +72,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     },
     ScalarFunction {
         name: "_FULLTEXTSCORE",
+        signature: "(text: string, terms: array, documentCount: number, wordCount: number, hits: array) -> number",
         arguments: 5..=5,
         summary: "How well the text fits the terms, given statistics of all texts; used in rewritten queries.",
         evaluate: |context, arguments| score(context, arguments).unwrap_or_default(),

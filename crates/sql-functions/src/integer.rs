@@ -12,29 +12,37 @@ use crate::arguments::integer;
 pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction {
         name: "INTADD",
+        signature: "(first: number, second: number) -> number",
         arguments: 2..=2,
         summary: "The sum of two integers.",
+        example: Some(("20,10", "30")),
         evaluate: |_, arguments| of_two(arguments, |a, b| Some(a.wrapping_add(b))).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "INTSUB",
+        signature: "(first: number, second: number) -> number",
         arguments: 2..=2,
         summary: "The difference of two integers.",
+        example: Some(("25,50", "-25")),
         evaluate: |_, arguments| of_two(arguments, |a, b| Some(a.wrapping_sub(b))).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "INTMUL",
+        signature: "(first: number, second: number) -> number",
         arguments: 2..=2,
         summary: "The product of two integers.",
+        example: Some(("5,-2", "-10")),
         evaluate: |_, arguments| of_two(arguments, |a, b| Some(a.wrapping_mul(b))).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "INTDIV",
+        signature: "(first: number, second: number) -> number",
         arguments: 2..=2,
         summary: "The quotient of two integers without its fraction.",
+        example: Some(("-7,2", "-3")),
         evaluate: |_, arguments| {
             of_two(arguments, |a, b| (b != 0).then(|| a.wrapping_div(b))).unwrap_or_default()
         },
@@ -42,8 +50,10 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     },
     ScalarFunction {
         name: "INTMOD",
+        signature: "(first: number, second: number) -> number",
         arguments: 2..=2,
         summary: "What remains of a division of two integers, with the sign of the first.",
+        example: Some(("12,5", "2")),
         evaluate: |_, arguments| {
             of_two(arguments, |a, b| (b != 0).then(|| a.wrapping_rem(b))).unwrap_or_default()
         },
@@ -51,43 +61,55 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     },
     ScalarFunction {
         name: "INTBITAND",
+        signature: "(first: number, second: number) -> number",
         arguments: 2..=2,
         summary: "The bits that both integers have.",
+        example: Some(("15,25", "9")),
         evaluate: |_, arguments| of_two(arguments, |a, b| Some(a & b)).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "INTBITOR",
+        signature: "(first: number, second: number) -> number",
         arguments: 2..=2,
         summary: "The bits that either integer has.",
+        example: Some(("56,100", "124")),
         evaluate: |_, arguments| of_two(arguments, |a, b| Some(a | b)).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "INTBITXOR",
+        signature: "(first: number, second: number) -> number",
         arguments: 2..=2,
         summary: "The bits that exactly one of the integers has.",
+        example: Some(("56,100", "92")),
         evaluate: |_, arguments| of_two(arguments, |a, b| Some(a ^ b)).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "INTBITNOT",
+        signature: "(number: number) -> number",
         arguments: 1..=1,
         summary: "The bits that the integer does not have.",
+        example: Some(("65", "-66")),
         evaluate: |_, arguments| integer(arguments, 0).map(|a| from_integer(!a)).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "INTBITLEFTSHIFT",
+        signature: "(number: number, places: number) -> number",
         arguments: 2..=2,
         summary: "The integer's bits moved up by a number of places.",
+        example: Some(("16,4", "256")),
         evaluate: |_, arguments| of_two(arguments, |a, b| Some(a.wrapping_shl(b as u32))).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "INTBITRIGHTSHIFT",
+        signature: "(number: number, places: number) -> number",
         arguments: 2..=2,
         summary: "The integer's bits moved down by a number of places, keeping its sign.",
+        example: Some(("-16,2", "-4")),
         evaluate: |_, arguments| of_two(arguments, |a, b| Some(a.wrapping_shr(b as u32))).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },

@@ -9,8 +9,10 @@ use crate::arguments::{as_text, object};
 
 pub(crate) static FUNCTIONS: &[ScalarFunction] = &[ScalarFunction {
     name: "DOCUMENTID",
+    signature: "(document: object) -> number",
     arguments: 1..=1,
     summary: "The number of the document inside its container, which its system properties carry.",
+    example: Some((r#"{"_rid":"AQAAAIAAAAEHAAAAAAAAAA=="}"#, "7")),
     evaluate: |_, arguments| document_id(arguments).unwrap_or_default(),
     ..ScalarFunction::PLAIN
 }];

@@ -42,4 +42,4 @@ mod testing;
 pub use definition::{
     ANY_COUNT, Context, FunctionIndexUse, ScalarFunction, SpatialMode, TypeName, VectorDefaults,
 };
-pub use registry::{all, find, is_rank_function};
+pub use registry::{RankFunction, all, find, groups, is_rank_function, rank_functions, synonyms};

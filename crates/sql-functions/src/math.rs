@@ -17,152 +17,194 @@ const NUMBER_RANGE: Option<FunctionIndexUse> = Some(FunctionIndexUse::NumberRang
 pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction {
         name: "ABS",
+        signature: "(number: number) -> number",
         arguments: 1..=1,
         summary: "The number without its sign.",
+        example: Some(("-1.5", "1.5")),
         evaluate: |_, arguments| of_one(arguments, f64::abs),
         index_use: NUMBER_RANGE,
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "ACOS",
+        signature: "(number: number) -> number",
         arguments: 1..=1,
         summary: "The angle in radians whose cosine is the number.",
+        example: Some(("1", "0")),
         evaluate: |_, arguments| of_one(arguments, f64::acos),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "ASIN",
+        signature: "(number: number) -> number",
         arguments: 1..=1,
         summary: "The angle in radians whose sine is the number.",
+        example: Some(("0", "0")),
         evaluate: |_, arguments| of_one(arguments, f64::asin),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "ATAN",
+        signature: "(number: number) -> number",
         arguments: 1..=1,
         summary: "The angle in radians whose tangent is the number.",
+        example: Some(("0", "0")),
         evaluate: |_, arguments| of_one(arguments, f64::atan),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "CEILING",
+        signature: "(number: number) -> number",
         arguments: 1..=1,
         summary: "The least whole number that is not below the number.",
+        example: Some(("1.2", "2")),
         evaluate: |_, arguments| of_one(arguments, f64::ceil),
         index_use: NUMBER_RANGE,
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "COS",
+        signature: "(angle: number) -> number",
         arguments: 1..=1,
         summary: "The cosine of an angle in radians.",
+        example: Some(("0", "1")),
         evaluate: |_, arguments| of_one(arguments, f64::cos),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "COT",
+        signature: "(angle: number) -> number",
         arguments: 1..=1,
         summary: "The cotangent of an angle in radians.",
+        example: Some(("1", "0.6420926159343306")),
         evaluate: |_, arguments| of_one(arguments, |angle| 1.0 / angle.tan()),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "DEGREES",
+        signature: "(radians: number) -> number",
         arguments: 1..=1,
         summary: "The angle in degrees of one in radians.",
+        example: Some(("3.141592653589793", "180")),
         evaluate: |_, arguments| of_one(arguments, |angle| angle * 180.0 / PI),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "EXP",
+        signature: "(power: number) -> number",
         arguments: 1..=1,
         summary: "The number e raised to a power.",
+        example: Some(("0", "1")),
         evaluate: |_, arguments| of_one(arguments, f64::exp),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "FLOOR",
+        signature: "(number: number) -> number",
         arguments: 1..=1,
         summary: "The greatest whole number that is not above the number.",
+        example: Some(("-1.2", "-2")),
         evaluate: |_, arguments| of_one(arguments, f64::floor),
         index_use: NUMBER_RANGE,
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "LOG10",
+        signature: "(number: number) -> number",
         arguments: 1..=1,
         summary: "The logarithm to base 10.",
+        example: Some(("1000", "3")),
         evaluate: |_, arguments| of_one(arguments, f64::log10),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "RADIANS",
+        signature: "(degrees: number) -> number",
         arguments: 1..=1,
         summary: "The angle in radians of one in degrees.",
+        example: Some(("180", "3.141592653589793")),
         evaluate: |_, arguments| of_one(arguments, |angle| angle * PI / 180.0),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "SIGN",
+        signature: "(number: number) -> number",
         arguments: 1..=1,
         summary: "-1, 0 or 1 by the sign of the number.",
+        example: Some(("-7", "-1")),
         evaluate: |_, arguments| of_one(arguments, sign),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "SIN",
+        signature: "(angle: number) -> number",
         arguments: 1..=1,
         summary: "The sine of an angle in radians.",
+        example: Some(("0", "0")),
         evaluate: |_, arguments| of_one(arguments, f64::sin),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "SQRT",
+        signature: "(number: number) -> number",
         arguments: 1..=1,
         summary: "The square root of the number.",
+        example: Some(("9", "3")),
         evaluate: |_, arguments| of_one(arguments, f64::sqrt),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "SQUARE",
+        signature: "(number: number) -> number",
         arguments: 1..=1,
         summary: "The number times itself.",
+        example: Some(("3", "9")),
         evaluate: |_, arguments| of_one(arguments, |number| number * number),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "TAN",
+        signature: "(angle: number) -> number",
         arguments: 1..=1,
         summary: "The tangent of an angle in radians.",
+        example: Some(("0", "0")),
         evaluate: |_, arguments| of_one(arguments, f64::tan),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "TRUNC",
+        signature: "(number: number) -> number",
         arguments: 1..=1,
         summary: "The number without its fraction.",
+        example: Some(("-1.7", "-1")),
         evaluate: |_, arguments| of_one(arguments, f64::trunc),
         index_use: NUMBER_RANGE,
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "ATN2",
+        signature: "(y: number, x: number) -> number",
         arguments: 2..=2,
         summary: "The angle in radians between the x axis and the point (x, y), given as y, x.",
+        example: Some(("1,0", "1.5707963267948966")),
         evaluate: |_, arguments| of_two(arguments, f64::atan2),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "POWER",
+        signature: "(base: number, exponent: number) -> number",
         arguments: 2..=2,
         summary: "The first number raised to the second.",
+        example: Some(("2,10", "1024")),
         evaluate: |_, arguments| of_two(arguments, f64::powf),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "LOG",
+        signature: "(number: number, base?: number) -> number",
         arguments: 1..=2,
         summary: "The natural logarithm, or the logarithm to a base.",
+        example: Some(("8,2", "3")),
         evaluate: |_, arguments| {
             if arguments.len() > 1 { of_two(arguments, logarithm) } else { of_one(arguments, f64::ln) }
         },
@@ -170,6 +212,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     },
     ScalarFunction {
         name: "PI",
+        signature: "() -> number",
         arguments: 0..=0,
         summary: "The ratio of a circle's circumference to its diameter.",
         evaluate: |_, _| Value::Number(PI),
@@ -177,6 +220,7 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     },
     ScalarFunction {
         name: "RAND",
+        signature: "() -> number",
         arguments: 0..=0,
         summary: "A random number from 0 up to but without 1, another for each evaluation.",
         evaluate: |context, _| random(context),
@@ -185,16 +229,20 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     },
     ScalarFunction {
         name: "ROUND",
+        signature: "(number: number, digits?: number) -> number",
         arguments: 1..=2,
         summary: "The nearest whole number, or the nearest with so many decimal digits; halves away from zero.",
+        example: Some(("2.345,1", "2.3")),
         evaluate: |_, arguments| round(arguments).unwrap_or_default(),
         index_use: NUMBER_RANGE,
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "NUMBERBIN",
+        signature: "(number: number, size?: number) -> number",
         arguments: 1..=2,
         summary: "The number rounded down to a multiple of a bin size, 1 unless given.",
+        example: Some(("37.5,10", "30")),
         evaluate: |_, arguments| number_bin(arguments).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },

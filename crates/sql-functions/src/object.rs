@@ -9,8 +9,10 @@ use crate::arguments::{object, text};
 
 pub(crate) static FUNCTIONS: &[ScalarFunction] = &[ScalarFunction {
     name: "OBJECTTOARRAY",
+    signature: "(object: object, nameKey?: string, valueKey?: string) -> array",
     arguments: 1..=3,
     summary: "An object for each member, with its name and its value under `k` and `v` or under given names.",
+    example: Some((r#"{"a":1,"b":2},"name","value""#, r#"[{"name":"a","value":1},{"name":"b","value":2}]"#)),
     evaluate: |_, arguments| object_to_array(arguments).unwrap_or_default(),
     ..ScalarFunction::PLAIN
 }];

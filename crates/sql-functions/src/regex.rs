@@ -47,8 +47,10 @@ const PATTERN: Option<FunctionIndexUse> =
 pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction {
         name: "REGEXMATCH",
+        signature: "(text: string, pattern: string, modifiers?: string) -> boolean",
         arguments: 2..=3,
         summary: "True when the pattern matches somewhere in the text; modifiers are m, s, i and x.",
+        example: Some((r#""Astrarium","^astra","i""#, "true")),
         evaluate: |_, arguments| matches(arguments).unwrap_or_default(),
         index_use: PATTERN,
         ..ScalarFunction::PLAIN
@@ -56,15 +58,19 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     // Known by name only (unsure): the whole match, undefined when there is none.
     ScalarFunction {
         name: "REGEXEXTRACT",
+        signature: "(text: string, pattern: string, modifiers?: string) -> string",
         arguments: 2..=3,
         summary: "The first part of the text that the pattern matches.",
+        example: Some((r#""room 101, floor 3","[0-9]+""#, r#""101""#)),
         evaluate: |_, arguments| extract(arguments).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "REGEXEXTRACTALL",
+        signature: "(text: string, pattern: string, modifiers?: string) -> array",
         arguments: 2..=3,
         summary: "All parts of the text that the pattern matches.",
+        example: Some((r#""room 101, floor 3","[0-9]+""#, r#"["101","3"]"#)),
         evaluate: |_, arguments| extract_all(arguments).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },

@@ -13,28 +13,50 @@ use crate::{
     type_check, vector,
 };
 
-/// The tables of the groups.
-static GROUPS: &[&[ScalarFunction]] = &[
-    array::FUNCTIONS,
-    conditional::FUNCTIONS,
-    date_time::FUNCTIONS,
-    full_text::FUNCTIONS,
-    integer::FUNCTIONS,
-    item::FUNCTIONS,
-    math::FUNCTIONS,
-    object::FUNCTIONS,
-    regex::FUNCTIONS,
-    spatial::FUNCTIONS,
-    string::FUNCTIONS,
-    type_check::FUNCTIONS,
-    vector::FUNCTIONS,
+/// The groups by title, and their tables.
+static GROUPS: &[(&str, &[ScalarFunction])] = &[
+    ("Arrays", array::FUNCTIONS),
+    ("Conditions", conditional::FUNCTIONS),
+    ("Dates and times", date_time::FUNCTIONS),
+    ("Full text", full_text::FUNCTIONS),
+    ("Integers of 64 bits", integer::FUNCTIONS),
+    ("Documents", item::FUNCTIONS),
+    ("Numbers", math::FUNCTIONS),
+    ("Objects", object::FUNCTIONS),
+    ("Regular expressions", regex::FUNCTIONS),
+    ("Shapes", spatial::FUNCTIONS),
+    ("Text", string::FUNCTIONS),
+    ("Types", type_check::FUNCTIONS),
+    ("Vectors", vector::FUNCTIONS),
 ];
 
 /// Second names: `IS_BOOLEAN` is what one SDK writes when it resumes an ordered query.
 static SYNONYMS: &[(&str, &str)] = &[("IS_BOOLEAN", "IS_BOOL"), ("INDEXOF", "INDEX_OF")];
 
-/// Names that stand only in ORDER BY RANK, where the planner replaces them.
-static RANK_FUNCTIONS: &[&str] = &["FULLTEXTSCORE", "RRF"];
+/// What stands only in ORDER BY RANK, where the planner replaces it.
+static RANK_FUNCTIONS: &[RankFunction] = &[
+    RankFunction {
+        name: "FULLTEXTSCORE",
+        signature: "(text: string, ...phrases: string) -> number",
+        summary: "How well the text fits the phrases, for ORDER BY RANK only.",
+    },
+    RankFunction {
+        name: "RRF",
+        signature: "(...scores: number, weights?: array) -> number",
+        summary: "Several rankings made one by their reciprocal ranks, for ORDER BY RANK only.",
+    },
+];
+
+/// A scoring function that only ORDER BY RANK takes.
+#[derive(Debug)]
+pub struct RankFunction {
+    /// The name in upper case; callers may write it in any case.
+    pub name: &'static str,
+    /// As of [`ScalarFunction`].
+    pub signature: &'static str,
+    /// One sentence for documentation and the explorer.
+    pub summary: &'static str,
+}
 
 /// Sorted by name, so that a lookup is a handful of comparisons and needs no copy in upper case.
 static BY_NAME: LazyLock<Vec<(&'static str, &'static ScalarFunction)>> = LazyLock::new(|| {
@@ -55,12 +77,27 @@ pub fn find(name: &str) -> Option<&'static ScalarFunction> {
 
 /// Every function once, without second names.
 pub fn all() -> impl Iterator<Item = &'static ScalarFunction> {
-    GROUPS.iter().flat_map(|group| group.iter())
+    GROUPS.iter().flat_map(|(_, functions)| functions.iter())
+}
+
+/// The groups by title, each with its functions, for documentation.
+pub fn groups() -> impl Iterator<Item = (&'static str, &'static [ScalarFunction])> {
+    GROUPS.iter().copied()
+}
+
+/// The second names, each with the name of the function that it stands for.
+pub fn synonyms() -> impl Iterator<Item = (&'static str, &'static str)> {
+    SYNONYMS.iter().copied()
+}
+
+/// The scoring functions that only ORDER BY RANK takes.
+pub fn rank_functions() -> impl Iterator<Item = &'static RankFunction> {
+    RANK_FUNCTIONS.iter()
 }
 
 /// Whether the name, in any case, is one of the scoring functions that only ORDER BY RANK takes.
 pub fn is_rank_function(name: &str) -> bool {
-    RANK_FUNCTIONS.iter().any(|own| own.eq_ignore_ascii_case(name))
+    RANK_FUNCTIONS.iter().any(|own| own.name.eq_ignore_ascii_case(name))
 }
 
 fn compare_ignoring_case(upper: &str, name: &str) -> Ordering {
@@ -101,6 +138,55 @@ mod tests {
         assert!(takes("startswith", 2) && takes("startswith", 3) && !takes("startswith", 4));
         assert!(takes("concat", 2000) && !takes("concat", 1));
         assert!(takes("pi", 0) && !takes("pi", 1));
+    }
+
+    /// How many arguments a signature says a call may have.
+    fn counted(signature: &str) -> (usize, usize) {
+        let (inside, result) = signature.strip_prefix('(').unwrap().split_once(") -> ").unwrap();
+        assert!(TYPES.contains(&result), "{signature}");
+        let mut counts = (0, 0);
+        for parameter in inside.split(", ").filter(|parameter| !parameter.is_empty()) {
+            let (name, kind) = parameter.split_once(": ").unwrap();
+            assert!(TYPES.contains(&kind), "{signature}");
+            let optional = name.ends_with('?');
+            assert!(optional || counts.0 == counts.1, "{signature}: only the last arguments can be left out");
+            counts.0 += usize::from(!optional);
+            counts.1 = if name.starts_with("...") { crate::ANY_COUNT } else { counts.1 + 1 };
+        }
+        counts
+    }
+
+    const TYPES: [&str; 7] = ["any", "array", "boolean", "null", "number", "object", "string"];
+
+    #[test]
+    fn signatures_say_what_calls_may_have() {
+        for function in all() {
+            let (least, most) = counted(function.signature);
+            let name = function.name;
+            assert_eq!(most, *function.arguments.end(), "{name}");
+            // What can be repeated stands there once; joining and concatenating need two of it.
+            let repeated = most == crate::ANY_COUNT;
+            assert!(least == *function.arguments.start() || repeated && function.takes(least + 1), "{name}");
+        }
+        for aggregate in crate::aggregates::AggregateFunction::ALL {
+            assert_eq!(counted(aggregate.signature()), (1, 1), "{}", aggregate.name());
+        }
+    }
+
+    #[test]
+    fn examples_give_what_they_say() {
+        for function in all() {
+            let Some((arguments, result)) = function.example else {
+                let internal = function.name.starts_with('_');
+                assert!(
+                    !function.deterministic || internal || function.arguments == (0..=0),
+                    "{}",
+                    function.name
+                );
+                continue;
+            };
+            crate::testing::check(function.name, &format!("[{arguments}]"), result);
+        }
     }
 
     proptest! {

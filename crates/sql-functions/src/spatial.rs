@@ -32,8 +32,10 @@ pub use shape::{POINTS_MAX, Polygon, Position, Shape, ShapeFault};
 pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction {
         name: "ST_DISTANCE",
+        signature: "(first: object, second: object) -> number",
         arguments: 2..=2,
         summary: "The distance between two shapes, in metres on the Earth, 0 when they touch.",
+        example: Some((r#"{"type":"Point","coordinates":[0,0]},{"type":"Point","coordinates":[0,0]}"#, "0")),
         evaluate: |context, arguments| {
             of_two(context, arguments, |a, b| a.distance(b).map(Value::Number)).unwrap_or_default()
         },
@@ -42,8 +44,13 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     },
     ScalarFunction {
         name: "ST_WITHIN",
+        signature: "(inner: object, outer: object) -> boolean",
         arguments: 2..=2,
         summary: "True when the first shape lies wholly in the second.",
+        example: Some((
+            r#"{"type":"Point","coordinates":[1,1]},{"type":"Polygon","coordinates":[[[0,0],[2,0],[2,2],[0,2],[0,0]]]}"#,
+            "true",
+        )),
         evaluate: |context, arguments| {
             of_two(context, arguments, |a, b| a.is_within(b).map(Value::Bool)).unwrap_or_default()
         },
@@ -52,8 +59,13 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     },
     ScalarFunction {
         name: "ST_INTERSECTS",
+        signature: "(first: object, second: object) -> boolean",
         arguments: 2..=2,
         summary: "True when the two shapes have a point in common.",
+        example: Some((
+            r#"{"type":"LineString","coordinates":[[0,0],[2,2]]},{"type":"LineString","coordinates":[[0,2],[2,0]]}"#,
+            "true",
+        )),
         evaluate: |context, arguments| {
             of_two(context, arguments, |a, b| a.intersects(b).map(Value::Bool)).unwrap_or_default()
         },
@@ -62,8 +74,10 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     },
     ScalarFunction {
         name: "ST_AREA",
+        signature: "(shape: object) -> number",
         arguments: 1..=1,
         summary: "The area of the shape, in square metres on the Earth, 0 for points and lines.",
+        example: Some((r#"{"type":"Point","coordinates":[0,0]}"#, "0")),
         evaluate: |context, arguments| {
             PreparedShape::parse(at(arguments, 0), context.spatial_mode)
                 .map(|shape| Value::Number(shape.area()))
@@ -73,8 +87,10 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     },
     ScalarFunction {
         name: "ST_ISVALID",
+        signature: "(shape: any) -> boolean",
         arguments: 1..=1,
         summary: "True when the value is valid GeoJSON.",
+        example: Some((r#"{"type":"Point","coordinates":[0,95]}"#, "false")),
         evaluate: |context, arguments| match validity(context, arguments) {
             Some(result) => Value::Bool(result.is_ok()),
             None => Value::Undefined,
@@ -83,8 +99,10 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     },
     ScalarFunction {
         name: "ST_ISVALIDDETAILED",
+        signature: "(shape: any) -> object",
         arguments: 1..=1,
         summary: "Whether the value is valid GeoJSON, and the reason when it is not.",
+        example: Some((r#"{"type":"Point","coordinates":[31.9,-4.8]}"#, r#"{"valid":true}"#)),
         evaluate: |context, arguments| validity(context, arguments).map(describe).unwrap_or_default(),
         ..ScalarFunction::PLAIN
     },

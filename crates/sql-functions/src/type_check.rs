@@ -9,56 +9,70 @@ use crate::{FunctionIndexUse, ScalarFunction, TypeName};
 pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction {
         name: "IS_DEFINED",
+        signature: "(value: any) -> boolean",
         arguments: 1..=1,
         summary: "True when the value is not undefined.",
+        example: Some(("null", "true")),
         evaluate: |_, arguments| Value::Bool(!at(arguments, 0).is_undefined()),
         index_use: Some(FunctionIndexUse::TypeCheck { value: 0, name: TypeName::Defined }),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "IS_ARRAY",
+        signature: "(value: any) -> boolean",
         arguments: 1..=1,
         summary: "True when the value is an array.",
+        example: Some(("[1]", "true")),
         evaluate: |_, arguments| Value::Bool(matches!(at(arguments, 0), Value::Array(_))),
         index_use: Some(FunctionIndexUse::TypeCheck { value: 0, name: TypeName::Array }),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "IS_BOOL",
+        signature: "(value: any) -> boolean",
         arguments: 1..=1,
         summary: "True when the value is a boolean.",
+        example: Some(("true", "true")),
         evaluate: |_, arguments| Value::Bool(matches!(at(arguments, 0), Value::Bool(_))),
         index_use: Some(FunctionIndexUse::TypeCheck { value: 0, name: TypeName::Boolean }),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "IS_NULL",
+        signature: "(value: any) -> boolean",
         arguments: 1..=1,
         summary: "True when the value is null.",
+        example: Some(("null", "true")),
         evaluate: |_, arguments| Value::Bool(matches!(at(arguments, 0), Value::Null)),
         index_use: Some(FunctionIndexUse::TypeCheck { value: 0, name: TypeName::Null }),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "IS_NUMBER",
+        signature: "(value: any) -> boolean",
         arguments: 1..=1,
         summary: "True when the value is a number.",
+        example: Some(("1.5", "true")),
         evaluate: |_, arguments| Value::Bool(matches!(at(arguments, 0), Value::Number(_))),
         index_use: Some(FunctionIndexUse::TypeCheck { value: 0, name: TypeName::Number }),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "IS_OBJECT",
+        signature: "(value: any) -> boolean",
         arguments: 1..=1,
         summary: "True when the value is an object.",
+        example: Some((r#"{"a":1}"#, "true")),
         evaluate: |_, arguments| Value::Bool(matches!(at(arguments, 0), Value::Object(_))),
         index_use: Some(FunctionIndexUse::TypeCheck { value: 0, name: TypeName::Object }),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "IS_PRIMITIVE",
+        signature: "(value: any) -> boolean",
         arguments: 1..=1,
         summary: "True when the value is null, a boolean, a number or a text.",
+        example: Some(("[1]", "false")),
         evaluate: |_, arguments| {
             Value::Bool(matches!(
                 at(arguments, 0),
@@ -70,32 +84,40 @@ pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     },
     ScalarFunction {
         name: "IS_STRING",
+        signature: "(value: any) -> boolean",
         arguments: 1..=1,
         summary: "True when the value is a text.",
+        example: Some((r#""a""#, "true")),
         evaluate: |_, arguments| Value::Bool(matches!(at(arguments, 0), Value::String(_))),
         index_use: Some(FunctionIndexUse::TypeCheck { value: 0, name: TypeName::String }),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "IS_FINITE_NUMBER",
+        signature: "(value: any) -> boolean",
         arguments: 1..=1,
         summary: "True when the value is a number and neither infinite nor NaN.",
+        example: Some(("1.5", "true")),
         evaluate: |_, arguments| Value::Bool(number(arguments, 0).is_some_and(f64::is_finite)),
         index_use: Some(FunctionIndexUse::TypeCheck { value: 0, name: TypeName::Number }),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "IS_INTEGER",
+        signature: "(value: any) -> boolean",
         arguments: 1..=1,
         summary: "True when the value is a number without fraction that fits in 64 bits.",
+        example: Some(("1.5", "false")),
         evaluate: |_, arguments| Value::Bool(number(arguments, 0).and_then(whole).is_some()),
         index_use: Some(FunctionIndexUse::TypeCheck { value: 0, name: TypeName::Number }),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "IS_DATETIME",
+        signature: "(value: any) -> boolean",
         arguments: 1..=1,
         summary: "True when the value is a text that the date functions accept.",
+        example: Some((r#""2026-11-18T10:30:00.0000000Z""#, "true")),
         evaluate: |_, arguments| Value::Bool(text(arguments, 0).and_then(parse).is_some()),
         ..ScalarFunction::PLAIN
     },

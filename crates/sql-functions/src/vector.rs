@@ -86,16 +86,20 @@ impl DataType {
 pub(crate) static FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction {
         name: "VECTORDISTANCE",
+        signature: "(first: array, second: array, exact?: boolean, options?: object) -> number",
         arguments: 2..=4,
         summary: "How alike two vectors are, by the container's or the given distance function.",
+        example: Some((r#"[1,0],[0,1],false,{"distanceFunction":"euclidean"}"#, "1.4142135623730951")),
         evaluate: |context, arguments| distance(context, arguments).unwrap_or_default(),
         index_use: Some(FunctionIndexUse::Vector),
         ..ScalarFunction::PLAIN
     },
     ScalarFunction {
         name: "_VECTORSCORE",
+        signature: "(first: array, second: array, exact?: boolean, options?: object) -> number",
         arguments: 2..=4,
         summary: "How alike two vectors are, greater always meaning more alike; used in rewritten queries.",
+        example: Some(("[1,0],[-3,0]", "-1")),
         evaluate: |context, arguments| score(context, arguments).unwrap_or_default(),
         index_use: Some(FunctionIndexUse::Vector),
         ..ScalarFunction::PLAIN

@@ -27,6 +27,23 @@ pub enum Operator {
     OffsetLimit,
 }
 
+impl Operator {
+    /// What it is called in a picture of a plan.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Operator::Access => "access",
+            Operator::Filter(..) => "filter",
+            Operator::Join(_) => "join",
+            Operator::Group => "group",
+            Operator::TopK => "sort",
+            Operator::Rank => "rank",
+            Operator::Project => "project",
+            Operator::Distinct => "distinct",
+            Operator::OffsetLimit => "limit",
+        }
+    }
+}
+
 /// Prints how a page is made, without figures that depend on the number of documents.
 pub fn explain(plan: &QueryPlan, physical: &PhysicalPlan<'_>) -> String {
     operators(plan, physical, &format!("{physical:#}")).into_iter().map(|(_, text)| text + "\n").collect()

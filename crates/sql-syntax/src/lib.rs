@@ -42,4 +42,4 @@ pub use parser::{HEIGHT_MAX, TEXT_LENGTH_MAX, parse, parse_expression};
 pub use print::{print, print_expression};
 pub use shape::shape;
 pub use span::{Span, TextPosition};
-pub use token::is_plain_name;
+pub use token::{is_plain_name, keywords};

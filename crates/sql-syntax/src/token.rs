@@ -82,6 +82,9 @@ macro_rules! keywords {
             $($variant),*
         }
 
+        /// All keywords, in lower case.
+        pub(crate) const KEYWORDS: &[&str] = &[$($lower),*];
+
         /// The keyword that a lower-case word spells.
         fn keyword_of_lower_case(word: &[u8]) -> Option<Keyword> {
             $(const $variant: &[u8] = $lower.as_bytes();)*
@@ -135,6 +138,16 @@ mod keyword {
 }
 
 pub(crate) use keyword::Keyword;
+
+/// The words with a meaning of their own, as people write them. Those that are only reserved are left out.
+pub fn keywords() -> impl Iterator<Item = String> {
+    let is_used = |word: &&&str| !["cross", "for", "inner", "is", "let", "over", "set"].contains(*word);
+    keyword::KEYWORDS.iter().filter(is_used).map(|word| {
+        let upper = word.to_ascii_uppercase();
+        // Some count in lower case only.
+        if Keyword::of(&upper).is_some() { upper } else { (*word).to_owned() }
+    })
+}
 
 /// Whether `name` can stand after a dot as it is; any other name needs brackets and quotes.
 pub fn is_plain_name(name: &str) -> bool {

@@ -23,6 +23,7 @@ mod scoped;
 mod slices;
 pub mod sweep;
 pub mod transaction;
+pub mod transfer;
 pub mod verify;
 
 pub use changes::{ChangePage, ChangePosition, trim_history};
@@ -41,7 +42,8 @@ use astrarium_catalog::container::Erasures;
 use astrarium_catalog::definition::container::DefaultTtl;
 use astrarium_keys::Malformed;
 use astrarium_keys::body::{Body, Header};
-use astrarium_kv::{self as kv, Space, View};
+use astrarium_kv::{self as kv, Engine, Space, View};
+use bytes::Bytes;
 
 /// Why documents could not be read or written.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -105,9 +107,26 @@ impl Expiry {
 
 /// Reads one visible document.
 pub async fn read(view: &dyn View, location: &Location<'_>, expiry: Expiry) -> Result<Option<Body>, Error> {
-    let Some(bytes) = view.get(Space::Body, &location.key).await? else {
-        return Ok(None);
-    };
+    let found = view.get(Space::Body, &location.key).await?;
+    visible(found, location, expiry)
+}
+
+/// Reads one visible document as it is now; gives the version of its shard too.
+pub async fn read_now(
+    engine: &dyn Engine,
+    mut location: Location<'_>,
+    expiry: Expiry,
+) -> Result<(Option<Body>, u64), Error> {
+    let range = location.range;
+    // Mostly nobody needs the key afterwards, and a second owner of it costs an allocation.
+    let key =
+        if range.erasures.is_empty() { std::mem::take(&mut location.key) } else { location.key.clone() };
+    let (state, found) = engine.read(range.shard, range.epoch, Space::Body, key).await?;
+    Ok((visible(found, &location, expiry)?, state.version))
+}
+
+fn visible(found: Option<Bytes>, location: &Location<'_>, expiry: Expiry) -> Result<Option<Body>, Error> {
+    let Some(bytes) = found else { return Ok(None) };
     let body = Body::decode(bytes)?;
     let is_visible = expiry.shows(&location.range.erasures, &location.key, &body.header);
     Ok(is_visible.then_some(body))

@@ -1,10 +1,13 @@
-//! Copying the documents of a range into the ranges that take its place, while they are read and written.
+//! Copying the documents of a range into a shard that takes its place or a part of it, while they are read and written.
 //!
-//! Three passes: documents in the order of their numbers, as they are when it is their turn; then whatever the trail of the source's
+//! Three passes over the source for each such shard: documents in the order of their numbers, as they are when it is their turn; then whatever the trail of the source's
 //! writers names, until little is left; then, when the source takes no more writes, the rest of it. History goes along in
 //! the order of its commits. Documents keep their LSNs, so that positions of feeds and sessions stay right.
 //! Invariants
-//! - A step leaves each target with documents that agree with what belongs to them: one document for each number and each unique key.
+//! - A step is one commit of one target. It leaves the target with documents that agree with what belongs to them, one document for each
+//!   number and each unique key, and with a record of how far the copy is ([`CopyRecord`]), so whoever comes next goes on from there.
+//! - A step expects the record as it left it. Whoever takes up a copy writes the record first ([`TargetCopy::take_up`]); from then on
+//!   nobody else's steps succeed, however late they come.
 //! - A document that was changed after the first pass came by is in the trail, because its writer left it there; so when the trail of a
 //!   closed source is at its end, the targets have exactly its documents.
 //!
@@ -18,11 +21,12 @@ use astrarium_env::yield_if_due;
 use astrarium_index::Indexes;
 use astrarium_keys::body::Body;
 use astrarium_keys::history::{self, HistoryEntry};
+use astrarium_keys::resharding::{CopyProgress, CopyRecord, copy_key};
 use astrarium_keys::{Malformed, document, feed, number, trail, unique};
 use astrarium_kv::{
-    Direction, Engine, KeyRange, ScanLimit, ShardId, Space, Stamp, View, WriteBatch, just_after,
+    Direction, Engine, Expectation, KeyRange, ScanLimit, ShardId, Space, Stamp, View, WriteBatch, just_after,
 };
-use astrarium_partition::{EffectiveKey, EffectiveRange};
+use astrarium_partition::EffectiveKey;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,31 +39,130 @@ const DOCUMENTS_AT_ONCE: usize = 16;
 /// Entries of the history copied at once.
 const HISTORY_STEP: ScanLimit = ScanLimit { entry_count_max: 200, byte_count_max: 2 << 20 };
 
-/// A range that is to take the place of another.
+/// A shard that is to have the documents of others, or some of them. Nobody has founded it yet.
 #[derive(Debug, Clone)]
 pub struct CopyTarget {
-    /// Where its documents will be. Nobody has founded the shard yet.
-    pub shard: ShardId,
-    /// The effective keys that it will hold.
-    pub keys: EffectiveRange,
+    shard: ShardId,
+    /// The keys of its documents after their shard: from one on, up to another one. Without a bound all belong there.
+    from: Option<Bytes>,
+    to: Option<Bytes>,
 }
 
-/// How far a copy is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CopyProgress {
-    /// Documents up to this number are copied.
-    pub number: u64,
-    /// The highest number that a document had when the copy began; `None` until somebody looked.
-    pub last_number: Option<u64>,
-    /// Changes of documents up to this LSN are copied.
-    pub lsn: u64,
-    /// History up to this entry is copied.
-    pub history: (u64, u32),
-    /// Documents copied so far.
-    pub documents: u64,
+impl CopyTarget {
+    /// A shard for the documents from one effective key on up to another one, where there are others beside it.
+    pub fn new(shard: ShardId, from: Option<&EffectiveKey>, to: Option<&EffectiveKey>) -> CopyTarget {
+        let bound =
+            |key: &EffectiveKey| document::effective_bound(0, key).slice(document::SHARD_PREFIX_LENGTH..);
+        CopyTarget { shard, from: from.map(bound), to: to.map(bound) }
+    }
+
+    /// Whether a document of the sources belongs there, by its key.
+    fn has(&self, suffix: &[u8]) -> bool {
+        self.from.as_ref().is_none_or(|from| from[..] <= *suffix)
+            && self.to.as_ref().is_none_or(|to| *suffix < to[..])
+    }
 }
 
-/// One copy.
+/// The copy into one target, as far as it is.
+#[derive(Debug)]
+pub struct TargetCopy {
+    target: CopyTarget,
+    record: CopyRecord,
+}
+
+/// What a copy goes by, which it cannot survive: the number of the resharding, the versions of the container's definition and of the
+/// generations of its index, the count of sources.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CopyBasis {
+    /// The number of the resharding.
+    pub resharding: u64,
+    /// The versions of the definition and of the generations.
+    pub versions: (u64, u64),
+    /// The count of sources.
+    pub source_count: usize,
+}
+
+impl CopyBasis {
+    fn is_of(self, record: &CopyRecord) -> bool {
+        let known = (record.resharding, record.versions, record.progress.len());
+        known == (self.resharding, self.versions, self.source_count)
+    }
+}
+
+impl TargetCopy {
+    /// Goes on with the copy into a target, whoever began it, or begins it; nothing if what is there cannot be gone on with.
+    pub async fn take_up(
+        engine: &dyn Engine,
+        target: CopyTarget,
+        basis: CopyBasis,
+    ) -> Result<Option<TargetCopy>, Error> {
+        let view = engine.view(target.shard, 0).await?;
+        let record = match read_record(&*view, target.shard).await? {
+            Some(record) if basis.is_of(&record) => record,
+            // Of before something changed, or from a program that did not write down how far it was.
+            Some(_) => return Ok(None),
+            None if view.state().version > 0 => return Ok(None),
+            None => CopyRecord {
+                version: 0,
+                resharding: basis.resharding,
+                versions: basis.versions,
+                progress: vec![CopyProgress::default(); basis.source_count],
+            },
+        };
+        drop(view);
+        let mut copy = TargetCopy { target, record };
+        let record = copy.record.clone();
+        copy.commit(engine, copy.batch(), record).await?;
+        Ok(Some(copy))
+    }
+
+    /// How far the copy of each source is.
+    pub fn progress(&self) -> &[CopyProgress] {
+        &self.record.progress
+    }
+
+    fn batch(&self) -> WriteBatch {
+        WriteBatch::new(self.target.shard, 0)
+    }
+
+    /// Commits a step that brings the copy so far; refused if anybody else has taken it up.
+    async fn commit(
+        &mut self,
+        engine: &dyn Engine,
+        mut batch: WriteBatch,
+        record: CopyRecord,
+    ) -> Result<(), Error> {
+        let key = copy_key(self.target.shard.0);
+        let expectation = match self.record.version {
+            0 => Expectation::Absent,
+            version => Expectation::Version(version),
+        };
+        batch.expect(Space::Meta, key.clone(), expectation);
+        batch.put(Space::Meta, key, record.encode(), Stamp::VALUE);
+        let version = engine.commit(batch).await?.0;
+        self.record = CopyRecord { version, ..record };
+        Ok(())
+    }
+
+    /// The record with other progress of one source.
+    fn with(&self, place: usize, progress: CopyProgress) -> CopyRecord {
+        let mut record = self.record.clone();
+        record.progress[place] = progress;
+        record
+    }
+}
+
+/// How far the copy into a shard is, as whoever makes it has last written; nothing if there is none.
+pub async fn copy_record(engine: &dyn Engine, shard: ShardId) -> Result<Option<CopyRecord>, Error> {
+    read_record(&*engine.view(shard, 0).await?, shard).await
+}
+
+async fn read_record(view: &dyn View, shard: ShardId) -> Result<Option<CopyRecord>, Error> {
+    let value = view.get(Space::Meta, &copy_key(shard.0)).await?;
+    Ok(value.map(|value| CopyRecord::decode(&value)).transpose()?)
+}
+
+/// One source of a copy into one target.
 pub struct RangeCopier<'a> {
     /// Where it all is.
     pub engine: &'a dyn Engine,
@@ -67,12 +170,9 @@ pub struct RangeCopier<'a> {
     pub indexes: &'a Indexes,
     /// What is copied.
     pub source: &'a Range,
-    /// Where to, in order of their keys, which are those of the source.
-    pub targets: &'a [CopyTarget],
-    /// The number of the resharding.
-    pub resharding: u64,
-    /// Whether the targets have documents of another source already, whose commits have the same LSNs.
-    pub is_second: bool,
+    /// Which of the sources it is. If it is not the first, the target has documents of another source already, whose commits have the
+    /// same LSNs.
+    pub place: usize,
 }
 
 /// What a step found to do.
@@ -89,31 +189,46 @@ pub enum CopyStep {
 /// Set in the places in commits that documents of a second source get.
 const SECOND: u32 = 1 << 31;
 
+/// What a step does to its target, before it is committed.
+struct StagedStep {
+    batch: WriteBatch,
+    progress: CopyProgress,
+    step: CopyStep,
+}
+
 impl RangeCopier<'_> {
     /// Does a bounded part.
-    pub async fn step(&self, progress: &mut CopyProgress) -> Result<CopyStep, Error> {
+    pub async fn step(&self, copy: &mut TargetCopy) -> Result<CopyStep, Error> {
+        let StagedStep { batch, progress, step } = self.stage_step(copy).await?;
+        // No view is held while it is committed: a remote engine has a bounded number of them.
+        self.commit(copy, batch, progress).await?;
+        Ok(step)
+    }
+
+    async fn stage_step(&self, copy: &TargetCopy) -> Result<StagedStep, Error> {
         let view = self.engine.view(self.source.shard, self.source.epoch).await?;
+        let mut progress = copy.record.progress[self.place];
         let last = match progress.last_number {
             Some(last) => last,
             None => *progress.last_number.insert(last_number(&*view, self.source.shard.0).await?),
         };
         if progress.number < last {
-            self.copy_documents(&*view, progress, last).await?;
-            return Ok(CopyStep::Moved);
+            return self.copy_documents(&*view, copy, progress, last).await;
         }
-        if self.copy_history(&*view, progress).await? {
-            return Ok(CopyStep::Moved);
+        match self.copy_history(&*view, copy, progress).await? {
+            Some(staged) => Ok(staged),
+            None => self.follow(&*view, copy, progress).await,
         }
-        self.follow(&*view, progress).await
     }
 
-    /// Copies the next documents in order of their numbers. Their places in the targets are free: no number comes twice.
+    /// Copies the next documents in order of their numbers. Their places in the target are free: no number comes twice.
     async fn copy_documents(
         &self,
         view: &dyn View,
-        progress: &mut CopyProgress,
+        copy: &TargetCopy,
+        mut progress: CopyProgress,
         last: u64,
-    ) -> Result<(), Error> {
+    ) -> Result<StagedStep, Error> {
         let shard = self.source.shard.0;
         let range = KeyRange {
             start: number::number_key(shard, progress.number + 1),
@@ -121,39 +236,44 @@ impl RangeCopier<'_> {
         };
         let limit = ScanLimit { entry_count_max: DOCUMENTS_MAX, byte_count_max: usize::MAX };
         let found = view.scan(Space::Log, &range, Direction::Forward, limit).await?;
-        let mut position = if found.more { progress.number } else { last };
-        let mut batches = self.batches();
-        let mut places = self.places().await?;
+        let scanned = match found.entries.last() {
+            Some((directory_key, _)) if found.more => number::read_number(directory_key)?,
+            _ => last,
+        };
+        let own: Vec<_> = found.entries.iter().filter(|(_, suffix)| copy.target.has(suffix)).collect();
+        let mut batch = copy.batch();
+        let mut places = self.places(copy).await?;
         let mut bytes = 0;
-        'documents: for group in found.entries.chunks(DOCUMENTS_AT_ONCE) {
+        progress.number = scanned;
+        'documents: for group in own.chunks(DOCUMENTS_AT_ONCE) {
             let keys: Vec<Bytes> =
                 group.iter().map(|(_, suffix)| document::from_suffix(shard, suffix)).collect();
             let bodies = view.get_many(Space::Body, &keys).await?;
             yield_if_due().await;
             for ((directory_key, suffix), body) in group.iter().zip(bodies) {
                 let body = body.ok_or(Malformed::new("directory entry without a document"))?;
-                let target = self.target_of(suffix);
-                let body = places[target].place(suffix, Body::decode(body)?).await?;
-                let batch = &mut batches[target];
-                self.put(batch, suffix, &body);
+                let body = places.place(suffix, Body::decode(body)?).await?;
+                self.put(&mut batch, suffix, &body);
                 batch.set.extend(&self.entry_changes(batch.shard, None, Some((suffix, &body))));
-                tally(batch, &body, 1);
-                position = position.max(number::read_number(directory_key)?);
+                tally(&mut batch, &body, 1);
                 progress.documents += 1;
                 bytes += body.text().len();
                 if bytes >= BYTES_MAX {
-                    position = number::read_number(directory_key)?;
+                    progress.number = number::read_number(directory_key)?;
                     break 'documents;
                 }
             }
         }
-        self.commit(batches).await?;
-        progress.number = position;
-        Ok(())
+        Ok(StagedStep { batch, progress, step: CopyStep::Moved })
     }
 
-    /// Copies what is next of the history; false at its end.
-    async fn copy_history(&self, view: &dyn View, progress: &mut CopyProgress) -> Result<bool, Error> {
+    /// Copies what is next of the history; nothing at its end.
+    async fn copy_history(
+        &self,
+        view: &dyn View,
+        copy: &TargetCopy,
+        mut progress: CopyProgress,
+    ) -> Result<Option<StagedStep>, Error> {
         let shard = self.source.shard.0;
         let mut keys = KeyRange::prefix(&history::history_prefix(shard));
         let (lsn, sequence) = progress.history;
@@ -163,84 +283,90 @@ impl RangeCopier<'_> {
         };
         let found = view.scan(Space::Log, &keys, Direction::Forward, HISTORY_STEP).await?;
         if found.entries.is_empty() {
-            return Ok(false);
+            return Ok(None);
         }
-        let mut batches = self.batches();
-        let mut places = self.places().await?;
+        let mut batch = copy.batch();
+        let mut places = self.places(copy).await?;
         for (key, value) in found.entries {
             let (lsn, sequence) = feed::read_position(&key)?;
             let entry = HistoryEntry::decode(value.clone(), lsn)?;
-            let target = self.target_of(&entry.suffix);
-            let key = places[target].history_key(lsn, sequence).await?;
-            batches[target].put(Space::Log, key, value, Stamp::NONE);
             progress.history = (lsn, sequence);
+            if copy.target.has(&entry.suffix) {
+                let key = places.history_key(lsn, sequence).await?;
+                batch.put(Space::Log, key, value, Stamp::NONE);
+            }
             yield_if_due().await;
         }
-        self.commit(batches).await?;
-        Ok(true)
+        Ok(Some(StagedStep { batch, progress, step: CopyStep::Moved }))
     }
 
-    /// Tells the targets how far history was removed from the source, after which it takes no more writes.
-    pub async fn copy_horizon(&self) -> Result<(), Error> {
+    /// Tells the target how far history was removed from the source, after which it takes no more writes.
+    pub async fn copy_horizon(&self, copy: &mut TargetCopy) -> Result<(), Error> {
         let view = self.engine.view(self.source.shard, self.source.epoch).await?;
         let Some(horizon) = view.get(Space::Log, &history::horizon_key(self.source.shard.0)).await? else {
             return Ok(());
         };
-        let mut batches = self.batches();
-        for batch in &mut batches {
-            batch.put(Space::Log, history::horizon_key(batch.shard.0), horizon.clone(), Stamp::NONE);
-        }
-        self.commit(batches).await
+        drop(view);
+        let mut batch = copy.batch();
+        batch.put(Space::Log, history::horizon_key(batch.shard.0), horizon, Stamp::NONE);
+        let progress = copy.record.progress[self.place];
+        self.commit(copy, batch, progress).await
     }
 
     /// Copies documents that were changed meanwhile, as they are now.
-    async fn follow(&self, view: &dyn View, progress: &mut CopyProgress) -> Result<CopyStep, Error> {
-        let shard = self.source.shard.0;
-        let key_after = |lsn: u64| trail::trail_key(shard, self.resharding, lsn.saturating_add(1), 0);
-        let mut keys = KeyRange::prefix(&trail::trail_prefix(shard, self.resharding));
+    async fn follow(
+        &self,
+        view: &dyn View,
+        copy: &TargetCopy,
+        mut progress: CopyProgress,
+    ) -> Result<StagedStep, Error> {
+        let (shard, resharding) = (self.source.shard.0, copy.record.resharding);
+        let key_after = |lsn: u64| trail::trail_key(shard, resharding, lsn.saturating_add(1), 0);
+        let mut keys = KeyRange::prefix(&trail::trail_prefix(shard, resharding));
         keys.start = key_after(progress.lsn);
         let limit = ScanLimit { entry_count_max: DOCUMENTS_MAX, byte_count_max: usize::MAX };
         let mut found = view.scan(Space::Log, &keys, Direction::Forward, limit).await?;
-        let Some((last, _)) = found.entries.last() else { return Ok(CopyStep::Complete) };
-        let mut lsn = trail::read_lsn(last)?;
+        let Some((last, _)) = found.entries.last() else {
+            return Ok(StagedStep { batch: copy.batch(), progress, step: CopyStep::Complete });
+        };
+        progress.lsn = trail::read_lsn(last)?;
         let is_near_end = !found.more;
         if found.more {
             // The last commit may be cut: it is left for the next step, unless it is the only one, and then taken whole.
             let first = trail::read_lsn(&found.entries[0].0)?;
-            if first == lsn {
-                keys.end = key_after(lsn);
+            if first == progress.lsn {
+                keys.end = key_after(first);
                 let limit = ScanLimit { entry_count_max: usize::MAX, byte_count_max: usize::MAX };
                 found = view.scan(Space::Log, &keys, Direction::Forward, limit).await?;
             } else {
-                lsn -= 1;
-                let end = key_after(lsn);
+                progress.lsn -= 1;
+                let end = key_after(progress.lsn);
                 found.entries.retain(|(key, _)| *key < end);
             }
         }
-        let mut changed = vec![BTreeSet::new(); self.targets.len()];
-        for (_, suffix) in &found.entries {
-            changed[self.target_of(suffix)].insert(suffix.clone());
+        let suffixes = found.entries.into_iter().map(|(_, suffix)| suffix);
+        let changed: BTreeSet<Bytes> = suffixes.filter(|suffix| copy.target.has(suffix)).collect();
+        progress.documents += changed.len() as u64;
+        let mut batch = copy.batch();
+        if !changed.is_empty() {
+            self.renew(view, copy, changed, &mut batch).await?;
         }
-        for (target, changed) in self.targets.iter().zip(changed) {
-            if !changed.is_empty() {
-                progress.documents += changed.len() as u64;
-                self.renew(view, target, changed).await?;
-            }
-        }
-        progress.lsn = lsn;
-        Ok(if is_near_end { CopyStep::NearEnd } else { CopyStep::Moved })
+        let step = if is_near_end { CopyStep::NearEnd } else { CopyStep::Moved };
+        Ok(StagedStep { batch, progress, step })
     }
 
-    /// Makes documents of a target what they are in the source.
+    /// Stages that documents of a target are what they are in the source.
     async fn renew(
         &self,
         source: &dyn View,
-        target: &CopyTarget,
+        copy: &TargetCopy,
         mut changed: BTreeSet<Bytes>,
+        batch: &mut WriteBatch,
     ) -> Result<(), Error> {
+        let target = &copy.target;
         let view = self.engine.view(target.shard, 0).await?;
         let mut documents: BTreeMap<Bytes, CopiedDocument> = BTreeMap::new();
-        let mut places = CopyPlaces::new(target.shard.0, self.is_second.then(|| Arc::clone(&view)));
+        let mut places = CopyPlaces::new(target.shard.0, self.is_second().then(|| Arc::clone(&view)));
         // A number or a unique key that a document has now may be at another one in the target, which is of before then.
         while let Some(suffix) = changed.pop_first() {
             yield_if_due().await;
@@ -260,9 +386,8 @@ impl RangeCopier<'_> {
             }
             documents.insert(suffix, CopiedDocument { old, new });
         }
-        let mut batch = WriteBatch::new(target.shard, 0);
-        self.stage(&mut batch, &documents);
-        self.commit(vec![batch]).await
+        self.stage(batch, &documents);
+        Ok(())
     }
 
     /// The documents of a target that have the number or a unique key of another one.
@@ -338,35 +463,29 @@ impl RangeCopier<'_> {
         self.indexes.changes(shard.0, old, new).changes
     }
 
-    /// Which target a document belongs to, by its key.
-    fn target_of(&self, suffix: &[u8]) -> usize {
-        let begins_after = |target: &CopyTarget| {
-            let bound = document::effective_bound(0, &target.keys.min);
-            bound[document::SHARD_PREFIX_LENGTH..] <= *suffix
-        };
-        self.targets.partition_point(begins_after).saturating_sub(1)
+    fn is_second(&self) -> bool {
+        self.place > 0
     }
 
-    async fn places(&self) -> Result<Vec<CopyPlaces>, Error> {
-        let mut places = Vec::with_capacity(self.targets.len());
-        for target in self.targets {
-            let view = if self.is_second { Some(self.engine.view(target.shard, 0).await?) } else { None };
-            places.push(CopyPlaces::new(target.shard.0, view));
+    async fn places(&self, copy: &TargetCopy) -> Result<CopyPlaces, Error> {
+        let shard = copy.target.shard;
+        let view = if self.is_second() { Some(self.engine.view(shard, 0).await?) } else { None };
+        Ok(CopyPlaces::new(shard.0, view))
+    }
+
+    /// Commits a step, if it does anything: otherwise it is enough to remember how far it came.
+    async fn commit(
+        &self,
+        copy: &mut TargetCopy,
+        batch: WriteBatch,
+        progress: CopyProgress,
+    ) -> Result<(), Error> {
+        let record = copy.with(self.place, progress);
+        if batch.mutations.is_empty() {
+            copy.record = record;
+            return Ok(());
         }
-        Ok(places)
-    }
-
-    fn batches(&self) -> Vec<WriteBatch> {
-        self.targets.iter().map(|target| WriteBatch::new(target.shard, 0)).collect()
-    }
-
-    async fn commit(&self, batches: Vec<WriteBatch>) -> Result<(), Error> {
-        let filled = batches.into_iter().filter(|batch| !batch.mutations.is_empty());
-        let replies: Vec<_> = filled.map(|batch| self.engine.commit(batch)).collect();
-        for reply in replies {
-            reply.await?;
-        }
-        Ok(())
+        copy.commit(self.engine, batch, record).await
     }
 }
 

@@ -184,6 +184,21 @@ pub enum FeedError {
     ForeignPosition,
 }
 
+/// Views of several ranges: all at once where they are few, one after the other otherwise.
+async fn views(
+    engine: &dyn Engine,
+    wanted: &[(ShardId, u64)],
+) -> Result<Vec<Arc<dyn View>>, astrarium_kv::Error> {
+    if let Some(views) = engine.views(wanted) {
+        return views.await;
+    }
+    let mut views = Vec::with_capacity(wanted.len());
+    for (shard, epoch) in wanted {
+        views.push(engine.view(*shard, *epoch).await?);
+    }
+    Ok(views)
+}
+
 /// Documents of a keyed scope that is sorted for each page.
 const SORTED_SCOPE_MAX: PageLimit = PageLimit { count_max: 2_000, bytes_max: 4 << 20 };
 
@@ -212,10 +227,11 @@ impl FeedReader {
         expiry: Expiry,
     ) -> Result<FeedReader, FeedError> {
         let ranges = ranges(container, scope)?;
-        let mut views = Vec::with_capacity(ranges.len());
-        for range in ranges {
-            views.push(engine.view(range.shard, range.epoch).await.map_err(Error::from)?);
-        }
+        let wanted: Vec<_> = ranges.iter().map(|range| (range.shard, range.epoch)).collect();
+        let views = match wanted.as_slice() {
+            [(shard, epoch)] => vec![engine.view(*shard, *epoch).await.map_err(Error::from)?],
+            wanted => views(engine, wanted).await.map_err(Error::from)?,
+        };
         Ok(FeedReader::new(views, Arc::clone(container), expiry))
     }
 

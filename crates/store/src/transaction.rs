@@ -242,6 +242,19 @@ impl Transaction {
         Ok(self.entries[index].current.as_ref())
     }
 
+    /// Reads the documents at some keys together, for whoever will read or write them one after another: storage may be on another
+    /// machine.
+    pub async fn read_ahead(&mut self, mut keys: Vec<Bytes>) -> Result<(), Error> {
+        keys.sort_unstable();
+        keys.dedup();
+        keys.retain(|key| !self.places.contains_key(key));
+        let bodies = self.stored.get_many(Space::Body, &keys).await?;
+        for (key, body) in keys.into_iter().zip(bodies) {
+            self.push_stored(key, body.map(Body::decode).transpose()?);
+        }
+        Ok(())
+    }
+
     /// Writes a document at a key that was read before; a new one gets a number, an existing one keeps its own.
     pub async fn write(
         &mut self,
@@ -324,6 +337,16 @@ impl Transaction {
         let stored = entry.stored.as_ref().filter(|_| entry.current.is_none());
         entry.changed |= stored.is_some();
         Ok(stored.map(|body| body.text().len()))
+    }
+
+    /// The documents that it changes, each as everybody sees it and as it shall be.
+    pub fn changed(&self) -> impl Iterator<Item = (Option<&Body>, Option<&Body>)> {
+        let is_seen =
+            |entry: &StagedDocument, body: &Body| self.expiry.shows(&self.erasures, &entry.key, &body.header);
+        let changed = self.entries.iter().filter(|entry| entry.changed);
+        changed.map(move |entry| {
+            (entry.stored.as_ref().filter(|body| is_seen(entry, body)), entry.current.as_ref())
+        })
     }
 
     /// The whole transaction as one batch, or nothing if it changed nothing.
@@ -419,8 +442,12 @@ impl Transaction {
             return Ok(index);
         }
         let stored = self.stored.get(Space::Body, key).await?.map(Body::decode).transpose()?;
-        let current = stored.clone().filter(|body| self.expiry.shows(&self.erasures, key, &body.header));
-        Ok(self.push(StagedDocument { key: key.clone(), stored, current, changed: false, before: None }))
+        Ok(self.push_stored(key.clone(), stored))
+    }
+
+    fn push_stored(&mut self, key: Bytes, stored: Option<Body>) -> usize {
+        let current = stored.clone().filter(|body| self.expiry.shows(&self.erasures, &key, &body.header));
+        self.push(StagedDocument { key, stored, current, changed: false, before: None })
     }
 
     fn push(&mut self, entry: StagedDocument) -> usize {
@@ -438,7 +465,7 @@ impl Transaction {
     ) -> Result<Body, Error> {
         let number = match number {
             Some(number) => number,
-            None => self.numbers.next().await?,
+            None => self.numbers.next_above(self.stored.state().high_water).await?,
         };
         let header = Header {
             lsn: 0,

@@ -167,6 +167,10 @@ impl CompositeComponent {
 }
 
 impl IndexKind for CompositeKind {
+    fn families(&self) -> Vec<(Family, String)> {
+        vec![(self.family, self.shown.clone())]
+    }
+
     fn entries(&self, document: &Document<'_>, out: &mut Entries<'_>) {
         out.push(self.family, |key| {
             for part in &self.parts {

@@ -30,15 +30,20 @@ impl RangeKind {
     }
 
     fn family(&self, path: &Path) -> Family {
-        let mut description = vec![KIND];
-        for step in &path.0 {
-            match step {
-                PathStep::Name(name) => push_name(&mut description, name),
-                PathStep::Elements => description.push(ELEMENTS),
-            }
-        }
-        Family::of(self.generation, &description)
+        path_family(self.generation, path)
     }
+}
+
+/// The family of the entries of a path.
+pub(crate) fn path_family(generation: u8, path: &Path) -> Family {
+    let mut description = vec![KIND];
+    for step in &path.0 {
+        match step {
+            PathStep::Name(name) => push_name(&mut description, name),
+            PathStep::Elements => description.push(ELEMENTS),
+        }
+    }
+    Family::of(generation, &description)
 }
 
 /// The family of the entries of a property at the top of documents.

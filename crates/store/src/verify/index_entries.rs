@@ -61,8 +61,9 @@ impl Balance {
         self.sums[place(number)] == Sum::default()
     }
 
-    /// Walks the set and reports what does not come out even.
-    pub(super) async fn settle(mut self, checked: &Checked<'_>, report: &mut Report) -> Result<(), Error> {
+    /// Walks the set and takes each entry; reports those that are none.
+    pub(super) async fn of_entries(checked: &Checked<'_>, report: &mut Report) -> Result<Balance, Error> {
+        let mut balance = Balance::default();
         let mut family = FamilyCount::default();
         let mut walk = KeyWalk::new(checked);
         while let Some(keys) = walk.next().await? {
@@ -70,13 +71,18 @@ impl Balance {
                 report.index_entries += 1;
                 family.count(checked, key, report).await?;
                 match (checked.generation_of(key), entry_number(key)) {
-                    (Generation::Kept, Some(number)) => self.take(number, key),
+                    (Generation::Kept, Some(number)) => balance.take(number, key),
                     (Generation::Swept, _) => {}
                     _ => report.problem("index entry of an unknown generation or form", key),
                 }
             }
         }
         family.end(checked, report).await?;
+        Ok(balance)
+    }
+
+    /// Reports what does not come out even, when all documents have asked.
+    pub(super) async fn judge(&self, checked: &Checked<'_>, report: &mut Report) -> Result<(), Error> {
         let is_wrong = self.sums.iter().any(|sum| *sum != Sum::default());
         if is_wrong {
             let before = report.problems.len();
