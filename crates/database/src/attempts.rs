@@ -3,7 +3,10 @@
 //! In: an operation as a closure that makes one attempt on a new view. Out: its outcome, or the error that ended it.
 //! An attempt is *lost* when its commit found something changed that it relied on, and *fenced* when the engine refused its
 //! view or its commit because the container has changed since it was loaded. A fenced attempt has its container loaded again.
-//! Invariant: nothing of an attempt that did not succeed has happened, so the next one begins from nothing.
+//! Invariants
+//! - Nothing of an attempt that did not succeed has happened, so the next one begins from nothing.
+//! - What is refused because of a container's definition or ranges, before storage was asked for anything, is refused by the definition
+//!   and the ranges that the container has: another process may have changed them.
 //!
 //! Not here: what is refused for good ([`Failure::Refused`] ends the loop). Attempts that lost do not wait, for somebody else has
 //! succeeded; those that met a closed range do.
@@ -18,9 +21,11 @@ use std::time::Duration;
 /// Attempts before the client is told to retry.
 const ATTEMPTS_MAX: u32 = 50;
 
-/// How long a write waits at most for ranges that take the place of its own, and between two looks for them.
+/// How long a write waits at most for ranges that take the place of its own, and between two looks for them: longer, the longer it
+/// has waited.
 const CLOSED_MAX: Duration = Duration::from_secs(10);
 const CLOSED_PAUSE: Duration = Duration::from_millis(2);
+const CLOSED_PAUSE_MAX: Duration = Duration::from_millis(50);
 
 /// Why one attempt did not succeed.
 pub(crate) enum Failure {
@@ -76,7 +81,14 @@ impl AccountCore {
     where
         F: Future<Output = Result<T, Failure>>,
     {
-        let renew = |container: Arc<Container>| async move { self.reload(&container).await };
+        let renew = |container: Arc<Container>, refusal: Option<Error>| async move {
+            if let Some(error) = refusal
+                && (!goes_by_definition(&error) || self.is_current(&container).await?)
+            {
+                return Err(error);
+            }
+            self.reload(&container).await
+        };
         let attempt =
             |container: &Arc<Container>, lost| attempt(Trial { container: Arc::clone(container), lost });
         retry(attempts_max, Arc::clone(container), renew, attempt).await
@@ -88,7 +100,7 @@ impl AccountCore {
     where
         F: Future<Output = Result<T, Failure>>,
     {
-        let renew = |()| std::future::ready(Ok(()));
+        let renew = |(), refusal: Option<Error>| std::future::ready(refusal.map_or(Ok(()), Err));
         Box::pin(retry(ATTEMPTS_MAX, (), renew, |(), _| attempt())).await
     }
 
@@ -97,17 +109,51 @@ impl AccountCore {
         self.engine().view(range.shard, range.epoch).await
     }
 
+    /// The same for a write that needs nothing of the range but its counters, as of now or a while ago.
+    pub(crate) async fn view_to_write(&self, range: &Range) -> Result<Arc<dyn View>, kv::Error> {
+        self.engine().view_to_write(range.shard, range.epoch).await
+    }
+
+    /// Whether a container is what it was when it was loaded. Who alone has the storage open has forgotten it otherwise.
+    pub(crate) async fn is_current(&self, container: &Container) -> Result<bool, Error> {
+        if self.engine().is_exclusive() {
+            return Ok(true);
+        }
+        for range in &container.ranges {
+            match self.engine().shard(range.shard).await {
+                Ok(state) if state.epoch == range.epoch => {}
+                Ok(_) | Err(kv::Error::Dropped { .. }) => return Ok(false),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(true)
+    }
+
     /// A view of the catalog.
     pub(crate) async fn catalog(&self) -> Result<Arc<dyn View>, kv::Error> {
         astrarium_catalog::view(self.engine()).await
     }
 }
 
-/// The loop. `renew` makes of what the attempts go by what it is now.
+/// Whether an error may come of a container's definition or ranges alone, without a look at storage.
+fn goes_by_definition(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Invalid(_)
+            | Error::Query(_)
+            | Error::NeedsClientPlan(_)
+            | Error::PartitionKeyMismatch
+            | Error::PartitionKeyDiffers { .. }
+            | Error::KeyRangeGone
+    )
+}
+
+/// The loop. `renew` makes of what the attempts go by what it is now; after a refusal it ends the loop with that, unless what the
+/// attempt went by is outdated.
 async fn retry<S, T, F, R>(
     attempts_max: u32,
     mut subject: S,
-    renew: impl Fn(S) -> R,
+    renew: impl Fn(S, Option<Error>) -> R,
     mut attempt: impl FnMut(&S, u32) -> F,
 ) -> Result<T, Error>
 where
@@ -121,17 +167,17 @@ where
         left -= 1;
         match attempt(&subject, lost).await {
             Ok(outcome) => return Ok(outcome),
-            Err(Failure::Refused(error)) => return Err(error),
+            Err(Failure::Refused(error)) => subject = renew(subject, Some(error)).await?,
             Err(Failure::Lost) => lost += 1,
-            Err(Failure::Fenced) => subject = renew(subject).await?,
+            Err(Failure::Fenced) => subject = renew(subject, None).await?,
             Err(Failure::Closed) => {
                 let since = *closed.get_or_insert_with(Instant::now);
                 if since.elapsed() > CLOSED_MAX {
                     return Err(Error::KeyRangeMoving);
                 }
                 left += 1;
-                sleep(CLOSED_PAUSE).await;
-                subject = renew(subject).await?;
+                sleep((since.elapsed() / 4).clamp(CLOSED_PAUSE, CLOSED_PAUSE_MAX)).await;
+                subject = renew(subject, None).await?;
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Work beside requests, as steps: space of removed containers and indexes is freed, indexes of changed policies and damaged
-//! ones are built, changes that are older than their retention are removed, documents that have expired or were deleted with their partition are erased, storage is watched and taken into use again when what it
-//! lacked is back, stored files are read for damage.
+//! ones are built, changes that are older than their retention are removed, documents that have expired or were deleted with their partition are erased, key ranges are split, merged and moved, storage is watched and taken into use again when what it
+//! lacked is back, stored files are read for damage, changes of throughput through other processes are taken note of.
 //!
-//! In: the handle for maintenance, and how many requests were answered so far. Out: seven [`BackgroundTask`]s, each a step at
+//! In: the handle for maintenance, and how many requests were answered so far. Out: [`BackgroundTask`]s, each a step at
 //! a time. After a step one rests: for several times as long as the step took while requests come, so that they have most of the machine. Whoever
 //! runs them decides where: the server on a thread of its own, a simulator between requests.
 //! Invariants
@@ -26,8 +26,12 @@ const EXPIRE_PAUSE: Duration = Duration::from_secs(1);
 const ERASE_PAUSE: Duration = Duration::from_millis(250);
 /// Between two looks for an index to build, or for ranges to split.
 const BUILD_PAUSE: Duration = Duration::from_millis(250);
+/// Between two looks for places that are to be emptied.
+const DRAIN_PAUSE: Duration = Duration::from_secs(5);
 /// After a failure, which is mostly storage that takes no writes.
 const FAILURE_PAUSE: Duration = Duration::from_secs(30);
+/// Between two looks whether another process has changed an offer.
+const FOLLOW_PAUSE: Duration = Duration::from_millis(500);
 /// Between two looks after storage.
 const WATCH_PAUSE: Duration = Duration::from_secs(1);
 /// Between two passes over all stored files, between two files at least, and how long a rest is in times of reading one.
@@ -61,6 +65,9 @@ enum TaskKind {
     Expire,
     Erase,
     Reshard,
+    Drain,
+    /// Goes by what other processes have changed of the throughput of containers.
+    Follow,
     /// Knows why writes were refused when it last looked.
     Watch(Option<String>),
     Scrub,
@@ -76,6 +83,8 @@ impl BackgroundTask {
             TaskKind::Expire,
             TaskKind::Erase,
             TaskKind::Reshard,
+            TaskKind::Drain,
+            TaskKind::Follow,
             TaskKind::Watch(None),
             TaskKind::Scrub,
         ];
@@ -122,7 +131,14 @@ impl BackgroundTask {
                 ERASE_PAUSE,
             ),
             TaskKind::Reshard => {
-                (told(self.maintenance.reshard().await, "split or merge key ranges"), BUILD_PAUSE)
+                (told(self.maintenance.reshard().await, "split, merge or move key ranges"), BUILD_PAUSE)
+            }
+            TaskKind::Drain => (told(self.maintenance.drain().await, "empty a place"), DRAIN_PAUSE),
+            TaskKind::Follow => {
+                if self.maintenance.is_shared() {
+                    told(self.maintenance.follow_offers().await, "read the throughput of containers");
+                }
+                return FOLLOW_PAUSE;
             }
             TaskKind::Watch(refusal) => {
                 watch(&self.maintenance, refusal).await;

@@ -230,6 +230,13 @@ impl AccountCore {
         let (first, _) = operations.first().ok_or_else(|| Error::invalid("There are no operations."))?;
         let range = range_of(container, first);
         let mut transaction = self.begin(container, range, self.view(range).await?).await?;
+        let mut written: Vec<_> = operations.iter().map(|keyed| written_document(container, keyed)).collect();
+        if operations.len() > 1 {
+            let documents = operations.iter().zip(&written);
+            let keys =
+                documents.flat_map(|(keyed, written)| keys_of(container, range, keyed, written.as_ref()));
+            transaction.read_ahead(keys.collect()).await?;
+        }
         let (mut all, mut shown, mut staged) = (Vec::with_capacity(operations.len()), 0, 0);
         let mut failed = None;
         for (index, keyed) in operations.iter().enumerate() {
@@ -237,7 +244,7 @@ impl AccountCore {
                 let message = "The batch takes longer than a batch may take.";
                 return Err(Error::Timeout(message.to_owned()).into());
             }
-            match self.stage(&mut transaction, container, range, keyed).await {
+            match self.stage(&mut transaction, container, range, keyed, written[index].take()).await {
                 Ok(done) => {
                     shown += shown_bytes(&done);
                     staged += done.body.text().len();
@@ -287,6 +294,7 @@ impl AccountCore {
         container: &Arc<Container>,
         range: &Range,
         (key, operation): &Keyed<'_>,
+        written: Option<Result<Incoming, Error>>,
     ) -> Result<Done, Failure> {
         check_own_key(container, key, operation)?;
         if range_of(container, key).id != range.id {
@@ -317,7 +325,7 @@ impl AccountCore {
                 (key, staged)
             }
             BatchAction::Write(mode, text) => {
-                let incoming = checked_document(container, key, text)?;
+                let incoming = written.unwrap_or_else(|| checked_document(container, key, text))?;
                 let key = place(&incoming.id);
                 let replaced = match mode {
                     WriteMode::Replace(Link::Name(id)) => Some(place(id)),
@@ -383,6 +391,33 @@ fn check_own_key(
     }
     let message = "One or more operations within the batch request have a different partition key value than the request.";
     Err(Error::invalid(message))
+}
+
+/// The document that an operation writes, if it does.
+fn written_document(container: &Container, (key, operation): &Keyed<'_>) -> Option<Result<Incoming, Error>> {
+    match &operation.action {
+        Ok(BatchAction::Write(_, text)) => Some(checked_document(container, key, text)),
+        _ => None,
+    }
+}
+
+/// The keys of the documents that an operation will read, as far as it is one that can be done.
+fn keys_of(
+    container: &Container,
+    range: &Range,
+    (key, operation): &Keyed<'_>,
+    written: Option<&Result<Incoming, Error>>,
+) -> Vec<Bytes> {
+    if range_of(container, key).id != range.id {
+        return Vec::new();
+    }
+    let named = match &operation.action {
+        Ok(BatchAction::Read(id) | BatchAction::Delete(id) | BatchAction::Patch(id, _)) => Some(&**id),
+        Ok(BatchAction::Write(WriteMode::Replace(Link::Name(id)), _)) => Some(&**id),
+        Ok(BatchAction::Write(..)) | Err(_) => None,
+    };
+    let written = written.and_then(|written| Some(&*written.as_ref().ok()?.id));
+    named.into_iter().chain(written).map(|id| Location::of(container, key, id).key).collect()
 }
 
 /// A document of a batch: of the right partition.

@@ -1,7 +1,8 @@
 //! Containers ready for use, found by name or rid without touching storage.
 //!
-//! A cached container may be outdated (another change, later another server). That is safe: writes name the epochs it
-//! was loaded with, and a fenced commit makes the caller forget and reload it.
+//! A cached container may be outdated (another change, another process). That is safe: writes name the epochs it
+//! was loaded with, and a fenced commit makes the caller forget and reload it. What is answered from a container alone, without a
+//! view or a commit, asks first whether it is current (`AccountCore::is_current`).
 //! Invariants
 //! - Each shard has one number source, however often its container is loaded.
 //! - A load that began before a change is never cached after it: `generation` tells.
@@ -90,6 +91,14 @@ impl ContainerCache {
             let names =
                 NamesRef { database: &container.database_id, container: &container.resource.record.id };
             cached.by_name.remove(&names);
+        }
+    }
+
+    /// Forgets a container as it was loaded once; what was loaded since stays.
+    pub(crate) fn forget_outdated(&self, outdated: &Arc<Container>) {
+        let is_kept = self.by_rid(outdated.rid()).is_some_and(|kept| Arc::ptr_eq(&kept, outdated));
+        if is_kept {
+            self.forget(outdated.rid());
         }
     }
 

@@ -48,6 +48,38 @@ impl CatalogHandle<'_> {
         Ok((database.rid, listing))
     }
 
+    /// A container as it is now, also where another process has changed it: for what is told of the definition or the ranges
+    /// themselves. Whoever asks for documents is told by storage if he goes by an outdated one, and needs [`Self::container`] only.
+    pub async fn current_container(
+        self,
+        database: Link<'_>,
+        container: Link<'_>,
+    ) -> Result<Arc<Container>, Error> {
+        if let Some(known) = self.core.cached_container(database, container)
+            && !self.is_outdated(&known).await?
+        {
+            return Ok(known);
+        }
+        self.core.container(database, container).await
+    }
+
+    /// The container that is gone by without asking storage, if another process may have changed it meanwhile.
+    pub fn assumed_container(self, database: Link<'_>, container: Link<'_>) -> Option<Arc<Container>> {
+        if self.core.engine().is_exclusive() {
+            return None;
+        }
+        self.core.cached_container(database, container)
+    }
+
+    /// Whether a container has changed since it was loaded, or is gone; it is loaded anew then by the next who asks for it.
+    pub async fn is_outdated(self, container: &Arc<Container>) -> Result<bool, Error> {
+        let is_outdated = !self.core.is_current(container).await?;
+        if is_outdated {
+            self.core.shared.containers.forget_outdated(container);
+        }
+        Ok(is_outdated)
+    }
+
     /// Replaces what may change of a container's definition. Where that asks for another index, one is built in the
     /// background, and queries use the old one until then.
     pub async fn replace_container(
@@ -125,10 +157,13 @@ impl AccountCore {
         let shared = self.find_offer(&*view, database.rid).await?.is_some();
         let throughput = new.throughput.or((!shared).then_some(Throughput::DEFAULT));
         let rows = self.new_ranges(&new.definition, throughput).await?;
+        if records::by_name(&*view, RecordKind::Container, database.rid, id).await?.is_some() {
+            return Err(Error::Exists.into());
+        }
         let mut batch = records::batch();
         records::stage_create(&mut batch, &resource);
         records::expect_present(&mut batch, &database);
-        records::stage_ranges(&mut batch, resource.rid, &rows);
+        records::stage_ranges(&mut batch, resource.rid, &rows, records::lsn_floor(&*view));
         if new.definition.indexes_expiry() {
             records::stage_first_expiry(&mut batch, resource.rid);
         }
@@ -168,7 +203,15 @@ impl AccountCore {
         database: Link<'_>,
         container: Link<'_>,
     ) -> Result<Arc<Container>, Error> {
-        let cached = match (database, container) {
+        match self.cached_container(database, container) {
+            Some(container) => Ok(container),
+            None => self.load_container(database, container).await,
+        }
+    }
+
+    /// A container as it was when it was last loaded.
+    fn cached_container(&self, database: Link<'_>, container: Link<'_>) -> Option<Arc<Container>> {
+        match (database, container) {
             (Link::Name(database), Link::Name(container)) => {
                 self.shared.containers.by_name(database, container)
             }
@@ -177,15 +220,15 @@ impl AccountCore {
             }
             // A name with a rid, or a rid of another database: storage knows whether there is such a thing.
             _ => None,
-        };
-        match cached {
-            Some(container) => Ok(container),
-            None => self.load_container(database, container).await,
         }
     }
 
     /// Loads a container: once more if it changes meanwhile, so that its definition is not older than its epochs.
-    async fn load_container(&self, database: Link<'_>, link: Link<'_>) -> Result<Arc<Container>, Error> {
+    pub(crate) async fn load_container(
+        &self,
+        database: Link<'_>,
+        link: Link<'_>,
+    ) -> Result<Arc<Container>, Error> {
         let cache = &self.shared.containers;
         self.attempt_catalog(|| async move {
             let generation = cache.generation();
@@ -197,6 +240,8 @@ impl AccountCore {
             let generations = records::generations(&*view, rid).await?.version;
             let erasures = records::erasures(&*view, rid).await?;
             let resharding = records::resharding(&*view, rid).await?.map(|record| record.version);
+            // Views may be few: nobody has one of the catalog and waits for another.
+            drop(view);
             let source_of = |shard, above| self.number_source(shard, above);
             let loaded = Container::load(self.engine(), resource, database.record.id, source_of).await;
             let view = self.catalog().await?;
@@ -251,8 +296,7 @@ impl AccountCore {
     ) -> Result<(), Error> {
         records::stage_delete(batch, container);
         let rows = records::ranges(view, container.rid).await?;
-        let shards: Vec<u64> = rows.iter().map(|row| row.shard).collect();
-        self.keep_sessions(&container.record.id, &shards).await?;
+        records::stage_removed_lsn(view, batch, self.highest_lsn(&rows).await?);
         let resharding = records::resharding(view, container.rid).await?;
         records::stage_remove_ranges(batch, container.rid, &rows, resharding.as_ref());
         for kind in [RecordKind::StoredProcedure, RecordKind::Trigger, RecordKind::UserDefinedFunction] {

@@ -9,9 +9,9 @@ use crate::{AccountCore, Conditions, DocumentsHandle, Error, Link};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_keys::body::{Body, IndexDirective};
 use astrarium_keys::rid::{ChildType, Rid};
-use astrarium_kv::{self as kv, ShardState, View};
+use astrarium_kv::{self as kv, ShardId, ShardState, View};
 use astrarium_partition::{PartitionKey, PartitionKeyDefinition};
-use astrarium_store::{BYTE_TALLY, DOCUMENT_TALLY, Expiry, FeedScope, Incoming, Location, Transaction};
+use astrarium_store::{Expiry, FeedScope, Incoming, Location, Transaction};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub struct WriteOptions<'a> {
 }
 
 /// What a range holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RangeUsage {
     /// Documents, those included that have expired but are not swept yet.
     pub documents: u64,
@@ -76,10 +76,8 @@ impl DocumentsHandle<'_> {
         let DocumentsHandle { core, container } = self;
         core.attempt(container, |trial| async move {
             let container = trial.container;
-            let (location, view) = core.locate(&container, link, partition_key).await?;
-            let body = astrarium_store::read(&*view, &location, core.expiry(&container)).await?;
+            let (body, range_id, lsn) = core.read_once(&container, link, partition_key).await?;
             let body = body.ok_or(Error::NotFound)?;
-            let (range_id, lsn) = (location.range.id, view.state().version);
             let charge = read_charge(body.text().len());
             Ok(Outcome { container, range_id, lsn, body, created: false, charge })
         })
@@ -135,15 +133,37 @@ impl DocumentsHandle<'_> {
 }
 
 impl AccountCore {
+    /// A document as it is now, with its range and the range's LSN. By its name it is one key, and storage is asked once.
+    async fn read_once(
+        &self,
+        container: &Container,
+        link: DocumentLink<'_>,
+        partition_key: Option<&PartitionKey>,
+    ) -> Result<(Option<Body>, u32, u64), Failure> {
+        let expiry = self.expiry(container);
+        if let Link::Name(id) = link {
+            let key = checked_key(&container.definition.partition_key, required(partition_key)?)?;
+            let location = Location::of(container, &key, id);
+            let range = location.range;
+            let (body, lsn) = astrarium_store::read_now(self.engine(), location, expiry).await?;
+            range.known_version.note(lsn);
+            return Ok((body, range.id, lsn));
+        }
+        let (location, view) = self.locate(container, link, partition_key).await?;
+        let body = astrarium_store::read(&*view, &location, expiry).await?;
+        Ok((body, location.range.id, view.state().version))
+    }
+
     /// Writes a new document without reading first: the commit tells whether there is one already.
     async fn create_unseen(&self, write: &Write<'_>, incoming: Incoming) -> Result<Outcome, Failure> {
         let location = Location::of(write.container, write.partition, &incoming.id);
-        let view = self.view(location.range).await?;
+        let view = self.view_to_write(location.range).await?;
         let mut transaction = self.begin(write.container, location.range, view).await?;
         let length = incoming.text_length();
         let written = transaction.write_unseen(location.key, incoming, write.options.index_directive);
         let body = written.await?.clone();
         let (lsn, terms) = self.commit(transaction).await?;
+        location.range.known_version.note(lsn);
         Ok(Outcome {
             container: write.container.clone(),
             range_id: location.range.id,
@@ -167,6 +187,7 @@ impl AccountCore {
         let target = Target { key: &location.key, replaced: replaced.as_ref() };
         let staged = stage_write(&mut transaction, target, write.mode, incoming, write.options).await?;
         let (lsn, terms) = self.commit(transaction).await?;
+        location.range.known_version.note(lsn);
         Ok(Outcome {
             container: write.container.clone(),
             range_id: location.range.id,
@@ -189,6 +210,7 @@ impl AccountCore {
         let body = transaction.remove(&location.key).await?.ok_or(Error::NotFound)?;
         conditions.check_write(body.header.etag, body.header.timestamp)?;
         let (lsn, terms) = self.commit(transaction).await?;
+        location.range.known_version.note(lsn);
         let charge = write_charge(body.text().len()) + terms;
         let range_id = location.range.id;
         Ok(Outcome { container: container.clone(), range_id, lsn, body, created: false, charge })
@@ -270,10 +292,23 @@ impl AccountCore {
     pub(crate) async fn reload(&self, container: &Container) -> Result<Arc<Container>, Error> {
         self.shared.containers.forget(container.rid());
         let database = container.rid().database_part().ok_or(Error::OwnerNotFound)?;
-        match self.container(Link::Rid(database), Link::Rid(container.rid())).await {
+        let loaded = match self.container(Link::Rid(database), Link::Rid(container.rid())).await {
             Err(Error::NotFound) => Err(Error::OwnerNotFound),
+            Ok(container) if container.is_closed() => {
+                Box::pin(self.reopen_if_stuck(&container)).await?;
+                Ok(container)
+            }
             other => other,
+        };
+        if matches!(loaded, Ok(_) | Err(Error::OwnerNotFound)) {
+            let is_kept = |shard| {
+                loaded.as_ref().is_ok_and(|loaded| loaded.ranges.iter().any(|range| range.shard == shard))
+            };
+            let shards = container.ranges.iter().map(|range| range.shard);
+            let gone: Vec<ShardId> = shards.filter(|shard| !is_kept(*shard)).collect();
+            self.shared.containers.forget_shards(&gone);
         }
+        loaded
     }
 }
 
@@ -378,8 +413,7 @@ async fn by_rid<'a>(
 
 /// What a range holds whose shard has these counters.
 pub(crate) fn usage(state: ShardState) -> RangeUsage {
-    let sum = |tally: usize| u64::try_from(state.tallies[tally]).unwrap_or_default();
-    RangeUsage { documents: sum(DOCUMENT_TALLY), bytes: sum(BYTE_TALLY) }
+    RangeUsage::of(state.tallies)
 }
 
 /// Whether a range holds keys of a scope.

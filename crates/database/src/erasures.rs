@@ -18,7 +18,7 @@ use crate::{AccountCore, Container, DocumentsHandle, Error, Link};
 use astrarium_catalog::{CATALOG_SHARD, records};
 use astrarium_keys::Rid;
 use astrarium_keys::erasure::ErasureRecord;
-use astrarium_kv::Lease;
+use astrarium_kv::{self as kv, Lease};
 use astrarium_partition::PartitionKey;
 use astrarium_store::sweep::{erase_deleted, scope_bounds, sweep_partition};
 use bytes::Bytes;
@@ -119,7 +119,11 @@ impl AccountCore {
             records::stage_erasure(&mut batch, container.rid(), self.next_catalog_number().await?, &record);
             batch.fence(range.shard);
         }
-        self.engine().commit(batch).await?;
+        match self.engine().commit(batch).await {
+            // What it relied on belongs to the container, which is to be loaded again.
+            Err(kv::Error::Conflict { .. }) => return Err(Failure::Fenced),
+            other => other?,
+        };
         self.shared.containers.forget(container.rid());
         Ok(())
     }

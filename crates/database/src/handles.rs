@@ -14,8 +14,8 @@
 
 use crate::feeds::partition_scope;
 use crate::{
-    AccountCore, BackgroundStatistics, Container, Env, Error, FeedScope, Health, Limits, Link, Memory, Query,
-    QueryPage, Range, RangeUsage, Report, Resources, Resume, ScriptStatistics, WorkerUsage,
+    AccountCore, BackgroundStatistics, CatalogRange, Container, Env, Error, FeedScope, Health, Limits, Link,
+    Memory, Query, QueryPage, Range, RangeUsage, Report, Resources, Resume, ScriptStatistics, WorkerUsage,
 };
 use astrarium_kv::{Engine, ShardId, ShardState};
 use astrarium_partition::PartitionKey;
@@ -51,13 +51,13 @@ pub struct ScriptsHandle<'a> {
 /// The work beside requests and with nobody else at work. Cheap to clone.
 #[derive(Clone)]
 pub struct MaintenanceHandle {
-    core: AccountCore,
+    pub(crate) core: AccountCore,
 }
 
 /// How an account is.
 #[derive(Clone, Copy)]
 pub struct MonitoringHandle<'a> {
-    core: &'a AccountCore,
+    pub(crate) core: &'a AccountCore,
 }
 
 impl Account {
@@ -185,7 +185,7 @@ impl MaintenanceHandle {
         self.core.rebuild_indexes().await
     }
 
-    /// Does a bounded part of splitting and merging key ranges; false when there is nothing to do.
+    /// Does a bounded part of splitting, merging and moving key ranges; false when there is nothing to do.
     pub async fn reshard(&self) -> Result<bool, Error> {
         self.core.reshard().await
     }
@@ -212,6 +212,16 @@ impl MaintenanceHandle {
         self.core.erase_deleted().await
     }
 
+    /// Reads all offers again if any was changed since, by this process or another one; tells whether that was so.
+    pub async fn follow_offers(&self) -> Result<bool, Error> {
+        self.core.follow_offers().await
+    }
+
+    /// Whether other processes can have the storage open.
+    pub fn is_shared(&self) -> bool {
+        !self.core.engine().is_exclusive()
+    }
+
     /// Builds what indexes lack, and frees what nobody needs, to the end.
     pub async fn settle(&self) -> Result<(), Error> {
         self.core.settle().await
@@ -233,7 +243,7 @@ impl MaintenanceHandle {
         self.core.note_damage().await
     }
 
-    /// Checks everything stored, container by container, and reports each as `database/container`.
+    /// Checks everything stored, while others may write: reports each range as `database/container`.
     pub async fn verify(&self, progress: impl FnMut(&str, &Report)) -> Result<(), Error> {
         self.core.verify(progress).await
     }
@@ -262,6 +272,11 @@ impl<'a> MonitoringHandle<'a> {
     /// How storage is at the moment.
     pub fn health(self) -> Health {
         self.core.health()
+    }
+
+    /// Every key range and where it is, as the catalog says.
+    pub async fn catalog_ranges(self) -> Result<Vec<CatalogRange>, Error> {
+        self.core.catalog_ranges().await
     }
 
     /// How far the work beside requests is.

@@ -15,11 +15,21 @@ use crate::leases::LeasedWork;
 use crate::{AccountCore, Error, Link};
 use astrarium_catalog::container::{Container, former_definition};
 use astrarium_catalog::definition::container::ContainerDefinition;
-use astrarium_catalog::records;
+use astrarium_catalog::{CATALOG_SHARD, records};
+use astrarium_keys::Rid;
 use astrarium_keys::index_state::{Building, GenerationsRecord, NO_GENERATION};
 use astrarium_keys::record::KeyRangeRow;
 use astrarium_kv::{Lease, View};
 use astrarium_store::rebuild::{BuildStep, build_step, watermark};
+
+/// What is known of indexes to be built.
+#[derive(Debug, Default)]
+pub(crate) struct BuildProgress {
+    /// The version of the catalog that had none.
+    none_at: Option<u64>,
+    /// The container whose index was built last.
+    last: Option<Rid>,
+}
 
 impl AccountCore {
     /// Does a bounded part of building the indexes of containers whose policies changed or whose entries were lost, one
@@ -28,13 +38,21 @@ impl AccountCore {
         if self.renew_lost_indexes().await? {
             return Ok(true);
         }
+        let version = self.engine().shard(CATALOG_SHARD).await?.version;
+        let after = {
+            let progress = self.shared.build_progress.lock();
+            if progress.none_at == Some(version) {
+                return Ok(false);
+            }
+            progress.last
+        };
         let view = self.catalog().await?;
-        let after = *self.shared.last_built.lock();
         let next = match records::next_to_build(&*view, after).await? {
             None if after.is_some() => records::next_to_build(&*view, None).await?,
             next => next,
         };
-        *self.shared.last_built.lock() = next;
+        let none_at = next.is_none().then_some(version);
+        *self.shared.build_progress.lock() = BuildProgress { none_at, last: next };
         let Some(rid) = next else {
             self.shared.background.build_gone(None);
             self.give_back(LeasedWork::Build).await?;

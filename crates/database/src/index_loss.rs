@@ -18,6 +18,15 @@ use astrarium_keys::index_state::{Building, GenerationsRecord, NO_GENERATION};
 use astrarium_keys::record::RecordKind;
 use astrarium_kv as kv;
 
+/// An index that names documents which are not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WrongIndex {
+    /// The commit that the container's generations were of: other ones have another index.
+    generations: u64,
+    /// What was met.
+    what: String,
+}
+
 /// Whether entries of a shard may be lost.
 fn concerns(losses: &[kv::SetLoss], shard: kv::ShardId) -> bool {
     losses.iter().any(|loss| loss.concerns(&shard.0.to_be_bytes()))
@@ -32,14 +41,19 @@ impl AccountCore {
             return Ok(false);
         }
         for container in self.all_containers().await? {
-            let ranges = records::ranges(&*self.catalog().await?, container.rid).await?;
-            let is_lost = ranges.iter().any(|range| concerns(&losses, kv::ShardId(range.shard)));
-            if is_lost || wrong.contains_key(&container.rid) {
-                self.renew_index(&container).await?;
+            let view = self.catalog().await?;
+            let ranges = records::ranges(&*view, container.rid).await?;
+            let work = records::resharding(&*view, container.rid).await?.and_then(|record| record.work);
+            // Those that are being copied too: with another generation the copy begins again.
+            let copied = work.map(|work| work.targets).unwrap_or_default();
+            let mut all = ranges.iter().chain(&copied);
+            let is_lost = all.any(|range| concerns(&losses, kv::ShardId(range.shard)));
+            let only = wrong.get(&container.rid).filter(|_| !is_lost).map(|wrong| wrong.generations);
+            if (is_lost || only.is_some()) && self.renew_index(&container, only).await? {
                 tracing::warn!(container = container.record.id, "its index is damaged and is built anew");
             }
         }
-        self.shared.wrong_indexes.lock().retain(|rid, _| !wrong.contains_key(rid));
+        self.shared.wrong_indexes.lock().retain(|rid, note| wrong.get(rid) != Some(note));
         if !losses.is_empty() {
             self.engine().accept_set_losses(&losses)?;
         }
@@ -49,18 +63,19 @@ impl AccountCore {
     /// A query has met an entry of a document that is not there: the index is not used any more, and is built anew.
     pub(crate) fn note_wrong_index(&self, container: &Container, what: String) {
         tracing::error!(container = container.path(), what, "the index is wrong, and is built anew");
-        self.shared.wrong_indexes.lock().insert(container.rid(), what);
+        let wrong = WrongIndex { generations: container.generations.version, what };
+        self.shared.wrong_indexes.lock().insert(container.rid(), wrong);
     }
 
     /// What queries have met of wrong indexes.
     pub(crate) fn wrong_indexes(&self) -> Vec<String> {
-        self.shared.wrong_indexes.lock().values().cloned().collect()
+        self.shared.wrong_indexes.lock().values().map(|wrong| wrong.what.clone()).collect()
     }
 
     /// Builds all indexes anew, to the end, whatever state they are in.
     pub(crate) async fn rebuild_indexes(&self) -> Result<(), Error> {
         for container in self.all_containers().await? {
-            self.renew_index(&container).await?;
+            self.renew_index(&container, None).await?;
         }
         self.engine().accept_set_losses(&self.engine().set_losses())?;
         self.settle().await
@@ -68,7 +83,10 @@ impl AccountCore {
 
     /// Whether queries over a container have to do without its index.
     pub(crate) fn is_index_lost(&self, container: &Container) -> bool {
-        if container.generations.is_lost() || self.shared.wrong_indexes.lock().contains_key(&container.rid())
+        let generations = &container.generations;
+        let is_wrong = |wrong: &WrongIndex| wrong.generations == generations.version;
+        if generations.is_lost()
+            || self.shared.wrong_indexes.lock().get(&container.rid()).is_some_and(is_wrong)
         {
             return true;
         }
@@ -86,13 +104,20 @@ impl AccountCore {
         Ok(containers)
     }
 
-    async fn renew_index(&self, container: &Resource) -> Result<(), Error> {
+    /// Takes a container's index out of use and begins a new one, if it is there and its generations are still those of a commit
+    /// that is given; tells whether it did.
+    async fn renew_index(&self, container: &Resource, only: Option<u64>) -> Result<bool, Error> {
         self.attempt_catalog(|| async move {
             let view = self.catalog().await?;
             let found =
                 find(&*view, RecordKind::Container, container.parent, Link::Rid(container.rid)).await?;
-            let Some(present) = found else { return Ok(()) };
+            let Some(present) = found else { return Ok(false) };
             let old = records::generations(&*view, container.rid).await?;
+            if only.is_some_and(|version| version != old.version) {
+                // Another process has met it too, and was faster.
+                self.shared.containers.forget(container.rid);
+                return Ok(false);
+            }
             let rows = records::ranges(&*view, container.rid).await?;
             let generation = free_generation(&*view, &rows, &old).await?;
             let construction = self.next_catalog_number().await?;
@@ -104,7 +129,7 @@ impl AccountCore {
             records::expect_present(&mut batch, &present);
             self.engine().commit(batch).await?;
             self.shared.containers.forget(container.rid);
-            Ok(())
+            Ok(true)
         })
         .await
     }

@@ -14,6 +14,7 @@ mod background_tasks;
 mod batch;
 mod change_feed;
 mod charge;
+mod checks;
 mod children;
 mod computed;
 mod conditions;
@@ -25,36 +26,43 @@ mod documents;
 mod erasures;
 mod error;
 mod expiry;
+mod explained;
 mod feeds;
 mod handles;
 mod index_builds;
 mod index_cache;
 mod index_loss;
 mod index_use;
+mod inventory;
 mod kept_results;
 mod leases;
 mod maintenance;
 mod offers;
+mod overview;
 mod patch;
 mod planned;
 mod queries;
 mod query_times;
 mod resharding;
 mod restore;
+mod samples;
 mod scripts;
 mod sessions;
 mod statements;
 mod throttle;
+mod vocabulary;
 mod workers;
 
 pub use astrarium_catalog::container::{Container, Range};
 pub use astrarium_catalog::definition;
 pub use astrarium_catalog::records::Resource;
 pub use astrarium_env::{Env, Memory, Reservation};
+pub use astrarium_index::IndexPathCost;
 pub use astrarium_keys::body::{Body, IndexDirective};
 pub use astrarium_keys::history::ChangeOperation;
 pub use astrarium_keys::record::RecordKind;
 pub use astrarium_keys::rid::{ChildType, Rid};
+pub use astrarium_kv::{Place, PlaceId};
 pub use astrarium_partition as partition;
 pub use astrarium_script::{
     Error as ScriptError, Isolation as ScriptIsolation, ScriptSettings, WorkerCommand, run_worker,
@@ -64,6 +72,7 @@ pub use astrarium_sql_plan::advice::Advice;
 pub use astrarium_sql_plan::physical::IndexUse;
 pub use astrarium_sql_plan::physical::IndexUtilization;
 pub use astrarium_sql_syntax::shape as statement_shape;
+pub use astrarium_store::transfer::{self, Transferred};
 pub use astrarium_store::verify::Report;
 pub use astrarium_store::{
     ChangePosition, FeedPosition, FeedScope, Floors, PageLimit, etag_text, push_document,
@@ -82,21 +91,27 @@ pub use conditions::{Conditions, EtagCondition};
 pub use containers::NewContainer;
 pub use documents::{DocumentLink, Outcome, RangeUsage, WriteMode, WriteOptions};
 pub use error::{Error, Kind, QueryFault};
+pub use explained::{ExplainedOperator, ExplainedRun, ExplainedWork, Explanation};
 pub use feeds::DocumentPage;
 pub use handles::{
     Account, CatalogHandle, DocumentsHandle, MaintenanceHandle, MonitoringHandle, ScriptsHandle,
 };
+pub use inventory::CatalogRange;
 pub use maintenance::Health;
 pub use offers::OfferChange;
+pub use overview::{ContainerOverview, DatabaseOverview};
 pub use patch::Patch;
 pub use queries::{Query, QueryPage, QueryScope, query_parameters};
 pub use query_times::QueryTimes;
-pub use resharding::{RangeSettings, ReshardingStatus};
+pub use resharding::{Placement, RangePlacement, RangeSettings, ReshardingStatus};
+pub use samples::{ELEMENTS_STEP, SampledCosts, SampledPath, SampledSchema};
 pub use scripts::{
-    ProcedureOutcome, ScriptFault, ScriptRequest, ScriptStatistics, TriggeredOutcome, Triggers,
+    ProcedureOutcome, ProcedureSource, ProcedureTrace, ScriptFault, ScriptRequest, ScriptStatistics,
+    TracedCall, TracedChange, TracedError, TriggeredOutcome, Triggers,
 };
 
-pub use throttle::{Admitted, ThroughputDemand};
+pub use throttle::{Admitted, SpentUnits, ThroughputDemand};
+pub use vocabulary::{FunctionHelp, query_functions, query_keywords};
 pub use workers::WorkerUsage;
 
 use astrarium_catalog::CATALOG_SHARD;
@@ -109,13 +124,14 @@ use background::Background;
 use container_cache::ContainerCache;
 use erasures::ErasureProgress;
 use expiry::ExpirySchedule;
+use index_builds::BuildProgress;
 use index_cache::IndexCache;
+use index_loss::WrongIndex;
 use kept_results::KeptResults;
 use leases::HeldLeases;
 use parking_lot::Mutex;
 use resharding::Reshardings;
 use scripts::gate::Gates;
-use sessions::GoneSessions;
 use statements::StatementCache;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -144,11 +160,9 @@ struct Shared {
     indexes: IndexCache,
     statements: StatementCache,
     kept: KeptResults,
-    gone_sessions: GoneSessions,
     /// Gives numbers to catalog resources and shards.
     catalog_numbers: NumberSource,
-    /// The container whose index was built last.
-    last_built: Mutex<Option<Rid>>,
+    build_progress: Mutex<BuildProgress>,
     background: Background,
     expiry_schedule: Mutex<ExpirySchedule>,
     erasure_progress: Mutex<ErasureProgress>,
@@ -157,7 +171,7 @@ struct Shared {
     /// Gives stamps for etags, and this process its number.
     stamps: StampSource,
     /// Containers whose index names documents that are not there, with what was met.
-    wrong_indexes: Mutex<BTreeMap<Rid, String>>,
+    wrong_indexes: Mutex<BTreeMap<Rid, WrongIndex>>,
     /// What is known of damaged files, in words.
     damage: Mutex<Vec<String>>,
     scripts: Scripts,
@@ -211,9 +225,8 @@ impl AccountCore {
             indexes: IndexCache::default(),
             statements: StatementCache::default(),
             kept: KeptResults::default(),
-            gone_sessions: GoneSessions::default(),
             catalog_numbers,
-            last_built: Mutex::new(None),
+            build_progress: Mutex::default(),
             background: Background::default(),
             expiry_schedule: Mutex::default(),
             erasure_progress: Mutex::default(),
@@ -259,7 +272,13 @@ impl AccountCore {
 
     /// The number of a new catalog resource or shard.
     async fn next_catalog_number(&self) -> Result<u64, Error> {
-        Ok(self.shared.catalog_numbers.next().await?)
+        let numbers = &self.shared.catalog_numbers;
+        // Listings are in the order of numbers, which is to be that of creation whichever process creates.
+        Ok(if self.engine().is_exclusive() {
+            numbers.next_above(0).await?
+        } else {
+            numbers.next_of_all().await?
+        })
     }
 
     /// The one source of document numbers of a shard, above one.

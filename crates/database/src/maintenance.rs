@@ -1,13 +1,9 @@
-//! What runs beside requests: numbers of replaced indexes come free, stored data is checked; and how storage is.
+//! What runs beside requests: numbers of replaced indexes come free; and how storage is.
 
 use crate::leases::LeasedWork;
-use crate::{AccountCore, BackgroundStatistics, Error, index_cache};
-use astrarium_catalog::container::Container;
+use crate::{AccountCore, BackgroundStatistics, Error};
 use astrarium_catalog::records;
-use astrarium_keys::Rid;
-use astrarium_keys::record::RecordKind;
 use astrarium_kv::{self as kv, Direction, KeyPrefix, KeyRange, Lease, ScanLimit, ShardId, Space, Stats};
-use astrarium_store::verify::{Report, verify_range};
 
 /// How storage is.
 #[derive(Debug, Clone)]
@@ -56,7 +52,7 @@ impl AccountCore {
         let view = self.catalog().await?;
         let shards = records::shards_to_sweep(&*view).await?;
         let generations = records::generations_to_sweep(&*view).await?;
-        Ok((shards, generations, self.engine().unreclaimed()))
+        Ok((shards, generations, self.engine().unreclaimed().await?))
     }
 
     /// One step for a generation; nothing if there is nothing to do.
@@ -128,25 +124,6 @@ impl AccountCore {
             damage: self.shared.damage.lock().clone(),
             stats: engine.stats(),
         }
-    }
-
-    /// Checks everything stored, container by container, and reports each as `database/container`.
-    pub(crate) async fn verify(&self, mut progress: impl FnMut(&str, &Report)) -> Result<(), Error> {
-        let view = self.catalog().await?;
-        for database in records::list_all(&*view, RecordKind::Database, Rid::ROOT).await? {
-            for resource in records::list_all(&*view, RecordKind::Container, database.rid).await? {
-                let name = format!("{}/{}", database.record.id, resource.record.id);
-                let source_of = |shard, above| self.number_source(shard, above);
-                let container =
-                    Container::load(self.engine(), resource, database.record.id.clone(), source_of).await?;
-                let indexes = index_cache::make(&container);
-                for range in &container.ranges {
-                    let report = verify_range(self.engine(), &container, &indexes, range).await?;
-                    progress(&name, &report);
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Finishes writing and releases storage. Nothing may be asked of the account afterwards.

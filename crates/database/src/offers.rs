@@ -12,7 +12,7 @@ use astrarium_catalog::records::{self, Listing, Resource};
 use astrarium_env::yield_if_due;
 use astrarium_keys::Rid;
 use astrarium_keys::record::RecordKind;
-use astrarium_kv::{ShardId, View, WriteBatch};
+use astrarium_kv::{self as kv, ShardId, View, WriteBatch};
 use serde_json::Value;
 
 /// A change of throughput that a client asks for.
@@ -69,6 +69,7 @@ impl CatalogHandle<'_> {
                 let record = self.core.new_record(&old.record.id, definition).await?;
                 let mut batch = records::batch();
                 records::stage_replace(&mut batch, &old, &record);
+                records::stage_offer_change(&mut batch);
                 let mut resharded = None;
                 if let Some(container) = container_of(&old) {
                     let count = ranges_for(offer.throughput.highest());
@@ -140,7 +141,12 @@ impl AccountCore {
         for container in own.iter().chain(sharing) {
             for range in records::ranges(view, *container).await? {
                 yield_if_due().await;
-                bytes += usage(self.engine().shard(ShardId(range.shard)).await?).bytes;
+                match self.engine().shard(ShardId(range.shard)).await {
+                    Ok(state) => bytes += usage(state).bytes,
+                    // Replaced a moment ago.
+                    Err(kv::Error::Dropped { .. }) => {}
+                    Err(error) => return Err(error.into()),
+                }
             }
         }
         let storage_kilobytes_ever = offer.storage_kilobytes_ever.max(bytes.div_ceil(1024));

@@ -250,7 +250,10 @@ impl AccountCore {
         let (container, planned, input, watch) = prepared.await?;
         check_mergeable(&container, query, &planned.plan, scope, &input)?;
         let resume = match (resume, &input) {
-            (Some(resume), Input::Container(_, scope, _)) => Some(resume.resolved(&container, scope)?),
+            // The position of a query over the rows of another one is among those rows, and names no range.
+            (Some(resume), Input::Container(_, scope, _)) if planned.plan.input.is_none() => {
+                Some(resume.resolved(&container, scope)?)
+            }
             (resume, _) => resume,
         };
         self.run_page(&container, query, &planned.plan, input, resume, limits, watch, attempt).await
@@ -476,7 +479,7 @@ impl AccountCore {
     }
 
     /// What a query reads: the scope that was given, narrowed to one partition where the filter names it.
-    async fn input(
+    pub(crate) async fn input(
         &self,
         container: &Arc<Container>,
         planned: &PlannedQuery,
@@ -506,36 +509,6 @@ impl AccountCore {
         };
         let reader = self.reader(container, &scope).await?;
         Ok(self.input_of(reader, planned, scope)?)
-    }
-
-    /// How the first page of a query over all documents would be made, those of queries that its rows come from first.
-    pub(crate) async fn describe(
-        &self,
-        container: Arc<Container>,
-        query: &Query,
-        limits: Limits,
-    ) -> Result<String, Error> {
-        let everything = QueryScope::Given(FeedScope::All);
-        let prepared = self.attempt(&container, |trial| {
-            let everything = &everything;
-            async move {
-                let planned = self.planned(&trial.container, query)?;
-                let input = self.input(&trial.container, &planned, everything).await?;
-                Ok((planned, input))
-            }
-        });
-        let (planned, mut input) = prepared.await?;
-        let mut plans = vec![&planned.plan];
-        while let Some(inner) = plans.last().and_then(|plan| plan.input.as_ref()) {
-            plans.push(inner);
-        }
-        let mut text = String::new();
-        for (place, plan) in plans.into_iter().enumerate().rev() {
-            let limits = if place > 0 { inner_limits(plan, limits) } else { limits };
-            text.push_str(&astrarium_sql_exec::describe(plan, &input, &limits).await?);
-            input = Input::Values(Arc::from([]));
-        }
-        Ok(text)
     }
 
     /// What a query reads of one scope.
@@ -785,7 +758,7 @@ async fn run_inner(
 
 /// The limits of a page of a query whose rows another one reads. Where every page would look at all documents again there
 /// is one page, bounded by memory.
-fn inner_limits(plan: &QueryPlan, limits: Limits) -> Limits {
+pub(crate) fn inner_limits(plan: &QueryPlan, limits: Limits) -> Limits {
     if plan.is_streamed() {
         return Limits { row_count_max: 10_000, byte_count_max: 16 << 20, ..limits };
     }

@@ -19,6 +19,7 @@ impl AccountCore {
         mut progress: impl FnMut(&str, u64, u64),
     ) -> Result<Vec<(ShardId, ShardState)>, Error> {
         restore::restore_names(self.engine()).await?;
+        self.give_up_all_reshardings().await?;
         let mut catalog = restore::catalog_state(self.engine()).await?;
         let mut states = Vec::new();
         let view = self.catalog().await?;
@@ -47,7 +48,7 @@ impl AccountCore {
     /// Builds what indexes lack, and frees what nobody needs, to the end.
     pub(crate) async fn settle(&self) -> Result<(), Error> {
         while self.build_indexes().await? {}
-        while self.reshard().await? {}
+        while self.reshard().await? || self.drain().await? {}
         while self.sweep().await? {}
         Ok(())
     }

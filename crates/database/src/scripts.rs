@@ -3,7 +3,7 @@
 //! In: which script, its parameters, a partition key; or a write and the triggers it names. Out: what the script
 //! answered and what was written, or an error, and then nothing has happened.
 //! - `host`: what a script may do to documents; `gate`: whose turn it is; `triggers`: writes with triggers;
-//!   `functions`: user-defined functions in queries.
+//!   `functions`: user-defined functions in queries; `traced`: a run to look at, call by call.
 //!
 //! Invariants
 //! - An execution is one view of its range and one commit. If somebody else changed what it read by name or wrote, it has not
@@ -15,6 +15,7 @@
 pub(crate) mod functions;
 pub(crate) mod gate;
 mod host;
+mod traced;
 mod triggers;
 
 use crate::attempts::{Failure, Trial};
@@ -37,6 +38,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use astrarium_script::ScriptStatistics;
+pub use traced::{ProcedureSource, ProcedureTrace, TracedCall, TracedChange, TracedError};
 pub use triggers::{TriggeredOutcome, Triggers};
 
 /// How long an execution may take, with all its repetitions.
@@ -249,17 +251,7 @@ impl ScriptExecution {
         request: &ScriptRequest,
         host: ScriptHost,
     ) -> Result<script::ScriptAnswer<ScriptHost>, Failure> {
-        let usage = core.range_usage(self.range()).await?;
-        let call = Call {
-            work,
-            container: Arc::new(self.described(usage.documents, usage.bytes)),
-            request_values: request.values.clone(),
-            env: core.env().clone(),
-            time: Some(self.remaining()),
-            log: request.log,
-            // One that has to run again waits for each of its writes.
-            ahead: !self.is_repeated,
-        };
+        let call = self.call(core, work, request).await?;
         match core.shared.scripts.execute(script, call, host).await {
             Ok(answer) => Ok(answer),
             Err(failure) => {
@@ -272,6 +264,26 @@ impl ScriptExecution {
                 })
             }
         }
+    }
+
+    /// What is asked of a script in this attempt.
+    async fn call(
+        &self,
+        core: &AccountCore,
+        work: ScriptWork,
+        request: &ScriptRequest,
+    ) -> Result<Call, Failure> {
+        let usage = core.range_usage(self.range()).await?;
+        Ok(Call {
+            work,
+            container: Arc::new(self.described(usage.documents, usage.bytes)),
+            request_values: request.values.clone(),
+            env: core.env().clone(),
+            time: Some(self.remaining()),
+            log: request.log,
+            // One that has to run again waits for each of its writes.
+            ahead: !self.is_repeated,
+        })
     }
 
     fn described(&self, documents: u64, bytes: u64) -> script::ScriptContainer {

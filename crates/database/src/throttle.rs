@@ -6,37 +6,46 @@
 //! afterwards, so that a dear one leaves a debt. What is not used within a second is banked, where a range has less than
 //! [`BURST_RATE`], for bursts. Containers that share a database's throughput share one budget. Requests of low priority leave
 //! a part of each second to the others.
+//! Several processes give one budget together: each takes from its own what it is told that the others have spent
+//! ([`MonitoringHandle::take_spent`], [`MonitoringHandle::note_spent_elsewhere`], some ten times a second). What two let in at once
+//! beyond the budget is a debt of both. Offers that another process changed are noticed by a count in the catalog.
 //! Invariants
 //! - Off, it costs one look at a flag. It is off unless the server's setting or an offer says otherwise.
 //! - Memory is bounded: beyond [`BUDGETS_MAX`] all budgets begin anew.
 //!
-//! Not here: charges (`charge`), the form of the refusal (`gateway`), how many ranges an offer means (`containers`).
+//! Not here: charges (`charge`), the form of the refusal (`gateway`), how many ranges an offer means (`containers`), how processes
+//! talk to each other (`server`).
 
-use crate::{AccountCore, DocumentsHandle, Error};
+mod bucket;
+mod spending;
+
+pub use spending::SpentUnits;
+
+use crate::{AccountCore, DocumentsHandle, Error, MonitoringHandle};
 use astrarium_catalog::container::Container;
 use astrarium_catalog::definition::throughput::Offer;
-use astrarium_catalog::records;
+use astrarium_catalog::{CATALOG_SHARD, records};
 use astrarium_env::yield_if_due;
 use astrarium_keys::Rid;
 use astrarium_keys::record::RecordKind;
 use astrarium_kv::{ShardId, View};
 use astrarium_partition::PartitionKey;
+use bucket::TokenBucket;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
+use spending::Spending;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Budgets kept at most.
 const BUDGETS_MAX: usize = 20_000;
-/// Ranges of less throughput may bank what they do not use, and spend so much a second from it.
-const BURST_RATE: f64 = 3_000.0;
-/// So many seconds of throughput can be banked.
-const BANKED_SECONDS: f64 = 300.0;
-/// The part of a second's units that requests of low priority leave to the others.
-const HIGH_PRIORITY_SHARE: f64 = 0.25;
 /// Request units a second for operations on definitions, of the whole account.
 const METADATA_RATE: f64 = 240.0;
+/// Microseconds of a second.
+const MICROS: u64 = 1_000_000;
+/// The shard of a budget that is not of one.
+const WHOLE: ShardId = ShardId(0);
 
 /// Which requests are let in.
 pub(crate) struct Throttle {
@@ -44,21 +53,41 @@ pub(crate) struct Throttle {
     is_default: bool,
     /// Whether any offer is kept to.
     is_on: AtomicBool,
-    /// By container; those that share have one in common.
-    budgets: Mutex<HashMap<Rid, Arc<ProvisionedBudget>, RandomState>>,
-    /// Changes with every offer: what was read before does not count after.
-    generation: AtomicU64,
+    budgets: Mutex<Budgets>,
     metadata: Mutex<Option<TokenBucket>>,
+    spending: Arc<Spending>,
+}
+
+#[derive(Default)]
+struct Budgets {
+    /// By container; those that share have one in common.
+    by_container: HashMap<Rid, Arc<ProvisionedBudget>, RandomState>,
+    /// The same by whose offer it is.
+    by_owner: HashMap<Rid, Arc<ProvisionedBudget>, RandomState>,
+    /// Changes with every offer: what was read before does not count after.
+    generation: u64,
+    /// How often offers had been changed, in any process, when they were last looked at.
+    changes_seen: Option<u64>,
 }
 
 /// What an offer gives.
 struct ProvisionedBudget {
-    /// Request units a second.
-    rate: f64,
-    is_kept: bool,
+    /// Whose offer it is; the container where there is none.
+    owner: Rid,
+    spending: Arc<Spending>,
+    terms: OfferTerms,
     is_shared: bool,
     /// By shard; what is shared has one for all.
     buckets: Mutex<HashMap<ShardId, TokenBucket, RandomState>>,
+}
+
+/// What an offer means to requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct OfferTerms {
+    /// Request units a second.
+    rate: u32,
+    /// Whether they are kept to.
+    is_kept: bool,
 }
 
 /// What a request is for, as far as throttling goes by it.
@@ -77,6 +106,8 @@ pub struct ThroughputDemand<'a> {
 pub struct Admitted {
     budget: Arc<ProvisionedBudget>,
     shards: Vec<ShardId>,
+    /// When it was, in microseconds.
+    at: u64,
 }
 
 impl Admitted {
@@ -87,8 +118,23 @@ impl Admitted {
         for shard in &self.shards {
             if let Some(bucket) = buckets.get_mut(shard) {
                 bucket.pay(share);
+                self.budget.spending.add((self.budget.owner, *shard), share, self.at);
             }
         }
+    }
+}
+
+impl Budgets {
+    fn clear(&mut self) {
+        self.by_container.clear();
+        self.by_owner.clear();
+    }
+
+    /// Forgets budgets; what is being read now does not count any more.
+    fn retain(&mut self, is_kept: impl Fn(Rid, &ProvisionedBudget) -> bool) {
+        self.generation += 1;
+        self.by_container.retain(|container, budget| is_kept(*container, budget));
+        self.by_owner.retain(|owner, budget| is_kept(*owner, budget));
     }
 }
 
@@ -98,8 +144,8 @@ impl Throttle {
             is_default,
             is_on: AtomicBool::new(is_default),
             budgets: Mutex::default(),
-            generation: AtomicU64::new(0),
             metadata: Mutex::new(None),
+            spending: Arc::default(),
         }
     }
 
@@ -119,9 +165,40 @@ impl Throttle {
 
     /// Forgets what an offer gave to its owner, and to the containers that share it.
     pub(crate) fn forget(&self, owner: Rid) {
+        self.budgets.lock().retain(|rid, _| rid != owner && rid.database_part() != Some(owner));
+    }
+
+    /// Goes by these offers, each with its owner, as of so many changes of offers.
+    fn follow(&self, offers: &HashMap<Rid, Offer, RandomState>, changes: u64) {
+        let is_any_kept = offers.values().any(|offer| offer.is_throttled == Some(true));
+        self.is_on.fetch_or(is_any_kept, Ordering::Relaxed);
         let mut budgets = self.budgets.lock();
-        self.generation.fetch_add(1, Ordering::Relaxed);
-        budgets.retain(|container, _| *container != owner && container.database_part() != Some(owner));
+        budgets.changes_seen = Some(changes);
+        // The others stay, with what was spent of them.
+        budgets.retain(|_, budget| budget.terms == self.terms(offers.get(&budget.owner)));
+    }
+
+    fn terms(&self, offer: Option<&Offer>) -> OfferTerms {
+        OfferTerms {
+            rate: offer.map_or(0, |offer| offer.throughput.highest()),
+            is_kept: offer.is_some_and(|offer| offer.is_throttled.unwrap_or(self.is_default)),
+        }
+    }
+
+    /// Others have spent something.
+    fn note_elsewhere(&self, spent: &SpentUnits, now: u64) {
+        let (owner, shard) = (spent.owner, ShardId(spent.shard));
+        if owner == Rid::ROOT {
+            let mut metadata = self.metadata.lock();
+            let bucket = metadata.get_or_insert_with(|| TokenBucket::new(METADATA_RATE, 0.0, now));
+            return bucket.pay_elsewhere(spent.units, now);
+        }
+        let budget = self.budgets.lock().by_owner.get(&owner).cloned();
+        let mut buckets = budget.as_ref().map(|budget| budget.buckets.lock());
+        match buckets.as_mut().and_then(|buckets| buckets.get_mut(&shard)) {
+            Some(bucket) => bucket.pay_elsewhere(spent.units, now),
+            None => self.spending.note_elsewhere((owner, shard), spent.units, now),
+        }
     }
 
     /// Lets an operation on definitions in, which costs so much.
@@ -130,11 +207,12 @@ impl Throttle {
             return Ok(());
         }
         let mut metadata = self.metadata.lock();
-        let bucket = metadata.get_or_insert_with(|| TokenBucket::new(METADATA_RATE, now));
+        let bucket = metadata.get_or_insert_with(|| TokenBucket::new(METADATA_RATE, 0.0, now));
         bucket.refill(METADATA_RATE, now);
-        let admitted = bucket.admit(METADATA_RATE, false);
+        let admitted = bucket.admit(false);
         admitted.map_err(|retry_after_ms| Error::Throttled { retry_after_ms, range_id: None })?;
         bucket.pay(charge);
+        self.spending.add((Rid::ROOT, WHOLE), charge, now);
         Ok(())
     }
 }
@@ -144,26 +222,30 @@ impl DocumentsHandle<'_> {
     pub async fn admit(self, demand: ThroughputDemand<'_>) -> Result<Option<Admitted>, Error> {
         let DocumentsHandle { core, container } = self;
         let budget = core.provisioned_budget(container).await?;
-        if !budget.is_kept {
+        if !budget.terms.is_kept {
             return Ok(None);
         }
         let ranges = demand.ranges(container);
-        let rate = if budget.is_shared { budget.rate } else { budget.rate / container.ranges.len() as f64 };
+        let parts = if budget.is_shared { 1 } else { container.ranges.len() };
+        let rate = f64::from(budget.terms.rate) / parts as f64;
         let shards: Vec<ShardId> =
-            if budget.is_shared { vec![ShardId(0)] } else { ranges.iter().map(|range| range.0).collect() };
+            if budget.is_shared { vec![WHOLE] } else { ranges.iter().map(|range| range.0).collect() };
         let now = core.env().now_micros();
         {
             let mut buckets = budget.buckets.lock();
             for (place, shard) in shards.iter().enumerate() {
-                let bucket = buckets.entry(*shard).or_insert_with(|| TokenBucket::new(rate, now));
+                let bucket = buckets.entry(*shard).or_insert_with(|| {
+                    let spent = budget.spending.take_elsewhere((budget.owner, *shard), now);
+                    TokenBucket::new(rate, spent, now)
+                });
                 bucket.refill(rate, now);
                 let range_id = ranges.get(place).map(|range| range.1);
                 bucket
-                    .admit(rate, demand.has_low_priority)
+                    .admit(demand.has_low_priority)
                     .map_err(|retry_after_ms| Error::Throttled { retry_after_ms, range_id })?;
             }
         }
-        Ok(Some(Admitted { budget, shards }))
+        Ok(Some(Admitted { budget, shards, at: now }))
     }
 }
 
@@ -185,31 +267,59 @@ impl ThroughputDemand<'_> {
     }
 }
 
+impl MonitoringHandle<'_> {
+    /// What this process has spent of all budgets since the last call, for the other processes over the same storage. Whoever calls it
+    /// does so some ten times a second; what nobody asks for within two seconds is not told.
+    pub fn take_spent(self) -> Vec<SpentUnits> {
+        self.core.shared.throttle.spending.take(self.core.env().now_micros())
+    }
+
+    /// Takes what another process has spent from the budgets of this one.
+    pub fn note_spent_elsewhere(self, spent: &[SpentUnits]) {
+        let now = self.core.env().now_micros();
+        for spent in spent.iter().filter(|spent| spent.units.is_finite() && spent.units > 0.0) {
+            self.core.shared.throttle.note_elsewhere(spent, now);
+        }
+    }
+}
+
 impl AccountCore {
     /// Finds out whether any offer is kept to although the setting does not say so. If that cannot be read, each container is
     /// asked when it has requests.
     pub(crate) async fn find_throttled_offers(&self) {
-        if self.note_offers().await.is_err() {
+        if self.follow_offers().await.is_err() {
             self.shared.throttle.is_on.store(true, Ordering::Relaxed);
         }
     }
 
-    async fn note_offers(&self) -> Result<(), Error> {
-        let view = self.catalog().await?;
-        for offer in records::list_all(&*view, RecordKind::Offer, Rid::ROOT).await? {
-            yield_if_due().await;
-            let offer = crate::offers::stored_offer(&offer)?;
-            self.shared.throttle.is_on.fetch_or(offer.is_throttled == Some(true), Ordering::Relaxed);
+    /// Reads all offers if any was changed since they were read last, in whatever process; tells whether that was so.
+    pub(crate) async fn follow_offers(&self) -> Result<bool, Error> {
+        let throttle = &self.shared.throttle;
+        let changes = records::offer_changes(self.engine().shard(CATALOG_SHARD).await?);
+        if throttle.budgets.lock().changes_seen == Some(changes) {
+            return Ok(false);
         }
-        Ok(())
+        let view = self.catalog().await?;
+        let mut offers = HashMap::default();
+        for resource in records::list_all(&*view, RecordKind::Offer, Rid::ROOT).await? {
+            yield_if_due().await;
+            if let Some(owner) = Rid::parse(&resource.record.id) {
+                offers.insert(owner, crate::offers::stored_offer(&resource)?);
+            }
+        }
+        throttle.follow(&offers, changes);
+        Ok(true)
     }
 
     async fn provisioned_budget(&self, container: &Container) -> Result<Arc<ProvisionedBudget>, Error> {
         let (throttle, rid) = (&self.shared.throttle, container.rid());
-        if let Some(known) = throttle.budgets.lock().get(&rid) {
-            return Ok(Arc::clone(known));
-        }
-        let generation = throttle.generation.load(Ordering::Relaxed);
+        let generation = {
+            let budgets = throttle.budgets.lock();
+            if let Some(known) = budgets.by_container.get(&rid) {
+                return Ok(Arc::clone(known));
+            }
+            budgets.generation
+        };
         let view = self.catalog().await?;
         let (offer, sharing) = match self.offer_of(&*view, rid).await? {
             Some(offer) => (Some(offer), None),
@@ -218,24 +328,24 @@ impl AccountCore {
                 None => (None, None),
             },
         };
+        let owner = sharing.filter(|_| offer.is_some()).unwrap_or(rid);
         let mut budgets = throttle.budgets.lock();
-        if budgets.len() >= BUDGETS_MAX {
+        if budgets.by_container.len() >= BUDGETS_MAX {
             budgets.clear();
         }
-        let shared = budgets.iter().find(|(other, budget)| {
-            sharing.is_some() && budget.is_shared && other.database_part() == sharing
-        });
-        let budget = match shared {
-            Some((_, budget)) => Arc::clone(budget),
-            None => Arc::new(ProvisionedBudget {
-                rate: offer.map_or(0.0, |offer| f64::from(offer.throughput.highest())),
-                is_kept: offer.is_some_and(|offer| offer.is_throttled.unwrap_or(throttle.is_default)),
-                is_shared: sharing.is_some(),
+        let budget = match budgets.by_owner.get(&owner) {
+            Some(shared) if shared.is_shared => Arc::clone(shared),
+            _ => Arc::new(ProvisionedBudget {
+                owner,
+                spending: Arc::clone(&throttle.spending),
+                terms: throttle.terms(offer.as_ref()),
+                is_shared: owner != rid,
                 buckets: Mutex::default(),
             }),
         };
-        if throttle.generation.load(Ordering::Relaxed) == generation {
-            budgets.insert(rid, Arc::clone(&budget));
+        if budgets.generation == generation {
+            budgets.by_container.insert(rid, Arc::clone(&budget));
+            budgets.by_owner.insert(owner, Arc::clone(&budget));
         }
         Ok(budget)
     }
@@ -243,108 +353,5 @@ impl AccountCore {
     async fn offer_of(&self, view: &dyn View, owner: Rid) -> Result<Option<Offer>, Error> {
         let found = self.find_offer(view, owner).await?;
         found.map(|offer| crate::offers::stored_offer(&offer)).transpose()
-    }
-}
-
-/// Request units that are left.
-#[derive(Debug, Clone)]
-struct TokenBucket {
-    /// Of this second; less than none is a debt.
-    tokens: f64,
-    /// Of seconds before.
-    banked: f64,
-    /// What may be spent of those in this second.
-    burst: f64,
-    /// When it was filled last, in microseconds.
-    filled: u64,
-}
-
-impl TokenBucket {
-    fn new(rate: f64, now: u64) -> TokenBucket {
-        TokenBucket { tokens: rate, banked: 0.0, burst: BURST_RATE, filled: now }
-    }
-
-    fn refill(&mut self, rate: f64, now: u64) {
-        // A clock that was set back gives nothing.
-        let seconds = now.saturating_sub(self.filled) as f64 / 1_000_000.0;
-        self.filled = now;
-        self.tokens += rate * seconds;
-        self.burst = (self.burst + BURST_RATE * seconds).min(BURST_RATE);
-        let unused = self.tokens - rate;
-        if unused > 0.0 {
-            self.tokens = rate;
-            let banked_max = if rate < BURST_RATE { BANKED_SECONDS * rate } else { 0.0 };
-            self.banked = (self.banked + unused).min(banked_max);
-        }
-    }
-
-    /// Whether a request is let in; otherwise the milliseconds until one is.
-    fn admit(&self, rate: f64, has_low_priority: bool) -> Result<(), u64> {
-        let floor = if has_low_priority { HIGH_PRIORITY_SHARE * rate } else { 0.0 };
-        let can_burst = !has_low_priority && self.banked > 0.0 && self.burst > 0.0;
-        if self.tokens > floor || can_burst {
-            return Ok(());
-        }
-        let milliseconds = (floor - self.tokens) / rate.max(1.0) * 1_000.0;
-        Err((milliseconds.ceil() as u64).max(1))
-    }
-
-    fn pay(&mut self, charge: f64) {
-        let own = charge.min(self.tokens.max(0.0));
-        let burst = (charge - own).min(self.banked).min(self.burst.max(0.0));
-        self.banked -= burst;
-        self.burst -= burst;
-        self.tokens -= charge - burst;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SECOND: u64 = 1_000_000;
-
-    /// Lets requests of a charge in, one after another, until one is refused; how many, and how long it has to wait.
-    fn spend(bucket: &mut TokenBucket, rate: f64, charge: f64, now: u64, is_low: bool) -> (u32, u64) {
-        bucket.refill(rate, now);
-        let mut count = 0;
-        loop {
-            match bucket.admit(rate, is_low) {
-                Ok(()) => bucket.pay(charge),
-                Err(wait) => return (count, wait),
-            }
-            count += 1;
-        }
-    }
-
-    #[test]
-    fn a_second_has_its_units_and_a_dear_request_leaves_a_debt() {
-        let mut bucket = TokenBucket::new(400.0, 0);
-        assert_eq!(spend(&mut bucket, 400.0, 10.0, 0, false), (40, 1));
-        assert_eq!(spend(&mut bucket, 400.0, 10.0, SECOND / 2, false), (20, 1));
-        // One request of 1,000 units is let in and has to be worked off.
-        assert_eq!(spend(&mut bucket, 400.0, 1_000.0, SECOND, false), (1, 2_000));
-        assert_eq!(spend(&mut bucket, 400.0, 1.0, 2 * SECOND, false), (0, 1_000));
-        assert_eq!(spend(&mut bucket, 400.0, 1.0, SECOND, false).0, 0, "a clock that is set back");
-    }
-
-    #[test]
-    fn what_is_not_used_is_banked_for_bursts() {
-        let mut bucket = TokenBucket::new(400.0, 0);
-        // 10 s unused are 4,000 units, of which a second may spend 3,000 besides its own.
-        assert_eq!(spend(&mut bucket, 400.0, 100.0, 10 * SECOND, false).0, 34);
-        let mut bucket = TokenBucket::new(400.0, 0);
-        bucket.refill(400.0, 3_600 * SECOND);
-        assert!((bucket.banked - 120_000.0).abs() < 1e-6);
-        let mut large = TokenBucket::new(5_000.0, 0);
-        assert_eq!(spend(&mut large, 5_000.0, 100.0, 10 * SECOND, false).0, 50);
-    }
-
-    #[test]
-    fn low_priority_is_refused_first() {
-        let mut bucket = TokenBucket::new(400.0, 0);
-        assert_eq!(spend(&mut bucket, 400.0, 10.0, 0, true), (30, 1));
-        assert_eq!(spend(&mut bucket, 400.0, 10.0, 0, false), (10, 1));
-        assert_eq!(spend(&mut bucket, 400.0, 10.0, 0, true), (0, 250));
     }
 }

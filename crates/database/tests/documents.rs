@@ -254,7 +254,7 @@ async fn removed_containers_leave_nothing_behind_and_their_rids_never_return() {
     world.account.catalog().delete_database(Link::Name("d"), &Conditions::default()).await.unwrap();
     while world.account.maintenance().sweep().await.unwrap() {}
     assert_eq!(world.engine.stats().commits, commits + 1, "whatever there was, it goes with one commit");
-    assert_eq!(world.engine.unreclaimed(), []);
+    assert_eq!(world.engine.unreclaimed().await.unwrap(), []);
     let shard = world.container.ranges[0].shard;
     let refused = world.engine.view(shard, 1).await.map(drop);
     assert!(matches!(refused, Err(astrarium_kv::Error::Dropped { .. })), "{refused:?}");

@@ -286,7 +286,7 @@ impl Engine for FaultyStorage {
         self.shared.engine.highest_shard()
     }
 
-    fn unreclaimed(&self) -> Vec<KeyPrefix> {
+    fn unreclaimed(&self) -> Reply<Result<Vec<KeyPrefix>, Error>> {
         self.shared.engine.unreclaimed()
     }
 

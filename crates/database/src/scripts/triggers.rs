@@ -131,6 +131,8 @@ impl AccountCore {
         let pre = pre.await?;
         let post = self.trigger(&*catalog, execution, triggers.post.as_deref(), TriggerType::Post, operation);
         let post = post.await?;
+        // Views may be few: the catalog's is not kept while the scripts run.
+        drop(catalog);
         let mut host = execution.host(self).await?;
         let mut document = match change {
             TriggeredChange::Write(_, text, _) => Some(text.to_vec()),

@@ -2,7 +2,8 @@
 
 use astrarium_kv::memory::MemoryEngine;
 use astrarium_kv::{
-    CommitVersion, Engine, Error, KeyPrefix, Mutation, Reply, ShardId, ShardState, Stats, View, WriteBatch,
+    CommitVersion, Engine, Error, KeyPrefix, Mutation, Place, PlaceId, Reply, ShardId, ShardState, Stats,
+    View, WriteBatch,
 };
 use std::future::Future;
 use std::pin::pin;
@@ -12,22 +13,46 @@ use std::task::{Context, Waker};
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// The in-memory engine with work to do before the next commit.
-#[derive(Default)]
+/// How many places there are.
+pub(crate) const PLACES: usize = 3;
+
+/// The in-memory engine, with several places, and with work to do before the next commit.
 pub(crate) struct Interposed {
     engine: MemoryEngine,
     work: Mutex<Option<Work>>,
+    before_founding: Mutex<Option<Work>>,
     after_view: Mutex<Option<(ShardId, Work)>>,
     /// Whether one process after the other has it.
     pub(crate) exclusive: AtomicBool,
     /// Whether only removals are taken, as by an engine whose disk is full.
     pub(crate) is_full: AtomicBool,
+    /// Whether commits that found shards fail, as those of a process do that is killed before it can.
+    pub(crate) founds_nothing: AtomicBool,
+}
+
+impl Default for Interposed {
+    fn default() -> Interposed {
+        Interposed {
+            engine: MemoryEngine::with_places(PLACES),
+            work: Mutex::default(),
+            before_founding: Mutex::default(),
+            after_view: Mutex::default(),
+            exclusive: AtomicBool::default(),
+            is_full: AtomicBool::default(),
+            founds_nothing: AtomicBool::default(),
+        }
+    }
 }
 
 impl Interposed {
     /// Does some work before the next commit, whose own commits are not disturbed.
     pub(crate) fn before_commit(&self, work: impl Future<Output = ()> + Send + 'static) {
         *self.work.lock().unwrap() = Some(Box::new(move || at_once(work)));
+    }
+
+    /// Does some work before the next commit that founds a shard.
+    pub(crate) fn before_founding(&self, work: impl Future<Output = ()> + Send + 'static) {
+        *self.before_founding.lock().unwrap() = Some(Box::new(move || at_once(work)));
     }
 
     /// Does some work after the next view of a shard was taken, before anybody reads from it.
@@ -74,11 +99,34 @@ impl Engine for Interposed {
         if let Some(work) = work {
             work();
         }
+        let founding = self.before_founding.lock().unwrap().take_if(|_| !batch.foundings.is_empty());
+        if let Some(work) = founding {
+            work();
+        }
         let removes = |mutation: &Mutation| matches!(mutation, Mutation::Delete { .. });
         if self.is_full.load(Ordering::Relaxed) && !batch.mutations.iter().any(removes) {
             return Reply::ready(Err(Error::Unavailable { reason: "the disk is full".to_owned() }));
         }
+        if self.founds_nothing.load(Ordering::Relaxed) && !batch.foundings.is_empty() {
+            return Reply::ready(Err(Error::Unavailable { reason: "the process is gone".to_owned() }));
+        }
         self.engine.commit(batch)
+    }
+
+    fn places(&self) -> Reply<Result<Vec<Place>, Error>> {
+        self.engine.places()
+    }
+
+    fn place_of(&self, shard: ShardId) -> Reply<Result<PlaceId, Error>> {
+        self.engine.place_of(shard)
+    }
+
+    fn place(&self, shard: ShardId, place: PlaceId) -> Reply<Result<(), Error>> {
+        self.engine.place(shard, place)
+    }
+
+    fn set_draining(&self, place: PlaceId, is_draining: bool) -> Reply<Result<(), Error>> {
+        self.engine.set_draining(place, is_draining)
     }
 
     fn shard(&self, shard: ShardId) -> Reply<Result<ShardState, Error>> {
@@ -89,7 +137,7 @@ impl Engine for Interposed {
         self.engine.highest_shard()
     }
 
-    fn unreclaimed(&self) -> Vec<KeyPrefix> {
+    fn unreclaimed(&self) -> Reply<Result<Vec<KeyPrefix>, Error>> {
         self.engine.unreclaimed()
     }
 

@@ -12,6 +12,7 @@ mod history;
 mod interposed;
 mod kept;
 mod leases;
+mod moves;
 mod pages;
 mod plans;
 mod policies;

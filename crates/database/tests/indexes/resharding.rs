@@ -1,17 +1,19 @@
-//! Splits and merges beside writers, step by step: nothing is lost, nothing comes twice, and everything agrees at every moment.
+//! Splits, merges and moves beside writers, step by step, by two processes: nothing is lost, nothing comes twice, and everything agrees at every moment.
 
+use crate::interposed::PLACES;
 use crate::world::{World, key_of};
 use astrarium_database::{
     ChangeFeedMode, ChangeFeedPosition, ChangeFeedStart, ChangeOperation, Container, Error, FeedPosition,
-    FeedScope, Limits, Link, PageLimit, Query, QueryScope, ReadChanges, Resume, WriteMode,
+    FeedScope, Limits, Link, PageLimit, PlaceId, Query, QueryScope, ReadChanges, Resume, WriteMode,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-fn item(id: usize, unique: usize, n: usize) -> Value {
+pub(crate) fn item(id: usize, unique: usize, n: usize) -> Value {
     json!({"id": format!("{id}"), "pk": format!("p{}", id % 17), "u": unique, "n": n, "list": [n, "x"]})
 }
 
@@ -20,10 +22,11 @@ fn definition() -> Value {
 }
 
 /// All documents by id, through the read feed.
-async fn documents(world: &World) -> BTreeMap<String, Value> {
-    let container = world.container().await;
+pub(crate) async fn documents(world: &World) -> BTreeMap<String, Value> {
     let (mut all, mut position) = (BTreeMap::new(), None);
     loop {
+        // As each request does.
+        let container = world.container().await;
         let limit = PageLimit { count_max: 37, bytes_max: 1 << 20 };
         let page =
             world.account.documents(&container).read_feed(&FeedScope::All, position, limit).await.unwrap();
@@ -39,7 +42,7 @@ async fn documents(world: &World) -> BTreeMap<String, Value> {
     }
 }
 
-async fn changes(
+pub(crate) async fn changes(
     world: &World,
     mode: ChangeFeedMode,
     start: ChangeFeedStart,
@@ -69,7 +72,7 @@ async fn changes(
     }
 }
 
-type Change = (String, u64, bool);
+pub(crate) type Change = (String, u64, bool);
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -78,6 +81,8 @@ enum Step {
     Rename(usize, usize),
     Swap(usize, usize),
     Copy,
+    /// The lease of whoever copies runs out, and the other process goes on.
+    TakeOver,
     Restart,
     Policy,
 }
@@ -90,6 +95,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => (id.clone(), id.clone()).prop_map(|(from, to)| Step::Rename(from, to)),
         1 => (id.clone(), id).prop_map(|(one, other)| Step::Swap(one, other)),
         8 => Just(Step::Copy),
+        2 => Just(Step::TakeOver),
         1 => Just(Step::Restart),
         1 => Just(Step::Policy),
     ];
@@ -137,7 +143,15 @@ async fn apply(world: &mut World, model: &mut BTreeMap<String, Value>, n: usize,
             }
         }
         Step::Copy => drop(world.account.maintenance().reshard().await.unwrap()),
-        Step::Restart => world.restart().await,
+        Step::TakeOver => {
+            world.clock.advance_seconds(60);
+            let _ = world.account.maintenance().reshard().await.unwrap();
+        }
+        Step::Restart => {
+            world.restart().await;
+            // There is another one beside it.
+            world.engine.exclusive.store(false, Ordering::Relaxed);
+        }
         Step::Policy => {
             let mut changed = definition();
             let path = if n.is_multiple_of(2) { "/n/?" } else { "/*" };
@@ -154,14 +168,46 @@ async fn apply(world: &mut World, model: &mut BTreeMap<String, Value>, n: usize,
     }
 }
 
-async fn split(world: &World, id: u32) -> Result<Arc<Container>, Error> {
+pub(crate) async fn split(world: &World, id: u32) -> Result<Arc<Container>, Error> {
     world.account.catalog().split_range(Link::Name("d"), Link::Name("c"), id).await
 }
 
-async fn finish(world: &World) {
+/// Moves a range to the place after its own.
+pub(crate) async fn move_on(world: &World, id: u32) -> Result<Arc<Container>, Error> {
+    let place = PlaceId((place_of(world, id).await.0 + 1) % PLACES as u32);
+    world.account.catalog().move_range(Link::Name("d"), Link::Name("c"), id, place).await
+}
+
+/// Where a range lives.
+pub(crate) async fn place_of(world: &World, id: u32) -> PlaceId {
+    let placement = world.account.maintenance().placement().await.unwrap();
+    let found = placement.ranges.iter().find(|range| range.container == "c" && range.range_id == id);
+    found.expect("the range is somewhere").place
+}
+
+/// The ids of the ranges in order, whatever this process knew of them.
+async fn range_ids(world: &World) -> Vec<u32> {
+    let placement = world.account.maintenance().placement().await.unwrap();
+    placement.ranges.iter().filter(|range| range.container == "c").map(|range| range.range_id).collect()
+}
+
+/// Whether ranges are to be changed, whatever this process knew of them.
+pub(crate) async fn is_pending(world: &World) -> bool {
+    match world.account.catalog().container(Link::Name("d"), Link::Name("c")).await {
+        Ok(container) => world.account.catalog().resharding_status(container.rid()).await.unwrap().is_pending,
+        // Removed.
+        Err(_) => false,
+    }
+}
+
+pub(crate) async fn finish(world: &World) {
     for _ in 0..10_000 {
         if !world.account.maintenance().reshard().await.unwrap() {
-            return;
+            if !is_pending(world).await {
+                return;
+            }
+            // Another process has the lease, and is gone.
+            world.clock.advance_seconds(60);
         }
     }
     panic!("resharding has no end");
@@ -179,20 +225,28 @@ async fn random_life(steps: Vec<Step>) {
         changes(&world, ChangeFeedMode::AllVersionsAndDeletes, ChangeFeedStart::Now).await;
     let mut seen: BTreeMap<String, Option<u64>> = BTreeMap::new();
     let mut wanted = 0;
+    let mut other = world.beside().await;
     for (n, step) in (1..).zip(&steps) {
-        if matches!(step, Step::Copy) && world.container().await.resharding.is_none() {
-            let ids: Vec<u32> = world.container().await.ranges.iter().map(|range| range.id).collect();
+        // The two take turns; each goes by what it knew of the container before the other changed it.
+        if n % 4 == 0 || matches!(step, Step::TakeOver) {
+            std::mem::swap(&mut world, &mut other);
+        }
+        if matches!(step, Step::Copy) && !is_pending(&world).await {
+            let ids = range_ids(&world).await;
             wanted += 1;
             let (database, container) = (Link::Name("d"), Link::Name("c"));
-            if wanted % 3 == 0 && ids.len() > 1 {
-                world.account.catalog().merge_ranges(database, container, (ids[0], ids[1])).await.unwrap();
-            } else {
-                split(&world, ids[wanted % ids.len()]).await.unwrap();
-            }
+            match wanted % 5 {
+                3 if ids.len() > 1 => {
+                    world.account.catalog().merge_ranges(database, container, (ids[0], ids[1])).await.unwrap()
+                }
+                2 | 4 => move_on(&world, ids[wanted % ids.len()]).await.unwrap(),
+                _ => split(&world, ids[wanted % ids.len()]).await.unwrap(),
+            };
         }
         apply(&mut world, &mut model, n, step).await;
         if n % 15 == 0 {
             assert_eq!(documents(&world).await, model, "after {n} steps");
+            assert_eq!(documents(&other).await, model, "after {n} steps, by the other process");
             world.is_sound(&format!("after {n} steps")).await;
             let start = ChangeFeedStart::Position(position);
             let (found, next) = changes(&world, ChangeFeedMode::AllVersionsAndDeletes, start).await;
@@ -201,8 +255,8 @@ async fn random_life(steps: Vec<Step>) {
         }
     }
     finish(&world).await;
-    assert!(world.container().await.resharding.is_none());
     assert_eq!(documents(&world).await, model, "at the end");
+    assert_eq!(documents(&other).await, model, "at the end, by the other process");
     world.is_sound("at the end").await;
     let start = ChangeFeedStart::Position(position);
     let (found, _) = changes(&world, ChangeFeedMode::AllVersionsAndDeletes, start).await;
@@ -231,7 +285,7 @@ proptest! {
     }
 }
 
-async fn filled(count: usize) -> World {
+pub(crate) async fn filled(count: usize) -> World {
     let world = World::new(json!({})).await;
     for id in 0..count {
         world.put(&item(id, id, id)).await;
@@ -302,7 +356,7 @@ async fn a_container_can_be_removed_in_the_middle() {
     assert!(world.engine.key_count() < keys + 20, "{} after {keys}", world.engine.key_count());
 }
 
-/// Positions of feeds and queries that were given before a split, and before a second one, go on after it.
+/// Positions of feeds and queries that were given before a split, and before a move after it, go on after them.
 #[tokio::test]
 async fn positions_of_before_go_on() {
     for scope in [
@@ -349,14 +403,18 @@ async fn positions_of_before_go_on() {
                     pages += 1;
                     if pages <= rounds {
                         let ids: Vec<u32> = container.ranges.iter().map(|range| range.id).collect();
-                        split(&world, ids[pages % ids.len()]).await.unwrap();
+                        let id = ids[pages % ids.len()];
+                        match pages % 2 {
+                            0 => move_on(&world, id).await.unwrap(),
+                            _ => split(&world, id).await.unwrap(),
+                        };
                         finish(&world).await;
                     }
                 }
                 let count = rows.len();
                 rows.sort();
                 rows.dedup();
-                assert_eq!((rows.len(), count), (expected, expected), "{text}, {scope:?}, {rounds} splits");
+                assert_eq!((rows.len(), count), (expected, expected), "{text}, {scope:?}, {rounds} changes");
             }
         }
     }
@@ -380,9 +438,12 @@ async fn read_feeds_of_before_go_on() {
         if position.is_none() {
             break;
         }
-        if page < 5 {
+        if page < 6 {
             let all: Vec<u32> = container.ranges.iter().map(|range| range.id).collect();
-            split(&world, all[0]).await.unwrap();
+            match page % 2 {
+                0 => split(&world, all[0]).await.unwrap(),
+                _ => move_on(&world, all[page / 2 % all.len()]).await.unwrap(),
+            };
             finish(&world).await;
         }
     }

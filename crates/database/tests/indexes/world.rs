@@ -87,6 +87,12 @@ impl World {
         self.account = open(&self.engine, &self.clock, 2, RangeSettings::default().bytes_max).await;
     }
 
+    /// Another process over the same data, beside this one.
+    pub(crate) async fn beside(&self) -> World {
+        let account = open(&self.engine, &self.clock, 9, RangeSettings::default().bytes_max).await;
+        World { account, ..self.clone() }
+    }
+
     pub(crate) async fn container(&self) -> Arc<Container> {
         self.account.catalog().container(Link::Name("d"), Link::Name("c")).await.unwrap()
     }
