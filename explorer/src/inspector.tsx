@@ -1,0 +1,136 @@
+// The last requests of all clients: what was asked, what it cost, how long it took, and the plan behind a query.
+import { useMemo, useRef, useState } from "preact/hooks";
+import { call, callText } from "./api.ts";
+import { TARGETS, programOf, type Target, type WireRequest } from "./copyas.ts";
+import { Editor } from "./editor.tsx";
+import { Grid, type Column } from "./grid.tsx";
+import { at, feedRows, format, parse, plain, write } from "./json.ts";
+import { Plan, type PlanAnswer } from "./plan.tsx";
+import type { PanelProps } from "./shell.tsx";
+import { openTab, updateTab } from "./state.ts";
+import { Button, Choices, Empty, Problem, Split, copyText, count, duration, units, usePolling } from "./ui.tsx";
+
+interface Seen {
+  number: number;
+  time: number | string;
+  method: string;
+  path: string;
+  status: number;
+  substatus: number | null;
+  charge: number;
+  milliseconds: number;
+  activityId: string;
+  userAgent: string | null;
+  sql: string | null;
+  /** JSON text, with every digit. */
+  parameters: string | null;
+  explorer: boolean;
+  longQuery: boolean;
+}
+const INTERVAL = 1000;
+const SEEN_MAX = 2000;
+
+function seenOf(text: string): Seen[] {
+  return feedRows(text).map((row) => {
+    const value = parse(row);
+    const parameters = at(value, ["parameters"]);
+    return { ...(plain(value) as Seen), parameters: Array.isArray(parameters) ? write(parameters) : null };
+  });
+}
+
+const timeOf = (seen: Seen) => new Date(typeof seen.time === "number" ? (seen.time < 1e11 ? seen.time * 1000 : seen.time) : seen.time);
+const steps = (path: string) => path.replace(/^\/|\/$/g, "").split("/").map((step) => { try { return decodeURIComponent(step); } catch { return step; } });
+
+export function Inspector({ tab }: PanelProps) {
+  const [requests, setRequests] = useState<Seen[]>([]);
+  const [paused, setPaused] = useState(false);
+  const [error, setError] = useState("");
+  const [selected, setSelected] = useState<number | null>(null);
+  const after = useRef(0);
+  const filter = tab.state.filter ?? "";
+  usePolling(async () => {
+    if (paused) return;
+    try {
+      const found = seenOf(await callText("GET", `requests?after=${after.current}`));
+      if (found.length) {
+        after.current = Math.max(...found.map((r) => r.number));
+        setRequests((old) => [...found.sort((a, b) => b.number - a.number), ...old].slice(0, SEEN_MAX));
+      }
+      setError("");
+    } catch (e) {
+      setError((e as Error).message);
+    }
+  }, INTERVAL, [paused]);
+  const shown = useMemo(() => requests.filter((r) => `${r.method} ${r.path} ${r.status} ${r.activityId} ${r.userAgent ?? ""} ${r.sql ?? ""}`.toLowerCase().includes(filter.toLowerCase())), [requests, filter]);
+  const columns = useMemo((): Column[] => [
+    { key: "time", name: "Time", value: (row) => timeOf(shown[row]!).toLocaleTimeString() },
+    { key: "method", name: "Method", value: (row) => shown[row]!.method },
+    { key: "path", name: "Path", value: (row) => shown[row]!.path },
+    { key: "status", name: "Status", value: (row) => shown[row]!.status },
+    { key: "charge", name: "RU", value: (row) => Math.round(shown[row]!.charge * 100) / 100 },
+    { key: "ms", name: "ms", value: (row) => Math.round(shown[row]!.milliseconds * 100) / 100 },
+    { key: "sql", name: "Query", value: (row) => shown[row]!.sql ?? undefined },
+    { key: "agent", name: "Client", value: (row) => (shown[row]!.explorer ? "explorer" : (shown[row]!.userAgent ?? undefined)) },
+  ], [shown]);
+  const current = requests.find((r) => r.number === selected);
+  const table = (
+    <div class="items">
+      <div class="toolbar">
+        <input type="search" aria-label="Find by path, query, status, client or activity id" placeholder="Find: path, query, status, activity id" value={filter} onInput={(event) => updateTab(tab.key, { filter: event.currentTarget.value })} />
+        <Button icon={paused ? "run" : "stop"} onClick={() => setPaused(!paused)}>{paused ? "Go on" : "Pause"}</Button>
+        <Button onClick={() => { setRequests([]); setSelected(null); }}>Clear</Button>
+        <span class="space" />
+        <span class={paused ? "live" : "live on"} role="status">{count(shown.length)} requests</span>
+      </div>
+      <Problem error={error} />
+      <div class="fill">{shown.length ? <Grid label="Requests, newest first" rows={shown.length} columns={columns} selected={current ? shown.indexOf(current) : undefined} onSelect={(row) => setSelected(shown[row]!.number)} /> : <Empty>No requests yet.</Empty>}</div>
+    </div>
+  );
+  return <Split name="requests" direction={innerWidth < 900 ? "column" : "row"} initial={55} first={table} second={current ? <Details key={current.number} request={current} onClose={() => setSelected(null)} /> : null} />;
+}
+
+/** As a query tab keeps them: names and texts of values. */
+function editable(parameters: string | null): string {
+  const list = parse(parameters ?? "[]");
+  return JSON.stringify(Array.isArray(list) ? list.map((p) => ({ name: String(at(p, ["name"])), value: write(at(p, ["value"]) ?? null) })) : []);
+}
+
+function Details({ request, onClose }: { request: Seen; onClose: () => void }) {
+  const [target, setTarget] = useState<Target>("curl");
+  const [plan, setPlan] = useState<PlanAnswer | null>(null);
+  const [error, setError] = useState("");
+  const path = steps(request.path);
+  const [database, container] = [path[1] ?? "", path[2] === "colls" ? (path[3] ?? "") : ""];
+  const wireRequest: WireRequest = { method: request.method, path: path.join("/"), sql: request.sql, parameters: request.parameters };
+  const explain = () => call<PlanAnswer>("POST", "explain", `{"database":${JSON.stringify(database)},"container":${JSON.stringify(container)},"sql":${JSON.stringify(request.sql)},"parameters":${request.parameters ?? "[]"},"run":true}`).then((p) => { setPlan(p); setError(""); }, (e: Error) => setError(e.message));
+  const program = programOf(target, wireRequest);
+  return (
+    <section class="details" aria-label={`Request ${request.number}`}>
+      <div class="toolbar"><strong class="mono ellipsis">{request.method} {path.map((step) => step).join("/")}</strong><span class="space" /><Button icon="close" look="quiet" label="Close the request" onClick={onClose} /></div>
+      <div class="details-body" tabIndex={0} role="group" aria-label="Details">
+        <dl class="pairs">
+          <div><dt>Status</dt><dd>{request.status}{request.substatus ? ` / ${request.substatus}` : ""}</dd></div>
+          <div><dt>Charge</dt><dd>{units(request.charge)}</dd></div>
+          <div><dt>Time</dt><dd>{duration(request.milliseconds)} at {timeOf(request).toLocaleTimeString()}</dd></div>
+          <div><dt>Activity id</dt><dd class="mono">{request.activityId}</dd></div>
+          <div><dt>Client</dt><dd>{request.explorer ? "this explorer" : (request.userAgent ?? "unknown")}</dd></div>
+        </dl>
+        {request.sql && <>
+          <h2 class="sub">Query</h2>
+          <pre>{request.sql}</pre>
+          {request.parameters && request.parameters !== "[]" ? <pre>{format(request.parameters)}</pre> : null}
+          {container && <div class="row">
+            <Button icon="partitions" onClick={() => void explain()}>Plan</Button>
+            <Button icon="query" onClick={() => openTab("query", database, container, { sql: request.sql!, parameters: editable(request.parameters) })}>Open as a query</Button>
+          </div>}
+          <Problem error={error} />
+          {plan && <Plan answer={plan} />}
+        </>}
+        {request.longQuery && <p class="hint">The text of this query is too long to be kept.</p>}
+        <h2 class="sub">As a program</h2>
+        <div class="row wrap"><Choices label="Language" options={TARGETS.map((t) => [t, t] as const)} value={target} onChange={setTarget} /><Button icon="copy" onClick={() => void copyText(program, `Program for ${target}`)}>Copy</Button></div>
+        <div class="medium-editor"><Editor key={target} value={program} language="javascript" label={`Program for ${target}`} readOnly /></div>
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,162 @@
+// The items of a container: a table over as many as there are, and beside it the chosen one as JSON.
+//
+// Sorting and filtering are done by the server, so they hold for all items and not only for those that are loaded.
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { canWrite, expression, query, readContainer, type ContainerDefinition } from "./api.ts";
+import { Document } from "./document.tsx";
+import { Grid, type Column, type Sort } from "./grid.tsx";
+import { at } from "./json.ts";
+import { parsedRows } from "./results.tsx";
+import type { PanelProps } from "./shell.tsx";
+import { schemaOf, type Schema } from "./sql.ts";
+import { columnsOf, containerSummary, openTab, refreshOverview, updateTab } from "./state.ts";
+import { Button, Dialog, Empty, Problem, Split, count, tellError, units, useLoaded } from "./ui.tsx";
+
+const PAGE_SIZE = 1000;
+const COLUMNS_AT_FIRST = 8;
+const keyOf = (path: readonly string[]) => JSON.stringify(path);
+const stepsOf = (key: string) => JSON.parse(key) as string[];
+
+interface Loaded {
+  rows: string[];
+  continuation: string;
+  charge: number;
+}
+
+/** The items that are loaded so far; more come when the table's end is in view. */
+function useItems(database: string, container: string, sql: string) {
+  const [loaded, setLoaded] = useState<Loaded>({ rows: [], continuation: "", charge: 0 });
+  const [error, setError] = useState("");
+  const [busy, setBusy] = useState(false);
+  const abort = useRef<AbortController | null>(null);
+  const fetchPages = async (from: Loaded, all: boolean) => {
+    abort.current?.abort();
+    const controller = (abort.current = new AbortController());
+    setBusy(true);
+    setError("");
+    let state = from;
+    // One array that grows: a copy of all rows for each page would be a square of them.
+    const rows = from.rows.slice();
+    try {
+      do {
+        const answer = await query({ database, container, sql, pageSize: PAGE_SIZE, continuation: state.continuation, signal: controller.signal });
+        for (const row of answer.rows) rows.push(row);
+        state = { rows, continuation: answer.continuation, charge: state.charge + answer.charge };
+        if (controller.signal.aborted) return;
+        setLoaded({ ...state });
+      } while (all && state.continuation);
+    } catch (e) {
+      if (controller.signal.aborted) return;
+      setError((e as Error).message);
+      if (!from.rows.length) setLoaded({ rows: [], continuation: "", charge: 0 });
+    }
+    setBusy(false);
+  };
+  const empty: Loaded = { rows: [], continuation: "", charge: 0 };
+  useEffect(() => {
+    void fetchPages(empty, false);
+    return () => abort.current?.abort();
+  }, [database, container, sql]);
+  return {
+    ...loaded, error, busy,
+    reload: () => void fetchPages(empty, false),
+    more: () => { if (!busy && loaded.continuation) void fetchPages(loaded, false); },
+    all: () => void fetchPages(loaded, true),
+    stop: () => { abort.current?.abort(); setBusy(false); },
+  };
+}
+
+function firstColumns(definition: ContainerDefinition | undefined, schema: Schema | undefined): string[] {
+  const chosen = [keyOf(["id"])];
+  for (const path of definition?.partitionKey.paths ?? []) chosen.push(keyOf(path.split("/").filter(Boolean)));
+  for (const { path, types } of schema?.paths ?? []) {
+    const scalar = Object.keys(types).some((type) => type !== "object" && type !== "array");
+    if (scalar && !path[0]!.startsWith("_") && !path.includes("[]")) chosen.push(keyOf(path));
+  }
+  return [...new Set(chosen)].slice(0, COLUMNS_AT_FIRST);
+}
+
+export function Items({ tab }: PanelProps) {
+  const { database, container } = tab;
+  const { value: definition, error: definitionError } = useLoaded(() => readContainer(database, container), [database, container]);
+  const { value: schema, reload: reloadSchema } = useLoaded(() => schemaOf(database, container, true), [database, container]);
+  const sort: Sort | undefined = tab.state.sort ? { key: tab.state.sort, descending: tab.state.order === "desc" } : undefined;
+  const filter = tab.state.filter ?? "";
+  const sql = `SELECT * FROM c${filter ? ` WHERE ${filter}` : ""}${sort ? ` ORDER BY ${expression(stepsOf(sort.key))}${sort.descending ? " DESC" : ""}` : ""}`;
+  const items = useItems(database, container, sql);
+  const [selected, setSelected] = useState<number | "new" | { duplicate: string } | undefined>();
+  const [choosing, setChoosing] = useState(false);
+  const value = useMemo(() => parsedRows(items.rows), [items.rows]);
+  const name = `${database}\u0000${container}`;
+  const keys = columnsOf.value[name] ?? firstColumns(definition, schema);
+  const columns = useMemo(() => keys.map((key): Column => { const steps = stepsOf(key); return { key, name: steps.join("."), value: (row) => at(value(row), steps) }; }), [keys.join("\u0001"), value]);
+  const after = () => { items.reload(); reloadSchema(); void refreshOverview(); };
+  const chosenText = typeof selected === "number" ? items.rows[selected] : selected === "new" ? "" : selected?.duplicate;
+
+  const table = (
+    <div class="items">
+      <ItemsToolbar tab={tab} items={items} filter={filter} sql={sql} onNew={() => setSelected("new")} onColumns={() => setChoosing(true)} />
+      <Problem error={definitionError || items.error} />
+      <div class="fill">
+        {items.rows.length === 0 && !items.busy && !items.error ? <Empty>{filter ? "No item matches the filter." : "No items yet."}{canWrite() && !filter && <Button look="primary" icon="add" onClick={() => setSelected("new")}>New item</Button>}</Empty> : (
+          <Grid label={`Items of ${container}`} rows={items.rows.length} total={filter ? items.rows.length : Math.max(items.rows.length, containerSummary(database, container)?.documents ?? 0)} columns={columns} sort={sort}
+            onSort={(next) => { setSelected(undefined); updateTab(tab.key, { sort: next?.key ?? "", order: next?.descending ? "desc" : "" }); }}
+            selected={typeof selected === "number" ? selected : undefined} onSelect={setSelected} onEnd={items.more} />
+        )}
+      </div>
+    </div>
+  );
+  const chosen = selected !== undefined && definition && (
+    <Document key={typeof selected === "number" ? `${selected}${chosenText}` : JSON.stringify(selected)} database={database} definition={definition} text={chosenText ?? ""} isNew={typeof selected !== "number"}
+      onClose={() => setSelected(undefined)} onChanged={(gone) => { if (gone || typeof selected !== "number") setSelected(undefined); after(); }} onDuplicate={(text) => setSelected({ duplicate: text })} />
+  );
+  return (
+    <>
+      <Split name="table" direction={innerWidth < 900 ? "column" : "row"} initial={56} first={table} second={chosen || null} />
+      {choosing && <ChooseColumns name={name} keys={keys} schema={schema} onClose={() => setChoosing(false)} />}
+    </>
+  );
+}
+
+function ItemsToolbar({ tab, items, filter, sql, onNew, onColumns }: PanelProps & { items: ReturnType<typeof useItems>; filter: string; sql: string; onNew: () => void; onColumns: () => void }) {
+  const [text, setText] = useState(filter);
+  const apply = (event: Event) => { event.preventDefault(); updateTab(tab.key, { filter: text.trim() }); };
+  return (
+    <div class="toolbar">
+      <form class="filter" role="search" onSubmit={apply}>
+        <span class="filter-word" aria-hidden="true">WHERE</span>
+        <input class="mono" type="search" aria-label="Filter: a condition of SQL about c" placeholder={'c.city = "Oslo"'} spellcheck={false} value={text} onInput={(event) => setText(event.currentTarget.value)} onSearch={apply} />
+      </form>
+      <Button icon="columns" look="quiet" label="Choose columns" onClick={onColumns} />
+      <Button icon="refresh" look="quiet" label="Load again" onClick={items.reload} />
+      <Button icon="query" look="quiet" label="Open as a query" onClick={() => openTab("query", tab.database, tab.container, { sql })} />
+      <span class="space" />
+      <span class="summary" role="status">{items.busy ? "Loading… " : ""}{count(items.rows.length)}{items.continuation ? " loaded" : " items"} · {units(items.charge)}</span>
+      {items.busy && items.rows.length > PAGE_SIZE ? <Button onClick={items.stop}>Stop</Button> : items.continuation && <Button onClick={items.all}>Load all</Button>}
+      {canWrite() && <Button icon="add" look="primary" onClick={onNew}>New item</Button>}
+    </div>
+  );
+}
+
+function ChooseColumns({ name, keys, schema, onClose }: { name: string; keys: string[]; schema: Schema | undefined; onClose: () => void }) {
+  const all = [...new Set([...keys, ...(schema?.paths ?? []).filter((p) => !p.path.includes("[]")).map((p) => keyOf(p.path))])];
+  const [find, setFind] = useState("");
+  const set = (next: string[]) => { columnsOf.value = { ...columnsOf.value, [name]: next }; };
+  const toFirst = () => { const { [name]: _gone, ...rest } = columnsOf.value; columnsOf.value = rest; };
+  useEffect(() => { if (!schema) tellError("The schema of this container is not there yet."); }, []);
+  return (
+    <Dialog title="Columns" onClose={onClose} onSubmit={onClose} actions={<><Button onClick={toFirst}>As at first</Button><Button type="submit" look="primary">Done</Button></>}>
+      {schema && <p class="hint">Found in {count(schema.sampled)} sampled items.</p>}
+      <input type="search" aria-label="Find a column" placeholder="Find" value={find} onInput={(event) => setFind(event.currentTarget.value)} />
+      <div class="checks">
+        {all.filter((key) => stepsOf(key).join(".").toLowerCase().includes(find.toLowerCase())).map((key) => (
+          <label key={key} class="check">
+            <input type="checkbox" checked={keys.includes(key)} onChange={(event) => set(event.currentTarget.checked ? [...keys, key] : keys.filter((k) => k !== key))} />
+            <span class="mono">{stepsOf(key).join(".")}</span>
+            <small>{Object.keys(schema?.paths.find((p) => keyOf(p.path) === key)?.types ?? {}).join(", ")}</small>
+          </label>
+        ))}
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,35 @@
+// The page's entry: asks who is signed in, then shows the sign-in or the shell.
+import { render } from "preact";
+import { call, session, type Session } from "./api.ts";
+import { Shell } from "./shell.tsx";
+import { SignIn, signInByLink } from "./signin.tsx";
+import { keepState, openAddress } from "./state.ts";
+import { Questions, Toasts } from "./ui.tsx";
+
+function App() {
+  const current = session.value;
+  return (
+    <>
+      {current === undefined ? <div class="waiting" role="status">Connecting…</div> : current ? <Shell /> : <SignIn />}
+      <Questions />
+      <Toasts />
+    </>
+  );
+}
+
+async function start(): Promise<void> {
+  const link = /^#link=([^&]+)/.exec(location.hash)?.[1];
+  if (link) {
+    // The token is used up at once and never stays in the address or the history.
+    history.replaceState(null, "", location.pathname);
+    await signInByLink(decodeURIComponent(link));
+  } else {
+    session.value = await call<Session>("GET", "session").catch(() => null);
+  }
+  if (!link) openAddress(location.hash);
+  keepState();
+  addEventListener("hashchange", () => openAddress(location.hash));
+}
+
+render(<App />, document.getElementById("app")!);
+void start();

@@ -1,0 +1,248 @@
+// Stored procedures, triggers and functions: edited, saved, and procedures run without writing anything until asked.
+//
+// A run shows its console, the transaction's changes before they are committed, and every call to the collection, which
+// can be stepped through forwards and backwards.
+import { useEffect, useState } from "preact/hooks";
+import { callText, canWrite, containerPath, list, wire } from "./api.ts";
+import { Editor, jsonProblems } from "./editor.tsx";
+import { at, parse, show, write, type Value } from "./json.ts";
+import { TreeNode } from "./results.tsx";
+import type { PanelProps } from "./shell.tsx";
+import { refreshOverview, updateTab } from "./state.ts";
+import { Button, Empty, Problem, Split, ask, count, tell, tellError, units, useLoaded } from "./ui.tsx";
+
+type Kind = "sprocs" | "triggers" | "udfs";
+const KINDS: readonly (readonly [Kind, string, string])[] = [["sprocs", "Stored procedures", "procedure"], ["triggers", "Triggers", "trigger"], ["udfs", "Functions", "function"]];
+const FIRST_BODIES: Record<Kind, string> = {
+  sprocs: `function hello(name) {
+  const collection = getContext().getCollection();
+  console.log("looking around");
+  collection.queryDocuments(collection.getSelfLink(), "SELECT VALUE COUNT(1) FROM c", function (error, rows) {
+    if (error) throw error;
+    getContext().getResponse().setBody("Hello " + name + ", there are " + rows[0] + " items in this partition.");
+  });
+}
+`,
+  triggers: `function stamp() {
+  const request = getContext().getRequest();
+  const item = request.getBody();
+  item.stamped = new Date().toISOString();
+  request.setBody(item);
+}
+`,
+  udfs: `function double(number) {
+  return number * 2;
+}
+`,
+};
+interface Script {
+  id: string;
+  body: string;
+  _etag: string;
+  triggerType?: string;
+  triggerOperation?: string;
+}
+interface Selected {
+  kind: Kind;
+  script: Script | null;
+}
+
+export function Scripts({ tab }: PanelProps) {
+  const base = containerPath(tab.database, tab.container);
+  const { value, error, reload } = useLoaded(async () => {
+    const [sprocs, triggers, udfs] = await Promise.all(KINDS.map(([kind]) => list<Script>(`${base}/${kind}`)));
+    return { sprocs, triggers, udfs } as Record<Kind, Script[]>;
+  }, [base]);
+  const [selected, setSelected] = useState<Selected | null>(null);
+  useEffect(() => {
+    const [kind, id] = (tab.state.script ?? "").split("\u0000") as [Kind, string];
+    const script = value?.[kind]?.find((s) => s.id === id);
+    if (script && selected?.script?._etag !== script._etag) setSelected({ kind, script });
+  }, [value, tab.state.script]);
+  const choose = (kind: Kind, script: Script | null) => { setSelected({ kind, script }); updateTab(tab.key, { script: script ? `${kind}\u0000${script.id}` : "" }); };
+  const remove = async (kind: Kind, script: Script) => {
+    if (!(await ask(`Delete ${script.id}?`, "This cannot be undone.", "Delete"))) return;
+    await wire("DELETE", `${base}/${kind}/${encodeURIComponent(script.id)}`, { headers: { "if-match": script._etag } }).catch(tellError);
+    if (selected?.script?.id === script.id) setSelected(null);
+    reload();
+  };
+  return (
+    <div class="scripts">
+      <aside aria-label="Scripts">
+        <Problem error={error} />
+        {KINDS.map(([kind, title, one]) => (
+          <section key={kind}>
+            <div class="row"><h2>{title}</h2>{canWrite() && <Button icon="add" look="quiet" label={`New ${one}`} onClick={() => choose(kind, null)} />}</div>
+            <ul class="plain-list choose">
+              {value?.[kind].map((script) => (
+                <li key={script.id}>
+                  <button type="button" aria-pressed={selected?.kind === kind && selected.script?.id === script.id} onClick={() => choose(kind, script)}>{script.id}</button>
+                  {canWrite() && <Button icon="trash" look="quiet" label={`Delete ${script.id}`} onClick={() => void remove(kind, script)} />}
+                </li>
+              ))}
+              {value?.[kind].length === 0 && <li class="hint">None.</li>}
+            </ul>
+          </section>
+        ))}
+      </aside>
+      <div class="fill">
+        {selected ? <ScriptEditor key={`${selected.kind}${selected.script?.id ?? ""}${selected.script?._etag ?? "new"}`} tab={tab} base={base} selected={selected} onSaved={(script) => { choose(selected.kind, script); reload(); }} /> : <Empty>Choose a script, or make one.</Empty>}
+      </div>
+    </div>
+  );
+}
+
+function ScriptEditor({ tab, base, selected: { kind, script }, onSaved }: PanelProps & { base: string; selected: Selected; onSaved: (script: Script) => void }) {
+  const [id, setId] = useState(script?.id ?? "");
+  const [body, setBody] = useState(script?.body ?? FIRST_BODIES[kind]);
+  const [type, setType] = useState(script?.triggerType ?? "Pre");
+  const [operation, setOperation] = useState(script?.triggerOperation ?? "All");
+  const [error, setError] = useState("");
+  const save = async () => {
+    const content = JSON.stringify({ id, body, ...(kind === "triggers" ? { triggerType: type, triggerOperation: operation } : {}) });
+    try {
+      const answer = script
+        ? await wire("PUT", `${base}/${kind}/${encodeURIComponent(script.id)}`, { body: content, headers: { "if-match": script._etag } })
+        : await wire("POST", `${base}/${kind}`, { body: content });
+      setError("");
+      tell(`Saved ${id}.`);
+      onSaved(JSON.parse(answer.text) as Script);
+    } catch (e) {
+      setError((e as Error).message);
+    }
+  };
+  const editor = (
+    <div class="document">
+      <div class="toolbar">
+        <input class="mono" aria-label="Id of the script" placeholder="id" value={id} readOnly={!!script} onInput={(event) => setId(event.currentTarget.value)} />
+        {kind === "triggers" && <>
+          <select aria-label="When" value={type} onChange={(event) => setType(event.currentTarget.value)}><option value="Pre">before</option><option value="Post">after</option></select>
+          <select aria-label="Operation" value={operation} onChange={(event) => setOperation(event.currentTarget.value)}>{["All", "Create", "Update", "Delete", "Replace"].map((o) => <option key={o}>{o}</option>)}</select>
+        </>}
+        <span class="space" />
+        {canWrite() && <Button icon="save" look="primary" disabled={!id || (body === script?.body && type === (script.triggerType ?? "Pre") && operation === (script.triggerOperation ?? "All"))} onClick={() => void save()}>Save</Button>}
+      </div>
+      <Problem error={error} />
+      <div class="fill"><Editor value={body} language="javascript" label="Script" onChange={setBody} readOnly={!canWrite()} keys={[{ key: "Mod-s", preventDefault: true, run: () => { if (id) void save(); return true; } }]} /></div>
+    </div>
+  );
+  return kind === "sprocs" ? <Split name="script" direction="column" initial={50} first={editor} second={<RunScript tab={tab} body={body} />} /> : editor;
+}
+
+/** The answer of a run; values keep their digits. */
+interface RunAnswer {
+  result: Value;
+  error: { message: string; stack: string } | null;
+  console: string[];
+  calls: { name: string; arguments: Value; result: Value; error: Value }[];
+  callsLeftOut: number;
+  changes: { kind: string; id: string; before: Value; after: Value }[];
+  changesLeftOut: number;
+  charge: number;
+  committed: boolean;
+}
+
+function readRun(text: string): RunAnswer {
+  const value = parse(text);
+  const get = (from: Value, name: string): Value => at(from, [name]) ?? null;
+  const rows = (name: string): Value[] => { const found = get(value, name); return Array.isArray(found) ? found : []; };
+  const error = get(value, "error");
+  return {
+    result: get(value, "result"),
+    error: error === null ? null : { message: show(get(error, "message")), stack: show(at(error, ["stack"]) ?? "") },
+    console: rows("console").map(show),
+    calls: rows("calls").map((c) => ({ name: show(get(c, "function")), arguments: get(c, "arguments"), result: get(c, "result"), error: get(c, "error") })),
+    callsLeftOut: Number(get(value, "callsLeftOut") ?? 0),
+    changes: rows("changes").map((c) => ({ kind: show(get(c, "kind")), id: show(get(c, "id")), before: get(c, "before"), after: get(c, "after") })),
+    changesLeftOut: Number(get(value, "changesLeftOut") ?? 0),
+    charge: Number(show(get(value, "charge"))),
+    committed: get(value, "committed") === true,
+  };
+}
+
+function RunScript({ tab, body }: PanelProps & { body: string }) {
+  const [key, setKey] = useState(tab.state.key ?? '[""]');
+  const [parameters, setParameters] = useState(tab.state.arguments ?? '["world"]');
+  const [answer, setAnswer] = useState<RunAnswer | null>(null);
+  const [error, setError] = useState("");
+  const [busy, setBusy] = useState(false);
+  const run = async (commit: boolean) => {
+    for (const [name, text] of [["partition key", key], ["arguments", parameters]] as const) {
+      const problem = jsonProblems(text)[0];
+      if (problem || !text.trim().startsWith("[")) return setError(`The ${name} must be a JSON array${problem ? `: ${problem.message}` : ""}.`);
+    }
+    setBusy(true);
+    setError("");
+    updateTab(tab.key, { key, arguments: parameters });
+    try {
+      const request = `{"database":${JSON.stringify(tab.database)},"container":${JSON.stringify(tab.container)},"body":${JSON.stringify(body)},"partitionKey":${write(parse(key))},"arguments":${write(parse(parameters))},"commit":${commit}}`;
+      setAnswer(readRun(await callText("POST", "run-script", request)));
+      if (commit) void refreshOverview();
+    } catch (e) {
+      setAnswer(null);
+      setError((e as Error).message);
+    }
+    setBusy(false);
+  };
+  return (
+    <section class="run-script" aria-label="Run">
+      <div class="toolbar">
+        <label class="inline">Partition key <input class="mono" value={key} onInput={(event) => setKey(event.currentTarget.value)} /></label>
+        <label class="inline">Arguments <input class="mono" value={parameters} onInput={(event) => setParameters(event.currentTarget.value)} /></label>
+        <Button icon="run" look="primary" disabled={busy} onClick={() => void run(false)} title="Nothing is written">Try</Button>
+        {canWrite() && <Button disabled={busy} onClick={() => void run(true)}>Run and commit</Button>}
+        <span class="summary" role="status">{busy ? "Running…" : answer ? `${units(answer.charge)} · ${answer.committed ? "committed" : "nothing was written"}` : ""}</span>
+      </div>
+      <Problem error={error} />
+      {answer && <RunOutcome answer={answer} />}
+    </section>
+  );
+}
+
+function RunOutcome({ answer }: { answer: RunAnswer }) {
+  return (
+    <div class="run-outcome" tabIndex={0} role="group" aria-label="Outcome">
+      {answer.error && <div class="problem" role="alert">{answer.error.message}{answer.error.stack && <pre>{answer.error.stack}</pre>}</div>}
+      {!answer.error && <section aria-label="Result of the script"><h2 class="sub">Result</h2><pre>{write(answer.result, 2)}</pre></section>}
+      {answer.console.length > 0 && <section aria-label="Console"><h2 class="sub">Console</h2><pre>{answer.console.join("\n")}</pre></section>}
+      <section aria-label="Changes">
+        <h2 class="sub">{answer.committed ? "Changes" : "Changes that a commit would make"} ({count(answer.changes.length + answer.changesLeftOut)})</h2>
+        {answer.changesLeftOut > 0 && <p class="hint">The first {count(answer.changes.length)} are shown.</p>}
+        {answer.changes.map((change, i) => (
+          <details key={i} class="change"><summary><span class={`badge ${change.kind}`}>{change.kind}</span> <code>{change.id}</code></summary>
+            <div class="columns">{change.before !== null && <div><h3>Before</h3><pre>{write(change.before, 2)}</pre></div>}{change.after !== null && <div><h3>After</h3><pre>{write(change.after, 2)}</pre></div>}</div>
+          </details>
+        ))}
+      </section>
+      {answer.calls.length > 0 && <Steps calls={answer.calls} leftOut={answer.callsLeftOut} />}
+    </div>
+  );
+}
+
+/** Every call to the collection, one at a time. */
+function Steps({ calls, leftOut }: { calls: RunAnswer["calls"]; leftOut: number }) {
+  const [place, setPlace] = useState(0);
+  const current = calls[Math.min(place, calls.length - 1)]!;
+  const go = (step: number) => setPlace(Math.max(0, Math.min(calls.length - 1, step)));
+  const keys = (event: KeyboardEvent) => {
+    if (event.key === "ArrowRight") go(place + 1);
+    else if (event.key === "ArrowLeft") go(place - 1);
+    else return;
+    event.preventDefault();
+  };
+  return (
+    <section aria-label="Steps" onKeyDown={keys}>
+      <h2 class="sub">Calls to the collection</h2>
+      <div class="row">
+        <Button icon="back" label="Step back" disabled={place === 0} onClick={() => go(place - 1)} />
+        <Button icon="chevron" label="Step forward" disabled={place >= calls.length - 1} onClick={() => go(place + 1)} />
+        <input type="range" aria-label="Step" min={1} max={calls.length} value={place + 1} onInput={(event) => go(Number(event.currentTarget.value) - 1)} />
+        <span role="status">Call {place + 1} of {calls.length}{leftOut > 0 ? ` (${count(leftOut)} more are left out)` : ""}: <code>{current.name}</code></span>
+      </div>
+      <div class="columns step">
+        <div><h3>Arguments</h3><TreeNode key={`a${place}`} name="arguments" value={current.arguments} depth={0} /></div>
+        <div><h3>{current.error ? "Error" : "Result"}</h3><TreeNode key={`r${place}`} name={current.error ? "error" : "result"} value={current.error ?? current.result} depth={0} /></div>
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,178 @@
+// The SQL of the editor: its colours, its completion from the function table and the container's own data, its errors.
+import { snippetCompletion, type Completion, type CompletionContext, type CompletionResult, type CompletionSource } from "@codemirror/autocomplete";
+import { LanguageSupport, StreamLanguage, type StringStream } from "@codemirror/language";
+import type { Diagnostic } from "@codemirror/lint";
+import { call, callText, scope } from "./api.ts";
+import { at, parse, plain, write, type Value } from "./json.ts";
+
+export interface Words {
+  keywords: string[];
+  functions: { name: string; signature: string; help: string }[];
+}
+export interface SchemaPath {
+  path: string[];
+  types: Record<string, number>;
+  values: Value[];
+}
+export interface Schema {
+  sampled: number;
+  paths: SchemaPath[];
+}
+
+const words: Words = { keywords: [], functions: [] };
+const keywordSet = new Set<string>();
+const functionSet = new Set<string>();
+let wordsAsked: Promise<void> | undefined;
+export function loadWords(): Promise<void> {
+  return (wordsAsked ??= call<Words>("GET", "words").then((answer) => {
+    Object.assign(words, answer);
+    for (const keyword of answer.keywords) keywordSet.add(keyword.toUpperCase());
+    for (const entry of answer.functions) functionSet.add(entry.name.toUpperCase());
+  }, () => { wordsAsked = undefined; }));
+}
+
+const schemas = new Map<string, { asked: number; schema: Promise<Schema> }>();
+/** What the container's documents look like; asked again after a while. */
+export function schemaOf(database: string, container: string, fresh = false): Promise<Schema> {
+  const key = scope(database, container);
+  const known = schemas.get(key);
+  if (known && !fresh && Date.now() - known.asked < 15_000) return known.schema;
+  const schema = callText("GET", `schema?${key}`).then(readSchema);
+  schemas.set(key, { asked: Date.now(), schema });
+  schema.catch(() => schemas.delete(key));
+  return schema;
+}
+
+/** Values keep their digits. */
+function readSchema(text: string): Schema {
+  const value = parse(text);
+  const schema = plain(value) as Schema;
+  const paths = at(value, ["paths"]);
+  if (Array.isArray(paths)) paths.forEach((path, i) => { const values = at(path, ["values"]); schema.paths[i]!.values = Array.isArray(values) ? values : []; });
+  return schema;
+}
+
+interface State {
+  comment: boolean;
+}
+function token(stream: StringStream, state: State): string | null {
+  if (state.comment) {
+    state.comment = !stream.match(/^.*?\*\//);
+    if (state.comment) stream.skipToEnd();
+    return "comment";
+  }
+  if (stream.eatSpace()) return null;
+  if (stream.match("--")) { stream.skipToEnd(); return "comment"; }
+  if (stream.match("/*")) { state.comment = true; return "comment"; }
+  if (stream.match(/^"(?:[^"\\]|\\.)*("|$)/) || stream.match(/^'(?:[^'\\]|\\.)*('|$)/)) return "string";
+  if (stream.match(/^(?:0x[0-9a-f]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?)/i)) return "number";
+  if (stream.match(/^@\w+/)) return "variableName.special";
+  const before = stream.string.slice(0, stream.pos).trimEnd().slice(-1);
+  const word = stream.match(/^[A-Za-z_]\w*/) as RegExpMatchArray | null;
+  if (!word) { stream.next(); return null; }
+  if (before === ".") return "propertyName";
+  const upper = word[0].toUpperCase();
+  if (["TRUE", "FALSE", "NULL", "UNDEFINED"].includes(upper)) return "atom";
+  if (functionSet.has(upper) && stream.match(/^\s*\(/, false)) return "variableName.function";
+  return keywordSet.has(upper) || FIRST_KEYWORDS.has(upper) ? "keyword" : "variableName";
+}
+/** Until the server has told all of them. */
+const FIRST_KEYWORDS = new Set("SELECT FROM WHERE ORDER GROUP BY JOIN IN AS VALUE TOP DISTINCT AND OR NOT ASC DESC OFFSET LIMIT".split(" "));
+export const sqlLanguage = new LanguageSupport(StreamLanguage.define<State>({
+  name: "sql", startState: () => ({ comment: false }), copyState: (s) => ({ ...s }), token,
+  languageData: { commentTokens: { line: "--" }, closeBrackets: { brackets: ["(", "[", "{", '"', "'"] } },
+}));
+
+/** What the names of the query stand for: steps from the document's root. */
+function aliases(text: string): Map<string, string[]> {
+  const found = new Map<string, string[]>();
+  const from = /\bFROM\s+([A-Za-z_]\w*)(?:\s+(?:AS\s+)?(?!JOIN\b|WHERE\b|ORDER\b|GROUP\b|OFFSET\b)([A-Za-z_]\w*))?/i.exec(text);
+  found.set(from?.[2] ?? from?.[1] ?? "c", []);
+  for (const join of text.matchAll(/\bJOIN\s+([A-Za-z_]\w*)\s+IN\s+([A-Za-z_][\w.[\]"]*)/gi)) {
+    const steps = resolve(join[2]!, found);
+    if (steps) found.set(join[1]!, [...steps, "[]"]);
+  }
+  return found;
+}
+
+/** `c.address["city"]` as steps from the root. */
+function resolve(text: string, known: Map<string, string[]>): string[] | null {
+  const parts = text.match(/[A-Za-z_]\w*|\["(?:[^"\\]|\\.)*"\]|\[\d+\]/g) ?? [];
+  const start = known.get(parts[0] ?? "");
+  if (!start) return null;
+  return [...start, ...parts.slice(1).map((part) => (part.startsWith('["') ? (JSON.parse(part.slice(1, -1)) as string) : part.startsWith("[") ? "[]" : part))];
+}
+
+const literal = (value: Value) => write(value);
+const begins = (path: string[], start: string[]) => start.every((step, i) => path[i] === step);
+
+/** The values of the path that is compared just before the cursor. */
+function valueResult(before: string, from: number, known: Map<string, string[]>, schema: Schema): CompletionResult | null {
+  const compared = /([A-Za-z_][\w.]*(?:\["[^"]*"\][\w.]*)*)\s*(?:=|!=|<>|<=|>=|<|>|\bLIKE|\bIN\s*\((?:[^()]*,)?)\s*("[^"]*|[\w.]*)$/i.exec(before);
+  const steps = compared && resolve(compared[1]!, known);
+  const values = steps && schema.paths.find((p) => p.path.length === steps.length && begins(p.path, steps))?.values;
+  if (!values?.length) return null;
+  const options = values.map((value): Completion => ({ label: literal(value), type: "constant", detail: "value in this container" }));
+  return { from: from - compared![2]!.length, options, validFor: /^("[^"]*|[\w.]*)$/ };
+}
+
+function pathResult(before: string, from: number, known: Map<string, string[]>, schema: Schema): CompletionResult | null {
+  const match = /([A-Za-z_][\w.]*(?:\["[^"]*"\]|\[\d+\])*(?:\.[\w]+)*)\.(\w*)$/.exec(before);
+  const steps = match && resolve(match[1]!, known);
+  if (!steps) return null;
+  const options: Completion[] = [];
+  for (const { path, types } of schema.paths) {
+    if (path.length !== steps.length + 1 || !begins(path, steps)) continue;
+    const name = path.at(-1)!;
+    const detail = Object.keys(types).join(" | ");
+    const word = /^[A-Za-z_]\w*$/.test(name);
+    if (name !== "[]") options.push({ label: name, type: "property", detail, ...(word ? {} : { apply: (view, _c, start, end) => view.dispatch({ changes: { from: start - 1, to: end, insert: `[${literal(name)}]` } }) }) });
+  }
+  return options.length ? { from: from - match![2]!.length, options, validFor: /^\w*$/ } : null;
+}
+
+function functionHelp(entry: Words["functions"][number]): () => Node {
+  return () => {
+    const box = document.createElement("div");
+    const code = document.createElement("code");
+    code.textContent = entry.name + entry.signature;
+    box.append(code, entry.help);
+    return box;
+  };
+}
+
+function wordResult(before: string, from: number, known: Map<string, string[]>, schema: Schema): CompletionResult {
+  const start = /\w*$/.exec(before)![0];
+  const options: Completion[] = [...known.keys()].map((name) => ({ label: name, type: "variable", boost: 50 }));
+  const root = [...known.keys()][0] ?? "c";
+  for (const { path } of schema.paths)
+    if (path.length === 1 && /^[A-Za-z_]\w*$/.test(path[0]!)) options.push({ label: `${root}.${path[0]}`, type: "property", detail: "path in this container", boost: 20 });
+  for (const keyword of words.keywords) options.push({ label: keyword, type: "keyword" });
+  for (const entry of words.functions)
+    options.push(snippetCompletion(`${entry.name}(\${})`, { label: entry.name, type: "function", detail: entry.signature, info: functionHelp(entry) }));
+  return { from: from - start.length, options, validFor: /^[\w.]*$/ };
+}
+
+export function completionOf(database: string, container: string): CompletionSource {
+  return async (context: CompletionContext) => {
+    await loadWords();
+    const schema = await schemaOf(database, container).catch((): Schema => ({ sampled: 0, paths: [] }));
+    const text = context.state.doc.toString();
+    const before = text.slice(0, context.pos);
+    const known = aliases(text);
+    const special = valueResult(before, context.pos, known, schema) ?? pathResult(before, context.pos, known, schema);
+    if (special) return special;
+    if (/"[^"\n]*$/.test(before.split("\n").at(-1)!.replace(/"[^"]*"/g, ""))) return null;
+    return context.explicit || /\w$/.test(before) ? wordResult(before, context.pos, known, schema) : null;
+  };
+}
+
+/** What the server's own parser says about the text. */
+export async function sqlProblems(text: string, database: string, container: string): Promise<Diagnostic[]> {
+  if (!text.trim()) return [];
+  const answer = await call<{ errors: { message: string; start: number; end: number }[] }>("POST", "check", { sql: text, database, container }).catch(() => ({ errors: [] }));
+  return answer.errors.map(({ message, start, end }) => {
+    const from = Math.min(start, text.length);
+    return { from, to: Math.min(Math.max(end, from + 1), text.length), severity: "error", message };
+  });
+}

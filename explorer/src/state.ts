@@ -1,0 +1,192 @@
+// What the page remembers: tabs, theme, history, the tree; and how a tab is written into the address.
+//
+// Tabs live in localStorage and survive a reload. The address always says what the active tab shows, so that a copied
+// address opens the same state on another machine.
+import { computed, effect, signal } from "@preact/signals";
+import { call, type Parameter } from "./api.ts";
+
+export interface ContainerSummary {
+  id: string;
+  /** Not known where the server cannot tell now. */
+  documents: number | null;
+  bytes: number | null;
+  throughput: number | null;
+  partitionKey: string[];
+  ranges: number;
+}
+export interface DatabaseSummary {
+  id: string;
+  throughput: number | null;
+  containers: ContainerSummary[];
+}
+/** The tree on a small screen, where it lies over the page. */
+export const sidebarOpen = signal(false);
+export const overview = signal<DatabaseSummary[] | null>(null);
+export const overviewError = signal("");
+
+export async function refreshOverview(): Promise<void> {
+  try {
+    overview.value = (await call<{ databases: DatabaseSummary[] }>("GET", "overview")).databases;
+    overviewError.value = "";
+  } catch (error) {
+    overviewError.value = error instanceof Error ? error.message : String(error);
+  }
+}
+export const containerSummary = (database: string, container: string) =>
+  overview.value?.find((d) => d.id === database)?.containers.find((c) => c.id === container);
+
+export type TabKind =
+  | "home" | "items" | "query" | "bulk" | "settings" | "scripts" | "partitions" | "feed" | "users" | "inspector" | "saved" | "tour";
+export interface Tab {
+  key: string;
+  kind: TabKind;
+  database: string;
+  container: string;
+  /** What of the tab survives a reload and travels in a link: texts only. */
+  state: Record<string, string>;
+}
+
+const TABS_MAX = 30;
+const STATE_LENGTH_MAX = 100_000;
+const ADDRESS_LENGTH_MAX = 8_000;
+
+function stored<T>(name: string, otherwise: T, valid: (value: unknown) => boolean): T {
+  try {
+    const value: unknown = JSON.parse(localStorage.getItem(`astrarium.${name}`) ?? "null");
+    return value !== null && valid(value) ? (value as T) : otherwise;
+  } catch {
+    return otherwise;
+  }
+}
+function keep(name: string, value: unknown): void {
+  try {
+    localStorage.setItem(`astrarium.${name}`, JSON.stringify(value));
+  } catch {
+    // A full or forbidden storage only means that nothing survives a reload.
+  }
+}
+const isText = (value: unknown): value is string => typeof value === "string";
+function isTab(value: unknown): value is Tab {
+  const tab = value as Tab;
+  return !!tab && isText(tab.key) && isText(tab.kind) && tab.kind in TITLES && isText(tab.database) && isText(tab.container) &&
+    typeof tab.state === "object" && tab.state !== null && Object.values(tab.state).every(isText);
+}
+
+const TITLES: Record<TabKind, string> = {
+  home: "Welcome", items: "Items", query: "Query", bulk: "Bulk edit", settings: "Settings", scripts: "Scripts",
+  partitions: "Partitions", feed: "Change feed", users: "Users", inspector: "Requests", saved: "Saved queries", tour: "Tour",
+};
+/** What of a tab's kind needs a container, or a database only. */
+export const NEEDS: Record<TabKind, "nothing" | "database" | "container"> = {
+  home: "nothing", inspector: "nothing", saved: "nothing", tour: "nothing", users: "database",
+  items: "container", query: "container", bulk: "container", settings: "container", scripts: "container", partitions: "container", feed: "container",
+};
+
+export const tabs = signal<Tab[]>(stored<Tab[]>("tabs", [], (v) => Array.isArray(v) && v.every(isTab)));
+export const activeKey = signal<string>(stored<string>("active", "", isText));
+export const activeTab = computed(() => tabs.value.find((tab) => tab.key === activeKey.value) ?? tabs.value[0]);
+
+export function tabTitle(tab: Tab): string {
+  if (tab.kind === "query") return tab.state.title || `Query · ${tab.container}`;
+  if (tab.kind === "users") return `Users · ${tab.database}`;
+  return NEEDS[tab.kind] === "container" ? `${TITLES[tab.kind]} · ${tab.container}` : TITLES[tab.kind];
+}
+
+const newKey = () => Math.random().toString(36).slice(2, 10);
+
+/** Opens a tab, or goes to the one that shows the same thing already; a query is always new unless its text is the same. */
+export function openTab(kind: TabKind, database = "", container = "", state: Record<string, string> = {}): Tab {
+  sidebarOpen.value = false;
+  const same = tabs.value.find((tab) => tab.kind === kind && tab.database === database && tab.container === container &&
+    (kind !== "query" || (state.sql !== undefined && tab.state.sql === state.sql)));
+  if (same) {
+    if (Object.keys(state).length) updateTab(same.key, state);
+    activeKey.value = same.key;
+    return same;
+  }
+  const tab: Tab = { key: newKey(), kind, database, container, state };
+  // The oldest leave, so that a storm of tabs cannot fill the storage.
+  tabs.value = [...tabs.value, tab].slice(-TABS_MAX);
+  activeKey.value = tab.key;
+  return tab;
+}
+
+export function closeTab(key: string): void {
+  const at = tabs.value.findIndex((tab) => tab.key === key);
+  const rest = tabs.value.filter((tab) => tab.key !== key);
+  if (activeKey.value === key) activeKey.value = (rest[at] ?? rest[at - 1])?.key ?? "";
+  tabs.value = rest;
+}
+
+export function updateTab(key: string, change: Record<string, string>): void {
+  tabs.value = tabs.value.map((tab) => (tab.key === key ? { ...tab, state: { ...tab.state, ...change } } : tab));
+}
+
+/** Tabs of what is no longer there. */
+export function closeTabsOf(database: string, container?: string): void {
+  for (const tab of tabs.value)
+    if (tab.database === database && (container === undefined || tab.container === container)) closeTab(tab.key);
+}
+
+export function address(tab: Tab): string {
+  const where = [tab.kind, tab.database, tab.container].filter(Boolean).map(encodeURIComponent).join("/");
+  const state = new URLSearchParams(Object.entries(tab.state).filter(([, value]) => value !== ""));
+  const full = `#/${where}${state.size ? `?${state}` : ""}`;
+  return full.length <= ADDRESS_LENGTH_MAX ? full : `#/${where}`;
+}
+
+/** Opens what an address says; nothing in it is run. */
+export function openAddress(hash: string): void {
+  const [where, state] = hash.replace(/^#\/?/, "").split("?", 2);
+  let parts: string[];
+  try {
+    parts = (where ?? "").split("/").filter(Boolean).map(decodeURIComponent);
+  } catch {
+    return;
+  }
+  const kind = parts[0] as TabKind;
+  if (!Object.hasOwn(TITLES, kind)) return;
+  const needs = NEEDS[kind];
+  if ((needs !== "nothing" && !parts[1]) || (needs === "container" && !parts[2])) return;
+  openTab(kind, parts[1] ?? "", parts[2] ?? "", Object.fromEntries(new URLSearchParams(state ?? "")));
+}
+
+export interface Past {
+  database: string;
+  container: string;
+  sql: string;
+  parameters: Parameter[];
+  time: number;
+  charge: number;
+  rows: number;
+}
+const HISTORY_MAX = 200;
+export const history_ = signal<Past[]>(stored<Past[]>("history", [], Array.isArray));
+export function remember(past: Past): void {
+  const others = history_.value.filter((p) => p.sql !== past.sql || p.container !== past.container || p.database !== past.database);
+  history_.value = [past, ...others].slice(0, HISTORY_MAX);
+}
+
+export type Theme = "system" | "light" | "dark";
+export const theme = signal<Theme>(stored<Theme>("theme", "system", (v) => v === "light" || v === "dark"));
+export const expanded = signal<string[]>(stored<string[]>("expanded", [], (v) => Array.isArray(v) && v.every(isText)));
+export const columnsOf = signal<Record<string, string[]>>(stored("columns", {}, (v) => typeof v === "object"));
+
+/** From now on what changes is kept. Called once, after the first address has been read. */
+export function keepState(): void {
+  effect(() => keep("tabs", tabs.value.map((tab) => ({ ...tab, state: Object.fromEntries(Object.entries(tab.state).filter(([, v]) => v.length <= STATE_LENGTH_MAX)) }))));
+  effect(() => keep("active", activeKey.value));
+  effect(() => keep("history", history_.value));
+  effect(() => keep("theme", theme.value));
+  effect(() => keep("expanded", expanded.value));
+  effect(() => keep("columns", columnsOf.value));
+  effect(() => {
+    document.documentElement.dataset.theme = theme.value;
+  });
+  effect(() => {
+    const tab = activeTab.value;
+    const hash = tab ? address(tab) : "#/";
+    if (location.hash !== hash) history.replaceState(null, "", hash);
+    document.title = tab ? `${tabTitle(tab)} – Astrarium Explorer` : "Astrarium Explorer";
+  });
+}

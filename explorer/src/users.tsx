@@ -1,0 +1,119 @@
+// Users of a database and what each may do; a permission's token is shown once it is asked for.
+import { useState } from "preact/hooks";
+import { canWrite, databasePath, list, wire } from "./api.ts";
+import { JsonError, parse, write } from "./json.ts";
+import type { PanelProps } from "./shell.tsx";
+import { overview } from "./state.ts";
+import { Button, Dialog, Empty, Field, Problem, ask, copyText, tellError, useLoaded } from "./ui.tsx";
+
+interface User {
+  id: string;
+}
+interface Permission {
+  id: string;
+  permissionMode: string;
+  resource: string;
+  resourcePartitionKey?: unknown;
+  _token: string;
+}
+const userPath = (database: string, user: string) => `${databasePath(database)}/users/${encodeURIComponent(user)}`;
+
+export function Users({ tab }: PanelProps) {
+  const { database } = tab;
+  const { value: users, error, reload } = useLoaded(() => list<User>(`${databasePath(database)}/users`), [database]);
+  const [name, setName] = useState("");
+  const chosen = users?.find((user) => user.id === tab.state.user) ?? users?.[0];
+  const [selected, setSelected] = useState<string | undefined>();
+  const current = users?.find((user) => user.id === selected) ?? chosen;
+  const create = async (event: Event) => {
+    event.preventDefault();
+    await wire("POST", `${databasePath(database)}/users`, { body: JSON.stringify({ id: name }) }).then(() => { setSelected(name); setName(""); }, tellError);
+    reload();
+  };
+  const remove = async (user: string) => {
+    if (!(await ask(`Delete the user ${user}?`, "Tokens of this user stop working.", "Delete user"))) return;
+    await wire("DELETE", userPath(database, user)).catch(tellError);
+    reload();
+  };
+  return (
+    <div class="page">
+      <h1>Users of {database}</h1>
+      <Problem error={error} />
+      <div class="columns">
+        <section aria-label="Users">
+          {canWrite() && <form class="row" onSubmit={create}><Field label="New user"><input value={name} onInput={(event) => setName(event.currentTarget.value)} /></Field><Button type="submit" icon="add" disabled={!name}>Add user</Button></form>}
+          {users?.length === 0 && <Empty>No users. A user's permissions give tokens to programs that must not have the account's key.</Empty>}
+          <ul class="plain-list choose">
+            {users?.map((user) => (
+              <li key={user.id}>
+                <button type="button" aria-pressed={user.id === current?.id} onClick={() => setSelected(user.id)}>{user.id}</button>
+                {canWrite() && <Button icon="trash" look="quiet" label={`Delete the user ${user.id}`} onClick={() => void remove(user.id)} />}
+              </li>
+            ))}
+          </ul>
+        </section>
+        {current && <Permissions key={current.id} database={database} user={current.id} />}
+      </div>
+    </div>
+  );
+}
+
+function Permissions({ database, user }: { database: string; user: string }) {
+  const base = `${userPath(database, user)}/permissions`;
+  const { value, error, reload } = useLoaded(() => list<Permission>(base), [database, user]);
+  const [adding, setAdding] = useState(false);
+  const remove = async (id: string) => {
+    if (!(await ask(`Take the permission ${id} away?`, `${user} can no longer use it.`, "Delete permission"))) return;
+    await wire("DELETE", `${base}/${encodeURIComponent(id)}`).catch(tellError);
+    reload();
+  };
+  return (
+    <section aria-label={`Permissions of ${user}`}>
+      <div class="row"><h2>Permissions of {user}</h2>{canWrite() && <Button icon="add" onClick={() => setAdding(true)}>Add permission</Button>}</div>
+      <Problem error={error} />
+      {value?.length === 0 && <p class="hint">None.</p>}
+      <ul class="cards">
+        {value?.map((permission) => (
+          <li key={permission.id}>
+            <div class="card-head"><strong>{permission.id}</strong><span class="badge">{permission.permissionMode}</span></div>
+            <code>{permission.resource}</code>
+            {permission.resourcePartitionKey !== undefined && <div class="muted">Partition key {JSON.stringify(permission.resourcePartitionKey)}</div>}
+            <div class="row">
+              <Button icon="copy" onClick={() => void copyText(permission._token, "Token")}>Copy token</Button>
+              {canWrite() && <Button icon="trash" look="quiet" label={`Delete the permission ${permission.id}`} onClick={() => void remove(permission.id)} />}
+            </div>
+          </li>
+        ))}
+      </ul>
+      {adding && <AddPermission database={database} base={base} onClose={() => { setAdding(false); reload(); }} />}
+    </section>
+  );
+}
+
+function AddPermission({ database, base, onClose }: { database: string; base: string; onClose: () => void }) {
+  const containers = overview.value?.find((d) => d.id === database)?.containers ?? [];
+  const [id, setId] = useState("");
+  const [mode, setMode] = useState("Read");
+  const [container, setContainer] = useState(containers[0]?.id ?? "");
+  const [key, setKey] = useState("");
+  const [error, setError] = useState("");
+  const add = async () => {
+    try {
+      const keyText = key.trim() ? write(parse(key.trim().startsWith("[") ? key : `[${key}]`)) : "";
+      const body = `{"id":${JSON.stringify(id)},"permissionMode":"${mode}","resource":${JSON.stringify(`dbs/${database}/colls/${container}`)}${keyText ? `,"resourcePartitionKey":${keyText}` : ""}}`;
+      await wire("POST", base, { body });
+      onClose();
+    } catch (e) {
+      setError(e instanceof JsonError ? `The partition key is not JSON: ${e.message}.` : (e as Error).message);
+    }
+  };
+  return (
+    <Dialog title="Add permission" onClose={onClose} onSubmit={() => void add()} actions={<><Button onClick={onClose}>Cancel</Button><Button type="submit" look="primary" disabled={!id || !container}>Add</Button></>}>
+      <Field label="Id"><input value={id} onInput={(event) => setId(event.currentTarget.value)} autofocus /></Field>
+      <Field label="May"><select value={mode} onChange={(event) => setMode(event.currentTarget.value)}><option value="Read">read</option><option value="All">read and write</option></select></Field>
+      <Field label="Container"><select value={container} onChange={(event) => setContainer(event.currentTarget.value)}>{containers.map((c) => <option key={c.id} value={c.id}>{c.id}</option>)}</select></Field>
+      <Field label="Partition key as JSON" hint="Empty: the whole container."><input class="mono" value={key} onInput={(event) => setKey(event.currentTarget.value)} placeholder='"tenant-1"' /></Field>
+      <Problem error={error} />
+    </Dialog>
+  );
+}
