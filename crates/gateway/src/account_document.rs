@@ -4,17 +4,18 @@
 //! itself used: behind port mapping, containers and proxies nobody else knows.
 
 use crate::answer::Answer;
+use crate::cluster::ServerEndpoint;
 use crate::request::header;
 use crate::service::{Scheme, Settings};
 use crate::wire::headers;
 use http::{HeaderMap, StatusCode};
-use serde_json::json;
+use serde_json::{Value, json};
 
-/// The one region of an account on one server.
+/// The one region of an account on one server that has no name.
 const REGION: &str = "South Central US";
 
 /// The name in the account document. Not the host: the JavaScript SDK treats an account called `localhost` apart.
-const ACCOUNT: &str = "astrarium";
+pub(crate) const ACCOUNT: &str = "astrarium";
 
 pub(crate) fn answer(
     settings: &Settings,
@@ -22,8 +23,10 @@ pub(crate) fn answer(
     authority: Option<&str>,
     scheme: Scheme,
 ) -> Answer {
-    let endpoint = endpoint(settings, request, authority, scheme);
-    let location = json!([{"name": REGION, "databaseAccountEndpoint": endpoint}]);
+    let locations = locations(settings, endpoint(settings, request, authority, scheme));
+    let location =
+        |server: &ServerEndpoint| json!({"name": server.name, "databaseAccountEndpoint": server.endpoint});
+    let location: Value = locations.iter().map(location).collect();
     let body = json!({
         "_self": "",
         "id": ACCOUNT,
@@ -33,7 +36,7 @@ pub(crate) fn answer(
         "_dbs": "//dbs/",
         "writableLocations": location,
         "readableLocations": location,
-        "enableMultipleWriteLocations": false,
+        "enableMultipleWriteLocations": locations.len() > 1,
         "continuousBackupEnabled": false,
         "enableNRegionSynchronousCommit": false,
         "enablePerPartitionFailoverBehavior": false,
@@ -54,6 +57,44 @@ pub(crate) fn answer(
         answer.set_static(name, "0");
     }
     answer
+}
+
+/// The servers as regions of the account. A server alone is one region, under the endpoint that the client used. Of several, the one
+/// that was asked comes first, so that clients without wishes stay where they were sent. All of them take writes: that is what several
+/// writable regions mean to SDKs, which then go on at the next one when one is gone.
+fn locations(settings: &Settings, here: String) -> Vec<ServerEndpoint> {
+    let servers = settings.cluster.as_ref().map(|cluster| cluster.servers()).unwrap_or_default();
+    let own_name = servers.iter().find(|server| server.is_here).map(|server| server.name.clone());
+    let is_tls = settings.public_endpoint.is_none() && here.starts_with("https://");
+    let mut locations =
+        vec![ServerEndpoint { name: own_name.unwrap_or_default(), endpoint: here, is_here: true }];
+    for server in servers.into_iter().filter(|server| !server.is_here) {
+        let mut endpoint = format!("{}/", server.endpoint.trim_end_matches('/'));
+        // Plain HTTP and TLS share their port on every server.
+        if let Some(rest) = endpoint.strip_prefix("http://").filter(|_| is_tls) {
+            endpoint = format!("https://{rest}");
+        }
+        // Behind a balancer all of them have one endpoint.
+        if locations.iter().all(|known| known.endpoint != endpoint) {
+            let name = free_name(&locations, server.name);
+            locations.push(ServerEndpoint { name, endpoint, is_here: false });
+        }
+    }
+    if let [alone] = &mut locations[..] {
+        alone.name = settings.server_name.clone().unwrap_or_else(|| REGION.to_owned());
+    }
+    locations
+}
+
+/// A name that no other location has: SDKs know them by their names.
+fn free_name(locations: &[ServerEndpoint], name: String) -> String {
+    let is_taken = |name: &str| locations.iter().any(|known| known.name.eq_ignore_ascii_case(name));
+    if !is_taken(&name) {
+        return name;
+    }
+    let numbers = 2..=locations.len() + 1;
+    let numbered = numbers.map(|number| format!("{name} {number}")).find(|name| !is_taken(name));
+    numbered.unwrap_or(name)
 }
 
 /// The limits of the query engine: a text that holds JSON, as some SDKs parse it.
@@ -128,6 +169,107 @@ fn is_authority(host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::{Cluster, Measure};
+    use crate::wire::authorization::{AccountKeys, DateWindow, MasterKey};
+    use crate::wire::consistency::ConsistencyLevel;
+    use crate::wire::key_text::EMULATOR_KEY;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    /// Servers by name and endpoint, of which the first is this one.
+    #[derive(Debug)]
+    struct Fixed(Vec<(&'static str, &'static str)>);
+
+    impl Cluster for Fixed {
+        fn servers(&self) -> Vec<ServerEndpoint> {
+            let server = |(index, (name, endpoint)): (usize, &(&str, &str))| ServerEndpoint {
+                name: (*name).to_owned(),
+                endpoint: (*endpoint).to_owned(),
+                is_here: index == 0,
+            };
+            // The others give this one last.
+            self.0.iter().enumerate().map(server).rev().collect()
+        }
+
+        fn trouble(&self) -> Option<String> {
+            None
+        }
+
+        fn remarks(&self) -> Vec<String> {
+            Vec::new()
+        }
+
+        fn measures(&self) -> Vec<Measure> {
+            Vec::new()
+        }
+    }
+
+    fn settings(servers: &[(&'static str, &'static str)]) -> Settings {
+        let primary = MasterKey::from_base64(EMULATOR_KEY).expect("a key");
+        Settings {
+            keys: AccountKeys { primary, secondary: None, primary_readonly: None, secondary_readonly: None },
+            date_window: DateWindow::default(),
+            public_endpoint: None,
+            allowed_hosts: Vec::new(),
+            fallback_authority: "127.0.0.1:8081".to_owned(),
+            trust_forwarded: false,
+            cors_origins: Vec::new(),
+            consistency: ConsistencyLevel::Session,
+            whole_queries: false,
+            body_bytes_max: 1,
+            body_timeout: Duration::ZERO,
+            log_requests: false,
+            slow_request: None,
+            test_clock: false,
+            authority_pem: None,
+            server_name: None,
+            explorer: None,
+            cluster: (!servers.is_empty()).then(|| Arc::new(Fixed(servers.to_vec())) as Arc<dyn Cluster>),
+        }
+    }
+
+    #[track_caller]
+    fn check(settings: &Settings, here: &str, expected: &[(&str, &str)]) {
+        let found = locations(settings, here.to_owned());
+        let found: Vec<(&str, &str)> =
+            found.iter().map(|one| (one.name.as_str(), one.endpoint.as_str())).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn servers_are_regions() {
+        let here = "http://localhost:8081/";
+        check(&settings(&[]), here, &[(REGION, here)]);
+        check(&settings(&[("a", "http://10.0.0.1:8081/")]), here, &[(REGION, here)]);
+        let named = Settings { server_name: Some("West".to_owned()), ..settings(&[]) };
+        check(&named, here, &[("West", here)]);
+        let three = [("a", "http://10.0.0.1:1"), ("b", "http://10.0.0.2:1"), ("c", "http://10.0.0.3:1/")];
+        let others = [("c", "http://10.0.0.3:1/"), ("b", "http://10.0.0.2:1/")];
+        check(&settings(&three), here, &[("a", here), others[0], others[1]]);
+        // Whoever comes by TLS is sent on by TLS.
+        let here = "https://localhost:8081/";
+        check(
+            &settings(&three),
+            here,
+            &[("a", here), ("c", "https://10.0.0.3:1/"), ("b", "https://10.0.0.2:1/")],
+        );
+    }
+
+    #[test]
+    fn locations_differ() {
+        let here = "http://localhost:8081/";
+        let namesakes =
+            [("a", "http://10.0.0.1:1/"), ("a", "http://10.0.0.2:1/"), ("A", "http://10.0.0.3:1/")];
+        let expected = [("a", here), ("A 2", "http://10.0.0.3:1/"), ("a 3", "http://10.0.0.2:1/")];
+        check(&settings(&namesakes), here, &expected);
+        // Behind a balancer there is one of them.
+        let balancer = "https://db.example/";
+        let behind = Settings {
+            public_endpoint: Some(balancer.to_owned()),
+            ..settings(&[("a", balancer), ("b", balancer), ("c", balancer)])
+        };
+        check(&behind, balancer, &[(REGION, balancer)]);
+    }
 
     #[test]
     fn both_kinds_of_forwarding_are_read() {

@@ -26,9 +26,18 @@ pub(crate) enum SenderAccess {
     /// Everything.
     Full,
     /// Reads and queries.
-    ReadOnly,
+    ReadOnly(AccessProof),
     /// What a permission says.
     Token(ResourceToken),
+}
+
+/// What shows who somebody is that may only read, for the words of a refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AccessProof {
+    /// The signature of a key.
+    Signature,
+    /// A session of the explorer.
+    Session,
 }
 
 /// What a signature is made of besides verb and address.
@@ -85,13 +94,16 @@ fn check_signature(
     settings.date_window.check(x_ms_date, date, i64::try_from(now).unwrap_or(i64::MAX))?;
     let access = match signed.access {
         authorization::KeyAccess::Full => SenderAccess::Full,
-        authorization::KeyAccess::ReadOnly => SenderAccess::ReadOnly,
+        authorization::KeyAccess::ReadOnly => SenderAccess::ReadOnly(AccessProof::Signature),
     };
     Ok(Sender { access, by_rid: signed.by_rid })
 }
 
-/// The refusal of a write that a read-only key signed: the same as of a wrong signature.
-pub(crate) fn read_only(parts: &Parts, address: &Address<'_>) -> ErrorAnswer {
+/// The refusal of a write that a read-only key signed: the same as of a wrong signature. Sessions sign nothing.
+pub(crate) fn read_only(proof: AccessProof, parts: &Parts, address: &Address<'_>) -> ErrorAnswer {
+    if proof == AccessProof::Session {
+        return ErrorAnswer::forbidden("This session may only read. Sign in with a key that may write.");
+    }
     let x_ms_date = header(&parts.headers, headers::X_MS_DATE);
     let date = header(&parts.headers, headers::DATE);
     let payload = signing_payload(parts.method.as_str(), address, x_ms_date, date);

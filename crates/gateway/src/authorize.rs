@@ -33,8 +33,8 @@ pub(crate) async fn check(
     let needs = request.operation.needs();
     match access {
         SenderAccess::Full => Ok(()),
-        SenderAccess::ReadOnly if needs.effect == OperationEffect::Read => Ok(()),
-        SenderAccess::ReadOnly => Err(authenticate::read_only(parts, &request.address)),
+        SenderAccess::ReadOnly(_) if needs.effect == OperationEffect::Read => Ok(()),
+        SenderAccess::ReadOnly(proof) => Err(authenticate::read_only(*proof, parts, &request.address)),
         SenderAccess::Token(token) => check_token(shared, token, needs, request).await,
     }
 }
@@ -147,7 +147,8 @@ async fn reaches(shared: &GatewayState, token: &ResourceToken, reach: Reach, req
         }
         Reach::Container | Reach::Routing | Reach::Resource => {}
     }
-    let Ok(container) = shared.account.catalog().container(request.link(0), request.link(1)).await else {
+    let catalog = shared.account.catalog();
+    let Ok(container) = catalog.current_container(request.link(0), request.link(1)).await else {
         return false;
     };
     if permitted.below.is_none() && Some(permitted.rid) == database {

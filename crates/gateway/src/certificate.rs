@@ -6,6 +6,7 @@
 //! Invariants
 //! - A file of ours is there wholly or not at all, and after a crash too. What is damaged all the same is made anew; as long
 //!   as the authority is good, only the server's certificate is.
+//! - A certificate that lacks a name it is to have is issued anew, by the same authority: clients notice nothing.
 //! - What cannot be read, and what the operator gave, is not replaced but refused, by its name.
 
 use base64::Engine as _;
@@ -16,6 +17,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -98,10 +100,13 @@ impl Certificate {
             save(folder, "authority", &authority)?;
         }
         let (stored, usable) = load(folder, "server")?;
-        if let Some(server) = usable.filter(|server| is_kept && config_of(server).is_some()) {
-            return Certificate::of(&authority, &server);
+        let usable = usable.filter(|server| is_kept && config_of(server).is_some());
+        if let Some(server) = usable.as_ref().filter(|server| covers(server, host_names)) {
+            return Certificate::of(&authority, server);
         }
-        if stored && is_kept {
+        if usable.is_some() {
+            tracing::info!(folder = %folder.display(), "the server's certificate is issued anew, for further names");
+        } else if stored && is_kept {
             tracing::warn!(folder = %folder.display(), "the server's certificate was damaged and is made anew");
         }
         let server = issue(&authority, &key, host_names)?;
@@ -176,6 +181,23 @@ fn issue(authority: &Pair, key: &KeyPair, host_names: &[String]) -> Result<Pair,
     let pem = params.signed_by(&own, &issuer)?.pem();
     // Clients that do not know the authority can still follow the chain to it.
     Ok(Pair { pem: pem + &authority.pem, key: own.serialize_pem() })
+}
+
+/// Whether a stored certificate is good for all these names. They stand in it as they are, each after its tag and length.
+fn covers(server: &Pair, host_names: &[String]) -> bool {
+    let Ok(certificate) = CertificateDer::from_pem_slice(server.pem.as_bytes()) else { return false };
+    host_names.iter().all(|name| {
+        let (tag, bytes) = match name.parse() {
+            Ok(IpAddr::V4(address)) => (0x87, address.octets().to_vec()),
+            Ok(IpAddr::V6(address)) => (0x87, address.octets().to_vec()),
+            Err(_) => (0x82, name.as_bytes().to_vec()),
+        };
+        // No name has more than 253 bytes; a length above 127 has a byte before it.
+        let length = u8::try_from(bytes.len()).unwrap_or(u8::MAX);
+        let head = if length > 127 { vec![tag, 0x81, length] } else { vec![tag, length] };
+        let entry = [&head[..], &bytes].concat();
+        memchr::memmem::find(&certificate, &entry).is_some()
+    })
 }
 
 /// Reads `name.pem` and `name.key`: whether there is anything, and the pair if both are texts.

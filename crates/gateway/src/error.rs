@@ -9,6 +9,9 @@ use crate::wire::headers;
 use crate::wire::status::{self, Detail, ErrorBody};
 use http::StatusCode;
 
+/// After what time a client may ask again while storage does not answer: a server asks its store five times a second.
+const UNAVAILABLE_RETRY_MS: u32 = 1_000;
+
 /// An error answer.
 #[derive(Debug, Clone)]
 pub(crate) struct ErrorAnswer {
@@ -112,6 +115,10 @@ impl ErrorAnswer {
         }
         if let Some(milliseconds) = self.retry_after_ms {
             answer.set_number(headers::RETRY_AFTER_MS, u64::from(milliseconds));
+            // What is not the service's own, such as balancers, knows this one only. Those who are throttled come sooner.
+            if self.status == 503 {
+                answer.set_number(headers::RETRY_AFTER, u64::from(milliseconds.div_ceil(1000)));
+            }
         }
         if let Some(place) = &self.place {
             place.set_headers(&mut answer);
@@ -181,9 +188,10 @@ impl From<database::Error> for ErrorAnswer {
             },
             Error::RetryWith => ErrorAnswer { retry_after_ms: Some(10), ..ErrorAnswer::new(449, message) },
             Error::Damaged(_) | Error::Bug(_) | Error::Stopped(_) => ErrorAnswer::new(500, message),
-            Error::Unavailable(_) | Error::IndexLost(_) | Error::IndexWrong(_) => {
-                ErrorAnswer::new(503, message)
+            Error::Unavailable(_) => {
+                ErrorAnswer { retry_after_ms: Some(UNAVAILABLE_RETRY_MS), ..ErrorAnswer::new(503, message) }
             }
+            Error::IndexLost(_) | Error::IndexWrong(_) => ErrorAnswer::new(503, message),
         }
     }
 }

@@ -39,15 +39,15 @@ impl Hosts {
 
     /// Refuses a request to a name that is not ours.
     pub(crate) fn check(&self, parts: &Parts) -> Result<(), ErrorAnswer> {
-        let mut sent = parts.headers.get_all(HOST).iter();
-        let host = sent.next();
-        if sent.next().is_some() {
+        if parts.headers.get_all(HOST).iter().count() > 1 {
             return Err(ErrorAnswer::bad_request("The header host was sent more than once."));
         }
-        if !self.is_checked {
-            return Ok(());
-        }
-        let host = host.map(|host| host.to_str().unwrap_or("\u{FFFD}"));
+        if self.is_checked { self.check_names(parts) } else { Ok(()) }
+    }
+
+    /// The same whatever the key is, for what a browser proves by a cookie.
+    pub(crate) fn check_names(&self, parts: &Parts) -> Result<(), ErrorAnswer> {
+        let host = parts.headers.get(HOST).map(|host| host.to_str().unwrap_or("\u{FFFD}"));
         let target = parts.uri.authority().map(http::uri::Authority::as_str);
         match target.into_iter().chain(host).find(|authority| !self.passes(authority)) {
             None => Ok(()),
@@ -100,10 +100,10 @@ fn ends_with(name: &str, ending: &str) -> bool {
 fn refusal(authority: &str) -> ErrorAnswer {
     let name = crate::request::excerpt(name_of(authority).unwrap_or("of the request"));
     ErrorAnswer::forbidden(format!(
-        "The host name {name} is not one of this server's. While it has the emulator's well-known key, it answers only to \
-         addresses, localhost, names without a dot, and names that end in .local or .internal, so that no web page can reach \
+        "The host name {name} is not one of this server's. While it has the emulator's well-known key, and always for its explorer, \
+         it answers only to addresses, localhost, names without a dot, and names that end in .local or .internal, so that no web page can reach \
          it under a name of its own. If the name is yours, start the server with --allowed-host {name} \
-         (ASTRARIUM_ALLOWED_HOSTS), or with a key of your own (--key)."
+         (ASTRARIUM_ALLOWED_HOSTS) or, but for the explorer, with a key of your own (--key)."
     ))
 }
 
@@ -207,6 +207,12 @@ mod tests {
         let parts = |host: &str| http::Request::builder().header(HOST, host).body(()).unwrap().into_parts().0;
         assert!(Hosts::new(true, None, &["*".to_owned()]).check(&parts("evil.example")).is_ok());
         assert!(Hosts::new(false, None, &[]).check(&parts("evil.example")).is_ok());
+        // Not for what a browser proves by a cookie.
+        assert!(Hosts::new(false, None, &[]).check_names(&parts("evil.example")).is_err());
+        assert!(
+            Hosts::new(false, None, &["db.example".to_owned()]).check_names(&parts("db.example")).is_ok()
+        );
+        assert!(Hosts::new(false, None, &[]).check_names(&parts("127.0.0.1:8081")).is_ok());
         let refused = Hosts::new(true, None, &[]).check(&parts("evil.example")).unwrap_err();
         assert!(refused.status == 403 && refused.message.contains("--allowed-host evil.example"));
     }

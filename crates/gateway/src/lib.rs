@@ -17,15 +17,20 @@ mod answer;
 mod authenticate;
 mod authorize;
 pub mod certificate;
+pub mod cluster;
+mod complaints;
 mod counted;
 mod cross_origin;
+pub mod doors;
 mod error;
+mod explorer;
 mod framing;
 mod heavy;
 mod host;
 pub mod listener;
 mod metrics;
 mod operation;
+mod outdated;
 mod paging;
 mod patience;
 mod place;
@@ -39,6 +44,7 @@ mod service;
 mod session;
 mod token;
 
+pub use explorer::ExplorerSettings;
 pub use service::{Gateway, Settings};
 
 pub(crate) use astrarium_database as database;

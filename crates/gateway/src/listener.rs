@@ -15,6 +15,7 @@ use hyper_util::server::conn::auto;
 use rustls::ServerConfig;
 use std::convert::Infallible;
 use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -122,25 +123,32 @@ impl Connection {
             peeked = tokio::time::timeout(self.limits.idle_timeout, stream.peek(&mut first)) => peeked,
             _ = stopped.wait_for(|stopped| *stopped) => return,
         };
+        // A connection that is gone already has no address, and sends nothing either.
+        let address = stream.peer_addr().map_or(Ipv4Addr::UNSPECIFIED.into(), |address| address.ip());
         let stream = Patient::new(stream, self.gateway.memory().clone());
         match (peeked, &self.acceptor) {
             (Ok(Ok(1)), Some(acceptor)) if first[0] == TLS_HANDSHAKE => {
                 let handshake =
                     tokio::time::timeout(self.limits.handshake_timeout, acceptor.accept(stream)).await;
                 if let Ok(Ok(stream)) = handshake {
-                    self.serve(stream, Scheme::Https).await;
+                    self.serve(stream, Scheme::Https, address).await;
                 }
             }
-            (Ok(Ok(1)), _) => self.serve(stream, Scheme::Http).await,
+            (Ok(Ok(1)), _) => self.serve(stream, Scheme::Http, address).await,
             _ => {}
         }
     }
 
-    async fn serve(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, scheme: Scheme) {
+    async fn serve(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        scheme: Scheme,
+        address: IpAddr,
+    ) {
         let gateway = self.gateway.clone();
         let memory = ConnectionMemory::new(gateway.memory());
         let left_lying = memory.clone();
-        let peer = Peer { scheme, client: self.number, memory };
+        let peer = Peer { scheme, address, client: self.number, memory };
         let arrived = Arc::new(AtomicBool::new(false));
         let silence = silence(arrived.clone(), self.limits.idle_timeout);
         let service = hyper::service::service_fn(move |request| {

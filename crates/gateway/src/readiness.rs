@@ -5,8 +5,16 @@
 use crate::database::BackgroundStatistics;
 use std::fmt::Write as _;
 
-pub(crate) fn text(index_losses: &[String], work: &BackgroundStatistics, damage: &[String]) -> String {
+pub(crate) fn text(
+    remarks: &[String],
+    index_losses: &[String],
+    work: &BackgroundStatistics,
+    damage: &[String],
+) -> String {
     let mut text = "ready\n".to_owned();
+    for remark in remarks {
+        let _ = writeln!(text, "{remark}");
+    }
     for what in index_losses {
         let _ = writeln!(text, "the index is damaged: {what}");
     }
@@ -36,7 +44,7 @@ mod tests {
             expired_documents: 0,
         };
         let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-        assert_eq!(text(&owned(index_losses), &work, &owned(damage)), expected);
+        assert_eq!(text(&[], &owned(index_losses), &work, &owned(damage)), expected);
     }
 
     #[test]

@@ -32,6 +32,8 @@ pub(crate) struct Request<'a> {
     pub(crate) body: Bytes,
     /// The connection it came on.
     pub(crate) client: u64,
+    /// Whether a session of the explorer stands for its sender: a page, which cannot merge the rows of several ranges itself.
+    pub(crate) by_session: bool,
     /// Whether the sender may have the tokens of permissions.
     pub(crate) sees_tokens: bool,
 }

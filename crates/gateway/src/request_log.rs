@@ -35,11 +35,13 @@ pub(crate) struct Note {
     pub(crate) query: Option<Bytes>,
     /// Why it failed.
     pub(crate) failure: Option<String>,
+    /// Whether it was a page for operators and tools, which probes ask for every few seconds.
+    pub(crate) is_probe: bool,
 }
 
 impl Note {
     pub(crate) fn new() -> Note {
-        Note { kind: ResourceKind::Account, action: None, query: None, failure: None }
+        Note { kind: ResourceKind::Account, action: None, query: None, failure: None, is_probe: false }
     }
 
     /// Keeps why a request failed, if anybody will want to know.
@@ -100,6 +102,11 @@ pub(crate) fn charge(answer: &Answer) -> f64 {
     number(answer, headers::REQUEST_CHARGE)
 }
 
+/// The substatus of an answer, 0 if it has none.
+pub(crate) fn substatus(answer: &Answer) -> u32 {
+    number(answer, headers::SUBSTATUS) as u32
+}
+
 fn number(answer: &Answer, name: &str) -> f64 {
     answer.headers.get(name).and_then(|value| value.to_str().ok()?.parse().ok()).unwrap_or(0.0)
 }
@@ -146,7 +153,7 @@ fn masked(text: &str, quotes: &[char]) -> String {
     masked.replace(['\r', '\n'], " ")
 }
 
-fn cut(text: &str, length_max: usize) -> &str {
+pub(crate) fn cut(text: &str, length_max: usize) -> &str {
     &text[..text.floor_char_boundary(length_max)]
 }
 

@@ -1,6 +1,7 @@
 //! From an operation to the file that serves it.
 
 mod admin;
+mod admin_places;
 mod admin_ranges;
 mod batch;
 mod change_feed;

@@ -2,10 +2,14 @@
 //! counters.
 
 use crate::answer::{Answer, digit, fixed_header, fixed_name, text_value};
-use crate::authenticate::{self, SenderAccess};
+use crate::authenticate::{self, Sender, SenderAccess};
+use crate::cluster::Cluster;
+use crate::complaints::Complaints;
 use crate::counted::ConnectionMemory;
 use crate::database::{Account, Error, Memory};
+use crate::doors::{self, Door, DoorState};
 use crate::error::ErrorAnswer;
+use crate::explorer::{Explorer, ExplorerSettings};
 use crate::heavy::Heavy;
 use crate::host::Hosts;
 use crate::metrics::Metrics;
@@ -17,11 +21,15 @@ use crate::wire::authorization::{AccountKeys, DateWindow};
 use crate::wire::consistency::ConsistencyLevel;
 use crate::wire::continuation::SigningKey;
 use crate::wire::headers;
-use crate::{account_document, authorize, cross_origin, readiness, request_log, routes, session};
+use crate::{
+    account_document, authorize, cross_origin, explorer, outdated, readiness, request_log, routes, session,
+};
 use bytes::Bytes;
+use http::header::Entry;
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode};
 use http_body_util::{BodyExt as _, Full};
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -69,6 +77,12 @@ pub struct Settings {
     pub test_clock: bool,
     /// The certificate authority that clients may trust, as PEM.
     pub authority_pem: Option<String>,
+    /// How the explorer behaves, if there is one.
+    pub explorer: Option<ExplorerSettings>,
+    /// What this server is called, if somebody said so.
+    pub server_name: Option<String>,
+    /// The other servers of the account, if there may be any.
+    pub cluster: Option<Arc<dyn Cluster>>,
 }
 
 /// Whether a connection is encrypted.
@@ -96,6 +110,8 @@ pub(crate) struct Peer {
     pub(crate) scheme: Scheme,
     /// The connection: what clients share is shared evenly between connections.
     pub(crate) client: u64,
+    /// The machine at its other end, be it a proxy.
+    pub(crate) address: IpAddr,
     /// What the connection may leave unread.
     pub(crate) memory: ConnectionMemory,
 }
@@ -104,6 +120,7 @@ pub(crate) struct Peer {
 #[derive(Clone)]
 pub struct Gateway {
     pub(crate) shared: Arc<GatewayState>,
+    door: Door,
 }
 
 pub(crate) struct GatewayState {
@@ -111,8 +128,10 @@ pub(crate) struct GatewayState {
     pub(crate) settings: Settings,
     pub(crate) continuation_key: SigningKey,
     pub(crate) metrics: Metrics,
-    hosts: Hosts,
+    pub(crate) hosts: Hosts,
+    pub(crate) explorer: Option<Explorer>,
     pub(crate) heavy: Heavy,
+    complaints: Complaints,
     started: HeaderValue,
 }
 
@@ -126,9 +145,25 @@ impl Gateway {
         let metrics = Metrics::new(account.env().now_seconds());
         let is_well_known = settings.keys.has_well_known();
         let hosts = Hosts::new(is_well_known, settings.public_endpoint.as_deref(), &settings.allowed_hosts);
-        let heavy = Heavy::new();
-        let shared = GatewayState { account, settings, continuation_key, metrics, hosts, heavy, started };
-        Gateway { shared: Arc::new(shared) }
+        let (heavy, complaints, explorer) = (Heavy::new(), Complaints::default(), Explorer::new(&settings));
+        let shared = GatewayState {
+            account,
+            settings,
+            continuation_key,
+            metrics,
+            hosts,
+            explorer,
+            heavy,
+            complaints,
+            started,
+        };
+        Gateway { shared: Arc::new(shared), door: Door::Account }
+    }
+
+    /// The same gateway for connections that come in by another door.
+    #[must_use]
+    pub fn at(&self, door: Door) -> Gateway {
+        Gateway { shared: Arc::clone(&self.shared), door }
     }
 
     /// Memory for what clients can size.
@@ -144,6 +179,11 @@ impl Gateway {
     /// Tells that background work stopped because of an error of the program.
     pub fn count_background_failure(&self) {
         self.shared.metrics.background_failures.inc();
+    }
+
+    /// A token to sign in to the explorer with once, for `/_explorer/#link=<token>`; nothing if there is no explorer.
+    pub fn make_explorer_link(&self) -> Option<String> {
+        self.shared.explorer.as_ref().map(|explorer| explorer.make_link(&self.shared.account))
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {
@@ -167,13 +207,21 @@ impl Gateway {
         let mut body = std::pin::pin!(body);
         let named = self.shared.hosts.check(&parts).map(|()| self.operator_page(&parts));
         let answered = match named {
-            Ok(Some(answer)) => Ok(answer),
-            Ok(None) => self.serve(&parts, body.as_mut(), peer, &mut note).await,
+            Ok(Some(answer)) => {
+                note.is_probe = true;
+                Ok(answer)
+            }
+            Ok(None) if explorer::is_ours(parts.uri.path()) => {
+                explorer::serve(self, &parts, body.as_mut(), peer, &mut note).await
+            }
+            Ok(None) => self.serve_for(&parts, body.as_mut(), peer, &mut note, None).await,
             Err(failure) => Err(failure),
         };
         let mut answer = answered.unwrap_or_else(|failure| {
-            if failure.is_ours() {
-                tracing::error!(status = failure.status, activity_id, "{}", failure.message);
+            if failure.is_ours()
+                && let Some(unsaid) = self.shared.complaints.next(Instant::now())
+            {
+                tracing::error!(status = failure.status, activity_id, unsaid, "{}", failure.message);
             }
             note.failed(&self.shared.settings, &failure);
             failure.answer(&activity_id)
@@ -197,6 +245,9 @@ impl Gateway {
             let is_throttled = answer.status == StatusCode::TOO_MANY_REQUESTS;
             self.shared.metrics.usage.count(range, action, charge, is_throttled);
         }
+        if let Some(explorer) = &self.shared.explorer {
+            explorer.note(self.shared.account.env(), &parts, &note, &answer, elapsed);
+        }
         request_log::write(&self.shared.settings, &parts, peer.scheme, &note, &answer, elapsed);
         into_response(&parts.method, answer)
     }
@@ -204,8 +255,15 @@ impl Gateway {
     /// Pages for operators and tools, without signature.
     fn operator_page(&self, parts: &Parts) -> Option<Answer> {
         let shared = &self.shared;
+        if let Some(answer) = doors::answer(self.door, parts, || DoorState { refusal: self.write_refusal() })
+        {
+            return Some(answer);
+        }
         if parts.method == Method::OPTIONS {
-            return Some(cross_origin::preflight(&shared.settings.cors_origins, &parts.headers));
+            // No other origin may use the explorer.
+            let is_explorer = explorer::is_ours(parts.uri.path());
+            let origins = if is_explorer { &[][..] } else { &shared.settings.cors_origins };
+            return Some(cross_origin::preflight(origins, &parts.headers));
         }
         if parts.method != Method::GET {
             return None;
@@ -214,7 +272,8 @@ impl Gateway {
             "/alive" => Some(Answer::content("text/plain", "alive\n")),
             "/ready" | "/status" => Some(self.readiness()),
             "/metrics" => {
-                let text = shared.metrics.page(shared.account.monitoring());
+                let text =
+                    shared.metrics.page(shared.account.monitoring(), shared.settings.cluster.as_deref());
                 Some(Answer::content("application/openmetrics-text; version=1.0.0; charset=utf-8", text))
             }
             "/_explorer/emulator.pem" => {
@@ -226,13 +285,21 @@ impl Gateway {
     }
 
     fn readiness(&self) -> Answer {
-        let monitoring = self.shared.account.monitoring();
-        let health = monitoring.health();
-        match &health.write_refusal {
-            None => Answer::content(
-                "text/plain",
-                readiness::text(&health.index_losses, &monitoring.background_statistics(), &health.damage),
-            ),
+        match self.write_refusal() {
+            None => {
+                let monitoring = self.shared.account.monitoring();
+                let health = monitoring.health();
+                let cluster = self.shared.settings.cluster.as_ref();
+                Answer::content(
+                    "text/plain",
+                    readiness::text(
+                        &cluster.map(|cluster| cluster.remarks()).unwrap_or_default(),
+                        &health.index_losses,
+                        &monitoring.background_statistics(),
+                        &health.damage,
+                    ),
+                )
+            }
             Some(reason) => {
                 let mut answer = Answer::content("text/plain", format!("not writing: {reason}\n"));
                 answer.status = StatusCode::SERVICE_UNAVAILABLE;
@@ -241,12 +308,20 @@ impl Gateway {
         }
     }
 
-    async fn serve<B>(
+    /// Why no writes are taken, if none are.
+    fn write_refusal(&self) -> Option<String> {
+        let trouble = || self.shared.settings.cluster.as_ref().and_then(|cluster| cluster.trouble());
+        self.shared.account.monitoring().health().write_refusal.clone().or_else(trouble)
+    }
+
+    /// Answers a request of the protocol, from whoever is known to have sent it already, or from whom its credentials say.
+    pub(crate) async fn serve_for<B>(
         &self,
         parts: &Parts,
         body: Pin<&mut B>,
         peer: &Peer,
         note: &mut Note,
+        known: Option<SenderAccess>,
     ) -> Result<Answer, ErrorAnswer>
     where
         B: http_body::Body<Data = Bytes> + Send,
@@ -254,10 +329,15 @@ impl Gateway {
     {
         let shared = &self.shared;
         let address = Address::parse(parts.uri.path(), parts.uri.query());
-        let address = address.map_err(|error| refuse_address(parts, error))?;
+        let address = address.map_err(|error| refuse_address(parts, known.is_some(), error))?;
         note.kind = address.kind;
         let headers = Headers::of(&parts.headers);
-        let sender = authenticate::check(shared, parts, headers, &address)?;
+        let by_session = known.is_some();
+        let sender = match known {
+            // Nothing was signed that could tell that rids are meant; offers have nothing else.
+            Some(access) => Sender { access, by_rid: address.kind == ResourceKind::Offer },
+            None => authenticate::check(shared, parts, headers, &address)?,
+        };
         if let SenderAccess::Token(token) = &sender.access {
             authorize::check_alive(shared, token).await?;
         }
@@ -275,26 +355,46 @@ impl Gateway {
             address,
             by_rid: sender.by_rid,
             headers,
-            body: self.read_body(parts, body, &peer.memory).await?,
+            body: self.read_body(parts, body, &peer.memory, shared.settings.body_bytes_max).await?,
             client: peer.client,
+            by_session,
             sees_tokens: matches!(sender.access, SenderAccess::Full),
         };
-        if request_log::is_on(&shared.settings) && operation.is_query() {
+        let is_noted = request_log::is_on(&shared.settings) || shared.explorer.is_some();
+        if is_noted && operation.is_query() {
             note.query = Some(request.body.clone());
         }
-        authorize::check(shared, &sender.access, parts, &request).await?;
         if operation.kind == ResourceKind::Account {
+            authorize::check(shared, &sender.access, parts, &request).await?;
             let authority = parts.uri.authority().map(http::uri::Authority::as_str);
             return Ok(account_document::answer(&shared.settings, &parts.headers, authority, peer.scheme));
         }
-        let dispatched = routes::dispatch(shared, &request);
-        let mut answer = if operation.takes_as_long_as_its_body() {
-            shared.heavy.run_async(request.body.len(), dispatched).await?
-        } else {
-            dispatched.await?
+        let assumed = outdated::assumed_container(shared, &request);
+        let mut answer = match self.answer(&sender.access, parts, &request).await {
+            Err(failure) if outdated::explains(shared, &request, assumed, &failure).await => {
+                Box::pin(self.answer(&sender.access, parts, &request)).await?
+            }
+            answered => answered?,
         };
         answer.set_text(headers::CONTENT_LOCATION, self.location(parts, peer.scheme));
         Ok(answer)
+    }
+
+    /// Answers a request that was read, if its sender may make it.
+    async fn answer(
+        &self,
+        access: &SenderAccess,
+        parts: &Parts,
+        request: &Request<'_>,
+    ) -> Result<Answer, ErrorAnswer> {
+        let shared = &self.shared;
+        authorize::check(shared, access, parts, request).await?;
+        let dispatched = routes::dispatch(shared, request);
+        if request.operation.takes_as_long_as_its_body() {
+            shared.heavy.run_async(request.body.len(), dispatched).await
+        } else {
+            dispatched.await
+        }
     }
 
     /// The address of a request as its client knows it.
@@ -330,11 +430,12 @@ impl Gateway {
         Ok(())
     }
 
-    async fn read_body<B>(
+    pub(crate) async fn read_body<B>(
         &self,
         parts: &Parts,
         body: Pin<&mut B>,
         memory: &ConnectionMemory,
+        bytes_max: usize,
     ) -> Result<Bytes, ErrorAnswer>
     where
         B: http_body::Body<Data = Bytes> + Send,
@@ -349,7 +450,6 @@ impl Gateway {
         if length.is_some_and(|length| length > BODY_BYTES_DROPPED_MAX) {
             return Err(Error::TooLarge.into());
         }
-        let bytes_max = settings.body_bytes_max;
         let memory = memory.expect_body(length.unwrap_or(bytes_max).min(bytes_max)).ok_or_else(no_memory)?;
         match tokio::time::timeout(settings.body_timeout, collect(body, length, bytes_max)).await {
             Ok(collected) => collected.map(|body| memory.body(body)),
@@ -370,8 +470,10 @@ impl Gateway {
         answer.headers.insert(fixed_name!(headers::ACTIVITY_ID), text_value(activity_id.as_bytes()));
         let charge = fixed_name!(headers::REQUEST_CHARGE);
         answer.headers.entry(charge).or_insert(HeaderValue::from_static("1"));
-        fixed_header!(answer, headers::CACHE_CONTROL, "no-store, no-cache");
-        fixed_header!(answer, headers::PRAGMA, "no-cache");
+        if let Entry::Vacant(place) = answer.headers.entry(fixed_name!(headers::CACHE_CONTROL)) {
+            place.insert(HeaderValue::from_static("no-store, no-cache"));
+            fixed_header!(answer, headers::PRAGMA, "no-cache");
+        }
         fixed_header!(answer, headers::SERVER, "Astrarium");
         fixed_header!(answer, headers::GATEWAY_VERSION, "version=2.14.0");
         fixed_header!(answer, headers::SERVICE_VERSION, "version=2.14.0.0");
@@ -381,7 +483,9 @@ impl Gateway {
         duration.extend(['.', digit(places / 100), digit(places / 10 % 10), digit(places % 10)]);
         answer.headers.insert(fixed_name!(headers::REQUEST_DURATION_MS), text_value(duration.as_bytes()));
         answer.headers.insert(fixed_name!(headers::LAST_STATE_CHANGE_UTC), self.shared.started.clone());
-        if !self.shared.settings.cors_origins.is_empty() {
+        if explorer::is_ours(parts.uri.path()) {
+            explorer::protect(answer);
+        } else if !self.shared.settings.cors_origins.is_empty() {
             cross_origin::allow(&self.shared.settings.cors_origins, &parts.headers, &mut answer.headers);
         }
     }
@@ -449,10 +553,10 @@ where
 }
 
 /// An unknown path is told only to those who send credentials; nothing can be signed for it.
-fn refuse_address(parts: &Parts, error: crate::wire::address::AddressError) -> ErrorAnswer {
+fn refuse_address(parts: &Parts, is_known: bool, error: crate::wire::address::AddressError) -> ErrorAnswer {
     match header(&parts.headers, headers::AUTHORIZATION) {
-        None => crate::wire::authorization::AuthorizationError::MissingHeader.into(),
-        Some(_) => ErrorAnswer::new(error.status(), error.to_string()),
+        None if !is_known => crate::wire::authorization::AuthorizationError::MissingHeader.into(),
+        _ => ErrorAnswer::new(error.status(), error.to_string()),
     }
 }
 

@@ -77,11 +77,19 @@ async fn canonical_resource(shared: &GatewayState, permission: Rid, link: &str) 
     let database = shared.account.catalog().database(link_at(0)?).await.ok()?;
     match address.kind {
         ResourceKind::Database => Some(database.rid.to_string()),
-        ResourceKind::Container => {
-            Some(shared.account.catalog().container(link_at(0)?, link_at(1)?).await.ok()?.rid().to_string())
-        }
+        ResourceKind::Container => Some(
+            shared
+                .account
+                .catalog()
+                .current_container(link_at(0)?, link_at(1)?)
+                .await
+                .ok()?
+                .rid()
+                .to_string(),
+        ),
         kind if address.ids.len() == 3 && kind.path().get(1) == Some(&"colls") => {
-            let container = shared.account.catalog().container(link_at(0)?, link_at(1)?).await.ok()?;
+            let container =
+                shared.account.catalog().current_container(link_at(0)?, link_at(1)?).await.ok()?;
             let id = address.ids.get(2)?;
             Some(if by_rid {
                 Rid::parse(id)?.to_string()

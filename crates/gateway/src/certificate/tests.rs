@@ -30,6 +30,25 @@ fn made_once_and_kept() {
     }
 }
 
+/// Names that are asked for later are issued by the same authority; a certificate that has them all stays.
+#[test]
+fn further_names_are_issued_by_the_same_authority() {
+    let folder = tempfile::tempdir().unwrap();
+    let of = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        Certificate::load_or_make(Some(folder.path()), &names).unwrap();
+        files(folder.path())
+    };
+    let long = format!("{}.{}.example", "a".repeat(60), "b".repeat(62));
+    let first = of(&[]);
+    assert_eq!(of(&["localhost", "127.0.0.1", "::1"]), first);
+    let second = of(&["db.example", "10.1.2.3", "fd00::7", &long]);
+    assert_eq!(second[..2], first[..2], "the authority");
+    assert_ne!(second[2], first[2]);
+    assert_eq!(of(&["10.1.2.3", &long]), second);
+    assert_ne!(of(&["db.exampl"]), second, "a part of a name is another name");
+}
+
 /// However a file is damaged, there is a certificate, and the authority stays as long as it is good.
 #[test]
 fn damage_is_mended() {

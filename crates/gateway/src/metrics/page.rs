@@ -4,6 +4,7 @@
 //! The page needs no signature, so it names no database and no container.
 
 use super::{Metrics, process};
+use crate::cluster::{Cluster, Measures};
 use crate::database::{
     BackgroundStatistics, Health, Memory, MonitoringHandle, ScriptStatistics, WorkerUsage,
 };
@@ -15,13 +16,14 @@ use prometheus_client::registry::Registry;
 
 impl Metrics {
     /// The whole page.
-    pub(crate) fn page(&self, account: MonitoringHandle<'_>) -> String {
+    pub(crate) fn page(&self, account: MonitoringHandle<'_>, servers: Option<&dyn Cluster>) -> String {
         let mut text = String::new();
         let registries = [
             storage(&account.health()),
             background(&account.background_statistics()),
             scripts(account.script_statistics()),
             work(account.worker_usage(), account.memory()),
+            cluster(servers),
             process::registry(),
         ];
         for registry in std::iter::once(&self.registry).chain(&registries) {
@@ -65,6 +67,14 @@ fn storage(health: &Health) -> Registry {
     let damages = i64::try_from(health.damage.len()).unwrap_or(i64::MAX);
     storage.register("damages", "Damaged places in stored files", ConstGauge::new(damages));
     storage
+}
+
+fn cluster(servers: Option<&dyn Cluster>) -> Registry {
+    let mut registry = Registry::with_prefix("astrarium");
+    if let Some(servers) = servers {
+        registry.register_collector(Box::new(Measures(servers.measures())));
+    }
+    registry
 }
 
 fn background(work: &BackgroundStatistics) -> Registry {

@@ -62,6 +62,14 @@ struct OperationUsage {
     throttled: u64,
 }
 
+/// What was used of a key range since the start.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RangeTraffic {
+    pub(crate) requests: u64,
+    pub(crate) charge: f64,
+    pub(crate) throttled: u64,
+}
+
 impl OperationUsage {
     fn add(&mut self, other: &OperationUsage) {
         self.requests += other.requests;
@@ -79,6 +87,23 @@ impl ItemUsage {
         let is_told = rows.len() < ROWS_MAX || rows.contains_key(&range);
         let row = if is_told { &mut **rows.entry(range).or_default() } else { other };
         row[place].add(&OperationUsage { requests: 1, charge, throttled: u64::from(is_throttled) });
+    }
+
+    /// What was used of the key ranges of a container, by the ids of those that are told apart.
+    pub(crate) fn of_container(&self, container: Rid) -> BTreeMap<u32, RangeTraffic> {
+        let mut found: BTreeMap<u32, RangeTraffic> = BTreeMap::new();
+        for share in self.shares.iter() {
+            let share = locked(share);
+            for ((_, range), row) in share.rows.range((container, 0)..=(container, u32::MAX)) {
+                let sum = found.entry(*range).or_default();
+                for usage in row.iter() {
+                    sum.requests += usage.requests;
+                    sum.charge += usage.charge;
+                    sum.throttled += usage.throttled;
+                }
+            }
+        }
+        found
     }
 
     /// All shares together, in the order of containers and ranges, and what is not told apart.

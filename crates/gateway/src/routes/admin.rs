@@ -2,6 +2,7 @@
 //!
 //! A name is an arm of [`serve`]; what may be asked of it, and by whom, is `operation`'s business.
 
+use super::admin_places;
 use super::admin_ranges::{self, RangesRequest};
 use super::unserved;
 use crate::answer::Answer;
@@ -16,10 +17,14 @@ pub(super) async fn serve(shared: &GatewayState, request: &Request<'_>) -> Resul
     let is_read = request.operation.action != Action::Administer;
     match request.address.ids.first().map(AsRef::as_ref) {
         Some("clock") => clock(shared, request),
-        Some("ranges" | "split" | "merge") if is_read => Err(unserved()),
+        Some("placement") if is_read => admin_places::placement(shared).await,
+        Some("placement") => Err(unserved()),
+        Some("ranges" | "split" | "merge" | "move" | "drain") if is_read => Err(unserved()),
         Some("ranges") => admin_ranges::serve(shared, request, RangesRequest::Show).await,
         Some("split") => admin_ranges::serve(shared, request, RangesRequest::Split).await,
         Some("merge") => admin_ranges::serve(shared, request, RangesRequest::Merge).await,
+        Some("move") => admin_places::move_range(shared, request).await,
+        Some("drain") => admin_places::drain(shared, request).await,
         Some(_) => Err(ErrorAnswer::new(404, "There is no such name below /_admin.")),
         None => Err(unserved()),
     }

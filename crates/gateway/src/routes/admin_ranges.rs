@@ -33,7 +33,7 @@ pub(super) async fn serve(
     let (database, container) = (Link::Name(database), Link::Name(container));
     let catalog = shared.account.catalog();
     let container = match asked {
-        RangesRequest::Show => catalog.container(database, container).await?,
+        RangesRequest::Show => catalog.current_container(database, container).await?,
         RangesRequest::Split => {
             let id = body.get("range").and_then(range_id).ok_or_else(malformed)?;
             catalog.split_range(database, container, id).await?
@@ -74,7 +74,7 @@ async fn shown(shared: &GatewayState, container: &Arc<Container>) -> Result<Valu
 }
 
 /// The id of a range, as text like everywhere else on the wire, or as a number.
-fn range_id(value: &Value) -> Option<u32> {
+pub(super) fn range_id(value: &Value) -> Option<u32> {
     match value {
         Value::String(text) => text.parse().ok(),
         number => number.as_u64().and_then(|id| u32::try_from(id).ok()),

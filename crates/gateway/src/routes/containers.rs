@@ -48,7 +48,7 @@ pub(super) async fn serve(shared: &GatewayState, request: &Request<'_>) -> Resul
             single(shared, request, StatusCode::OK, &container).await
         }
         Action::Read => {
-            let container = catalog.container(database, link).await?;
+            let container = catalog.current_container(database, link).await?;
             let answer = single(shared, request, StatusCode::OK, &container).await?;
             Ok(unless_not_modified(request, &container.resource, answer))
         }

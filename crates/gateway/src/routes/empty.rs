@@ -16,8 +16,12 @@ use http::StatusCode;
 
 pub(super) async fn serve(shared: &GatewayState, request: &Request<'_>) -> Result<Answer, ErrorAnswer> {
     let kind = request.address.kind;
-    let container =
-        shared.account.catalog().container(request.link(0), request.link(1)).await.map_err(owner_missing)?;
+    let container = shared
+        .account
+        .catalog()
+        .current_container(request.link(0), request.link(1))
+        .await
+        .map_err(owner_missing)?;
     let owner = owner(shared, request, container.rid()).await?;
     let mut answer = match request.operation.action {
         Action::Query if kind == ResourceKind::Conflict => {

@@ -155,7 +155,7 @@ fn scope(
         return Ok((QueryScope::Given(given), true));
     }
     let cross_partition = request.flag(headers::QUERY_ENABLE_CROSS_PARTITION);
-    let whole = shared.settings.whole_queries;
+    let whole = shared.settings.whole_queries || request.by_session;
     Ok((QueryScope::Open { cross_partition, whole }, false))
 }
 

@@ -30,8 +30,12 @@ pub(super) async fn serve(shared: &GatewayState, request: &Request<'_>) -> Resul
 }
 
 async fn serve_once(shared: &GatewayState, request: &Request<'_>) -> Result<Answer, ErrorAnswer> {
-    let container =
-        shared.account.catalog().container(request.link(0), request.link(1)).await.map_err(owner_missing)?;
+    let container = shared
+        .account
+        .catalog()
+        .current_container(request.link(0), request.link(1))
+        .await
+        .map_err(owner_missing)?;
     let documents = shared.account.documents(&container);
     let mut answer = match request.operation.action {
         Action::Query => {

@@ -59,6 +59,12 @@ impl AccountKeys {
         self.primary.is_well_known() || others.into_iter().flatten().any(MasterKey::is_well_known)
     }
 
+    /// What a key allows that somebody has, if it is one of these.
+    pub fn access_of_key(&self, key: &MasterKey) -> Option<KeyAccess> {
+        // Keys are not kept; those that sign alike are alike.
+        self.access_of(&key.sign(b""), b"")
+    }
+
     /// Checks the `sig` of a master token. The date's own validity is [`DateWindow::check`]'s.
     pub fn verify(
         &self,

@@ -1,0 +1,264 @@
+//! Who is signed in to the explorer, links to sign in with once, and how often wrong keys came.
+//!
+//! In: tokens, and the time by the database's clock. Out: [`Session`]s.
+//! Invariants
+//! - A token is 256 bits of the operating system's randomness. Only its hash under the account's key is kept.
+//! - A session ends when its time is over, when somebody signs out of it, and when the server stops; a link with its first use.
+//! - Sessions, links and the addresses that are remembered are bounded: the oldest session makes room.
+//! - Every try with a key takes from an address's allowance before the key is looked at, and gives back if it was right.
+
+use crate::wire::authorization::{KeyAccess, MasterKey};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Sessions at a time.
+const SESSIONS_MAX: usize = 1_000;
+/// Links at a time.
+const LINKS_MAX: usize = 16;
+/// How long a link is good.
+const LINK_SECONDS: u64 = 3_600;
+/// Wrong keys in a row that an address may send.
+const ATTEMPTS_MAX: u64 = 10;
+/// After how long it may send one more.
+const ATTEMPT_SECONDS: u64 = 6;
+/// Addresses whose wrong keys are counted apart; all others are counted as one.
+const ADDRESSES_MAX: usize = 1_000;
+/// Longest token that is looked at.
+const TOKEN_LENGTH_MAX: usize = 64;
+
+/// Somebody who is signed in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Session {
+    /// What he may do.
+    pub(super) access: KeyAccess,
+    /// The second from which on he is not signed in any more.
+    pub(super) expires: u64,
+}
+
+/// All of them.
+pub(super) struct Sessions {
+    hash_key: MasterKey,
+    session_seconds: u64,
+    state: Mutex<SessionTable>,
+}
+
+#[derive(Default)]
+struct SessionTable {
+    sessions: BTreeMap<TokenHash, Session>,
+    /// By when they expire.
+    links: BTreeMap<TokenHash, u64>,
+    /// When an address has all of its tries again. `None` stands for those that are not counted apart.
+    spent: BTreeMap<Option<IpAddr>, u64>,
+}
+
+type TokenHash = [u8; 32];
+
+impl Sessions {
+    pub(super) fn new(hash_key: MasterKey, session_seconds: u64) -> Sessions {
+        Sessions { hash_key, session_seconds, state: Mutex::default() }
+    }
+
+    /// Signs somebody in; gives the token.
+    pub(super) fn begin(&self, access: KeyAccess, now: u64) -> (String, Session) {
+        let token = make_token();
+        let session = Session { access, expires: now.saturating_add(self.session_seconds) };
+        let mut state = self.locked();
+        state.sessions.retain(|_, session| session.expires > now);
+        while state.sessions.len() >= SESSIONS_MAX {
+            let oldest = state.sessions.iter().min_by_key(|(_, session)| session.expires);
+            let Some(oldest) = oldest.map(|(hash, _)| *hash) else { break };
+            state.sessions.remove(&oldest);
+        }
+        state.sessions.insert(self.hash(&token), session);
+        (token, session)
+    }
+
+    /// The session of a token.
+    pub(super) fn find(&self, token: &str, now: u64) -> Option<Session> {
+        if token.len() > TOKEN_LENGTH_MAX {
+            return None;
+        }
+        let hash = self.hash(token);
+        self.locked().sessions.get(&hash).filter(|session| session.expires > now).copied()
+    }
+
+    /// Signs somebody out.
+    pub(super) fn end(&self, token: &str) {
+        let hash = self.hash(token);
+        self.locked().sessions.remove(&hash);
+    }
+
+    /// A token to sign in with once.
+    pub(super) fn make_link(&self, now: u64) -> String {
+        let token = make_token();
+        let mut state = self.locked();
+        state.links.retain(|_, expires| *expires > now);
+        if state.links.len() < LINKS_MAX {
+            state.links.insert(self.hash(&token), now.saturating_add(LINK_SECONDS));
+        }
+        token
+    }
+
+    /// Uses a link up; gives whether it was good.
+    pub(super) fn use_link(&self, token: &str, now: u64) -> bool {
+        token.len() <= TOKEN_LENGTH_MAX
+            && self.locked().links.remove(&self.hash(token)).is_some_and(|expires| expires > now)
+    }
+
+    /// Takes one try of an address's allowance; gives the seconds to wait if there is none.
+    pub(super) fn take_attempt(&self, address: IpAddr, now: u64) -> Result<(), u64> {
+        let mut state = self.locked();
+        let key = state.counted_as(address, now);
+        let whole = state.spent.entry(key).or_insert(now);
+        let after = (*whole).max(now) + ATTEMPT_SECONDS;
+        let latest = now + ATTEMPTS_MAX * ATTEMPT_SECONDS;
+        if after > latest {
+            return Err(after - latest);
+        }
+        *whole = after;
+        Ok(())
+    }
+
+    /// Gives a try back, after a right key.
+    pub(super) fn give_attempt_back(&self, address: IpAddr, now: u64) {
+        let mut state = self.locked();
+        let key = state.counted_as(address, now);
+        if let Some(whole) = state.spent.get_mut(&key) {
+            *whole = whole.saturating_sub(ATTEMPT_SECONDS);
+        }
+    }
+
+    fn hash(&self, token: &str) -> TokenHash {
+        self.hash_key.sign(token.as_bytes())
+    }
+
+    /// Whole after every step, also where a thread died.
+    fn locked(&self) -> MutexGuard<'_, SessionTable> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SessionTable {
+    fn counted_as(&mut self, address: IpAddr, now: u64) -> Option<IpAddr> {
+        let address = network_of(address);
+        if self.spent.contains_key(&Some(address)) {
+            return Some(address);
+        }
+        if self.spent.len() >= ADDRESSES_MAX {
+            self.spent.retain(|_, whole| *whole > now);
+        }
+        (self.spent.len() < ADDRESSES_MAX).then_some(address)
+    }
+}
+
+/// One customer has a /64 of IPv6, so that counts as one address.
+fn network_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6((address.to_bits() & (u128::MAX << 64)).into()),
+        address @ IpAddr::V4(_) => address,
+    }
+}
+
+fn make_token() -> String {
+    let mut bytes = [0; 32];
+    let provider = rustls::crypto::ring::default_provider();
+    // Without randomness there is nothing to go on with: a token that could be guessed is worse than no server.
+    assert!(provider.secure_random.fill(&mut bytes).is_ok(), "the operating system gives no random bytes");
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::key_text::EMULATOR_KEY;
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    fn sessions() -> Sessions {
+        Sessions::new(MasterKey::from_base64(EMULATOR_KEY).unwrap(), 100)
+    }
+
+    #[test]
+    fn a_session_ends_in_time_and_by_signing_out() {
+        let sessions = sessions();
+        let (token, session) = sessions.begin(KeyAccess::ReadOnly, 1_000);
+        assert_eq!(session, Session { access: KeyAccess::ReadOnly, expires: 1_100 });
+        assert_eq!(sessions.find(&token, 1_099), Some(session));
+        assert_eq!(sessions.find(&token, 1_100), None);
+        assert_eq!(sessions.find("", 1_000), None);
+        assert_eq!(sessions.find(&token.repeat(2), 1_000), None);
+        let (other, _) = sessions.begin(KeyAccess::Full, 1_000);
+        assert_ne!(token, other);
+        sessions.end(&token);
+        assert_eq!(sessions.find(&token, 1_000), None);
+        assert!(sessions.find(&other, 1_000).is_some());
+    }
+
+    #[test]
+    fn the_oldest_session_makes_room() {
+        let sessions = sessions();
+        let (first, _) = sessions.begin(KeyAccess::Full, 1_000);
+        let (second, _) = sessions.begin(KeyAccess::Full, 1_001);
+        for _ in 0..SESSIONS_MAX - 1 {
+            sessions.begin(KeyAccess::Full, 1_002);
+        }
+        assert_eq!(sessions.find(&first, 1_002), None);
+        assert!(sessions.find(&second, 1_002).is_some());
+        assert_eq!(sessions.locked().sessions.len(), SESSIONS_MAX);
+        sessions.begin(KeyAccess::Full, 2_000);
+        assert_eq!(sessions.locked().sessions.len(), 1);
+    }
+
+    #[test]
+    fn a_link_works_once_and_not_for_long() {
+        let sessions = sessions();
+        let link = sessions.make_link(1_000);
+        assert!(!sessions.use_link("x", 1_000));
+        assert!(sessions.use_link(&link, 1_000));
+        assert!(!sessions.use_link(&link, 1_000));
+        let late = sessions.make_link(1_000);
+        assert!(!sessions.use_link(&late, 1_000 + LINK_SECONDS));
+        for _ in 0..100 {
+            sessions.make_link(5_000);
+        }
+        assert_eq!(sessions.locked().links.len(), LINKS_MAX);
+    }
+
+    #[test]
+    fn wrong_keys_are_bounded_by_address() {
+        let sessions = sessions();
+        let address = |last| IpAddr::V4(Ipv4Addr::new(10, 0, 0, last));
+        for _ in 0..ATTEMPTS_MAX {
+            assert_eq!(sessions.take_attempt(address(1), 1_000), Ok(()));
+        }
+        assert_eq!(sessions.take_attempt(address(1), 1_000), Err(ATTEMPT_SECONDS));
+        assert_eq!(sessions.take_attempt(address(1), 1_004), Err(2));
+        assert_eq!(sessions.take_attempt(address(2), 1_000), Ok(()));
+        assert_eq!(sessions.take_attempt(address(1), 1_006), Ok(()));
+        assert_eq!(sessions.take_attempt(address(1), 1_006), Err(ATTEMPT_SECONDS));
+        sessions.give_attempt_back(address(1), 1_006);
+        assert_eq!(sessions.take_attempt(address(1), 1_006), Ok(()));
+        // A network of IPv6 is one address, and one of IPv4 in IPv6 is that of IPv4.
+        let six = |text: &str| IpAddr::V6(text.parse::<Ipv6Addr>().unwrap());
+        for last in 0..ATTEMPTS_MAX {
+            assert_eq!(sessions.take_attempt(six(&format!("2001:db8::{last:x}")), 1_000), Ok(()));
+        }
+        assert!(sessions.take_attempt(six("2001:db8::ff"), 1_000).is_err());
+        assert!(sessions.take_attempt(six("2001:db8:0:1::"), 1_000).is_ok());
+        assert!(sessions.take_attempt(six("::ffff:10.0.0.1"), 1_006).is_err());
+    }
+
+    #[test]
+    fn addresses_are_bounded() {
+        let sessions = sessions();
+        for number in 0..3 * ADDRESSES_MAX as u32 {
+            let _ = sessions.take_attempt(IpAddr::V4(Ipv4Addr::from_bits(number)), 1_000);
+        }
+        assert!(sessions.locked().spent.len() <= ADDRESSES_MAX + 1);
+        // Those beyond share one allowance, which is spent; those within still have theirs.
+        assert!(sessions.take_attempt(IpAddr::V4(Ipv4Addr::from_bits(u32::MAX)), 1_000).is_err());
+        assert!(sessions.take_attempt(IpAddr::V4(Ipv4Addr::from_bits(1)), 1_000).is_ok());
+    }
+}
