@@ -1,0 +1,202 @@
+//! The archive of a dump: a tar of JSON, whose last entry says what must be in it.
+//!
+//! ```text
+//! definitions.json           databases with containers, policies, throughput, scripts, users and permissions
+//! items/0001/000001.jsonl    documents of the first container, one a line; further parts follow
+//! manifest.json              every entry with its bytes and SHA-256; of each container its documents and their moment
+//! ```
+//!
+//! Compressed by the file's name (`.zst`, `.gz`), plain otherwise. An archive without its manifest was cut, and is refused.
+
+use crate::error::ToolError;
+use crate::input;
+use crate::output::OpenOutput;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+
+/// The name of the format, and its version.
+const FORMAT: &str = "astrarium-dump";
+const VERSION: u64 = 1;
+/// Longest entry: parts of documents are far shorter, definitions may have thousands of scripts.
+const ENTRY_BYTES_MAX: u64 = 256 << 20;
+/// Most entries.
+const ENTRIES_MAX: usize = 10_000_000;
+
+pub(crate) const DEFINITIONS: &str = "definitions.json";
+const MANIFEST: &str = "manifest.json";
+
+/// An archive that is being written.
+pub(crate) struct ArchiveWriter {
+    tar: tar::Builder<OpenOutput>,
+    entries: Vec<Value>,
+    path: PathBuf,
+    seconds: u64,
+}
+
+impl ArchiveWriter {
+    pub(crate) fn create(path: &Path, seconds: u64) -> Result<ArchiveWriter, ToolError> {
+        let tar = tar::Builder::new(OpenOutput::open(Some(path))?);
+        Ok(ArchiveWriter { tar, entries: Vec::new(), path: path.to_owned(), seconds })
+    }
+
+    /// Adds an entry.
+    pub(crate) fn add(&mut self, name: &str, content: &[u8]) -> Result<(), ToolError> {
+        self.append(name, content)?;
+        self.entries.push(json!({"path": name, "bytes": content.len(), "sha256": digest(content)}));
+        Ok(())
+    }
+
+    /// Adds the manifest and gives the file its name.
+    pub(crate) fn finish(mut self, about: Value) -> Result<(), ToolError> {
+        let mut manifest = json!({"format": FORMAT, "version": VERSION});
+        if let (Some(manifest), Value::Object(about)) = (manifest.as_object_mut(), about) {
+            manifest.extend(about);
+        }
+        manifest["entries"] = Value::Array(std::mem::take(&mut self.entries));
+        self.append(MANIFEST, format!("{manifest:#}\n").as_bytes())?;
+        let output = self.tar.into_inner().map_err(ToolError::file("write", &self.path))?;
+        output.finish()
+    }
+
+    fn append(&mut self, name: &str, content: &[u8]) -> Result<(), ToolError> {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o600);
+        header.set_mtime(self.seconds);
+        self.tar.append_data(&mut header, name, content).map_err(ToolError::file("write", &self.path))
+    }
+}
+
+/// What an archive says about itself.
+#[derive(Debug, Clone)]
+pub(crate) struct CheckedArchive {
+    pub(crate) manifest: Value,
+    pub(crate) definitions: Value,
+}
+
+/// Reads an archive from its beginning to its end, and checks everything in it against its manifest.
+pub(crate) fn check(path: &Path) -> Result<CheckedArchive, ToolError> {
+    let bad = |what: String| {
+        ToolError::input(format!("{} cannot be loaded, and nothing was changed: {what}", path.display()))
+    };
+    let mut found: BTreeMap<String, (u64, String)> = BTreeMap::new();
+    let (mut manifest, mut definitions) = (None, None);
+    let read = for_each_entry(path, |name, content| {
+        if manifest.is_some() {
+            return Err(ToolError::input("something follows its manifest"));
+        }
+        match name {
+            MANIFEST => manifest = Some(serde_json::from_slice::<Value>(&content).unwrap_or_default()),
+            name => {
+                if name == DEFINITIONS {
+                    definitions = serde_json::from_slice::<Value>(&content).ok();
+                }
+                if found.insert(name.to_owned(), (content.len() as u64, digest(&content))).is_some()
+                    || found.len() > ENTRIES_MAX
+                {
+                    return Err(ToolError::input(format!("{name} is in it twice")));
+                }
+            }
+        }
+        Ok(())
+    });
+    read.map_err(|error| bad(format!("{error} (it may have been cut)")))?;
+    let manifest = manifest.ok_or_else(|| bad("it has no manifest, so it was cut".to_owned()))?;
+    if manifest["format"] != FORMAT {
+        return Err(bad("it is no archive of astrarium dump".to_owned()));
+    }
+    if manifest["version"] != VERSION {
+        return Err(bad(format!("it has version {}, and this program knows {VERSION}", manifest["version"])));
+    }
+    for entry in manifest["entries"].as_array().map_or(&[][..], Vec::as_slice) {
+        let name = entry["path"].as_str().unwrap_or_default();
+        match found.remove(name) {
+            None => return Err(bad(format!("{name} is missing"))),
+            Some((bytes, digest)) if entry["bytes"] != bytes || entry["sha256"] != digest => {
+                return Err(bad(format!("{name} is not what was written: its checksum differs")));
+            }
+            Some(_) => {}
+        }
+    }
+    if let Some(name) = found.keys().next() {
+        return Err(bad(format!("{name} is not in its manifest")));
+    }
+    let definitions = definitions.ok_or_else(|| bad(format!("{DEFINITIONS} is missing or broken")))?;
+    Ok(CheckedArchive { manifest, definitions })
+}
+
+/// Gives every entry, in order.
+pub(crate) fn for_each_entry(
+    path: &Path,
+    mut take: impl FnMut(&str, Vec<u8>) -> Result<(), ToolError>,
+) -> Result<(), ToolError> {
+    let file = File::open(path).map_err(ToolError::file("open", path))?;
+    let failed = |error| ToolError::file("read", path)(error);
+    let raw = input::decompressed(Box::new(BufReader::new(file))).map_err(failed)?;
+    let mut archive = tar::Archive::new(raw);
+    for entry in archive.entries().map_err(failed)? {
+        let mut entry = entry.map_err(failed)?;
+        let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        let size = entry.size();
+        if size > ENTRY_BYTES_MAX {
+            return Err(ToolError::input(format!("{name} has {size} bytes, more than any entry may")));
+        }
+        let mut content = Vec::new();
+        entry.by_ref().take(ENTRY_BYTES_MAX).read_to_end(&mut content).map_err(failed)?;
+        if content.len() as u64 != size {
+            return Err(ToolError::input(format!("{name} ends too early")));
+        }
+        take(&name, content)?;
+    }
+    Ok(())
+}
+
+/// SHA-256 in hexadecimal.
+pub(crate) fn digest(content: &[u8]) -> String {
+    let mut text = String::with_capacity(64);
+    for byte in Sha256::digest(content) {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn archives_are_whole_or_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a.tar", "a.tar.zst", "a.tar.gz"] {
+            let path = folder.path().join(name);
+            let mut writer = ArchiveWriter::create(&path, 7).unwrap();
+            writer.add(DEFINITIONS, b"{\"databases\":[]}").unwrap();
+            writer.add("items/0001/000001.jsonl", &b"{\"id\":\"1\"}\n".repeat(5_000)).unwrap();
+            assert!(!path.exists(), "it appears when it is whole");
+            writer.finish(json!({"containers": []})).unwrap();
+            let checked = check(&path).unwrap();
+            assert_eq!(checked.definitions, json!({"databases": []}));
+            let whole = std::fs::read(&path).unwrap();
+            for cut in [whole.len() / 2, whole.len() * 9 / 10, 600.min(whole.len() / 3), 0] {
+                std::fs::write(&path, &whole[..cut]).unwrap();
+                let error = check(&path).unwrap_err().to_string();
+                assert!(error.contains("nothing was changed"), "{name} {cut}: {error}");
+            }
+            if name == "a.tar" {
+                let mut damaged = whole.clone();
+                let at = damaged.windows(4).position(|bytes| bytes == b"\"1\"}").unwrap();
+                damaged[at + 1] = b'2';
+                std::fs::write(&path, &damaged).unwrap();
+                assert!(check(&path).unwrap_err().to_string().contains("checksum differs"));
+            }
+        }
+        let path = folder.path().join("other");
+        std::fs::write(&path, "hello").unwrap();
+        assert!(check(&path).is_err());
+    }
+}

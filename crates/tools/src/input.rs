@@ -1,0 +1,109 @@
+//! Opens what is imported: a file or standard input, compressed or not.
+//!
+//! Compression is told by the first bytes (gzip, zstd), never by the name alone. The count of bytes taken from the file itself is kept for
+//! progress.
+
+use crate::error::ToolError;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Cursor, Read};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Buffer for reading.
+const BUFFER_BYTES: usize = 256 << 10;
+/// How much of a source identifies it.
+pub(crate) const HEAD_BYTES: usize = 64 << 10;
+/// Largest window that compressed data may ask for, as a power of two: 128 MB.
+const WINDOW_LOG_MAX: u32 = 27;
+
+/// An opened source.
+pub(crate) struct OpenInput {
+    /// The text inside.
+    pub(crate) reader: Box<dyn BufRead + Send>,
+    /// The first bytes of the text inside.
+    pub(crate) head: Vec<u8>,
+    /// Size of the file; none for standard input.
+    pub(crate) size: Option<u64>,
+    /// Bytes of the file read so far.
+    pub(crate) read: Arc<AtomicU64>,
+}
+
+/// Whether a name means standard input.
+pub(crate) fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Opens a source.
+pub(crate) fn open(path: &Path) -> Result<OpenInput, ToolError> {
+    let (raw, size): (Box<dyn Read + Send>, Option<u64>) = if is_stdin(path) {
+        (Box::new(std::io::stdin()), None)
+    } else {
+        let file = File::open(path).map_err(ToolError::file("open", path))?;
+        let metadata = file.metadata().map_err(ToolError::file("look at", path))?;
+        if metadata.is_dir() {
+            return Err(ToolError::input(format!("{} is a folder, not a file", path.display())));
+        }
+        (Box::new(file), metadata.is_file().then_some(metadata.len()))
+    };
+    let read = Arc::new(AtomicU64::new(0));
+    let counted = CountedBytes { inner: raw, read: Arc::clone(&read) };
+    let mut reader = decompressed(Box::new(counted)).map_err(ToolError::file("read", path))?;
+    let head = take_head(&mut reader).map_err(ToolError::file("read", path))?;
+    let start = if head.starts_with(b"\xEF\xBB\xBF") { 3 } else { 0 };
+    let head = head.get(start..).unwrap_or_default().to_vec();
+    let whole = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(head.clone()).chain(reader));
+    Ok(OpenInput { reader: Box::new(whole), head, size, read })
+}
+
+/// Reads through compression, if the first bytes tell of one.
+pub(crate) fn decompressed(mut raw: Box<dyn Read + Send>) -> std::io::Result<Box<dyn Read + Send>> {
+    let mut magic = [0; 4];
+    let count = read_full(&mut raw, &mut magic)?;
+    let start = magic.get(..count).unwrap_or_default().to_vec();
+    let whole = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(start.clone()).chain(raw));
+    if start.starts_with(b"\x1f\x8b") {
+        return Ok(Box::new(flate2::bufread::MultiGzDecoder::new(whole)));
+    }
+    if start == b"\x28\xb5\x2f\xfd" {
+        let mut decoder = zstd::stream::read::Decoder::with_buffer(whole)?;
+        decoder.window_log_max(WINDOW_LOG_MAX)?;
+        return Ok(Box::new(decoder));
+    }
+    Ok(Box::new(whole))
+}
+
+fn take_head(reader: &mut Box<dyn Read + Send>) -> std::io::Result<Vec<u8>> {
+    let mut head = vec![0; HEAD_BYTES];
+    let count = read_full(reader, &mut head)?;
+    head.truncate(count);
+    Ok(head)
+}
+
+/// Reads until the buffer is full or there is nothing more.
+fn read_full(reader: &mut dyn Read, buffer: &mut [u8]) -> std::io::Result<usize> {
+    let mut count = 0;
+    while let Some(rest) = buffer.get_mut(count..).filter(|rest| !rest.is_empty()) {
+        match reader.read(rest) {
+            Ok(0) => break,
+            Ok(read) => count += read,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(count)
+}
+
+/// Counts what is read.
+struct CountedBytes {
+    inner: Box<dyn Read + Send>,
+    read: Arc<AtomicU64>,
+}
+
+impl Read for CountedBytes {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.read.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+}
