@@ -2,7 +2,7 @@
 //!
 //! One request over plain HTTP/1.1 on a connection of its own; the server closes it. So that no HTTP client is needed for this.
 
-use crate::settings::{AdminCommand, AdminSettings};
+use crate::settings::{AdminCommand, AdminSettings, ContainerName, ServerAddress};
 use anyhow::{Context as _, bail};
 use astrarium_env::Env;
 use astrarium_wire::authorization::MasterKey;
@@ -20,39 +20,66 @@ const TIME_MAX: Duration = Duration::from_mins(1);
 const ANSWER_BYTES_MAX: u64 = 16 << 20;
 
 pub(crate) fn run(settings: &AdminSettings) -> anyhow::Result<ExitCode> {
-    let (name, body) = match &settings.command {
-        AdminCommand::Ranges(container) => {
-            ("ranges", json!({"database": container.database, "container": container.container}))
-        }
-        AdminCommand::Split { of, range } => {
-            ("split", json!({"database": of.database, "container": of.container, "range": range.to_string()}))
-        }
-        AdminCommand::Merge { of, low, high } => {
-            let ranges = [low.to_string(), high.to_string()];
-            ("merge", json!({"database": of.database, "container": of.container, "ranges": ranges}))
-        }
-    };
-    let (status, answer) = ask(settings, name, &body.to_string())?;
-    if status != 200 {
-        let message = answer.get("message").and_then(Value::as_str).unwrap_or("no reason is given");
-        bail!("the server refused with {status}: {message}");
-    }
-    print!("{}", table(&answer));
+    let (name, body) = request(&settings.command);
+    let answer = ask(&settings.server, name, Some(&body))?;
+    print!("{}{}", table(&answer), pending(&answer));
     Ok(ExitCode::SUCCESS)
 }
 
+/// The name below `/_admin` that a command asks, and what it tells it.
+fn request(command: &AdminCommand) -> (&'static str, Value) {
+    match command {
+        AdminCommand::Ranges(container) => ("ranges", named(container)),
+        AdminCommand::Split { of, range } => {
+            let mut body = named(of);
+            body["range"] = range.to_string().into();
+            ("split", body)
+        }
+        AdminCommand::Merge { of, low, high } => {
+            let mut body = named(of);
+            body["ranges"] = json!([low.to_string(), high.to_string()]);
+            ("merge", body)
+        }
+    }
+}
+
+/// A body that names a container.
+pub(crate) fn named(container: &ContainerName) -> Value {
+    json!({"database": container.database, "container": container.container})
+}
+
+/// Asks something below `/_admin`, a question if nothing is told with it; fails with what the server says if it refuses.
+pub(crate) fn ask(server: &ServerAddress, name: &str, body: Option<&Value>) -> anyhow::Result<Value> {
+    let (status, answer) = exchange(server, name, body)?;
+    if status != 200 {
+        bail!("the server refused with {status}: {}", reason(&answer));
+    }
+    Ok(answer)
+}
+
+/// Why the server refused, without what is around it for SDKs.
+fn reason(answer: &Value) -> String {
+    let message = answer.get("message").and_then(Value::as_str).unwrap_or("no reason is given");
+    let line = message.lines().next().unwrap_or_default();
+    let errors = line.strip_prefix("Message: ").and_then(|json| serde_json::from_str::<Value>(json).ok());
+    let first = errors.as_ref().and_then(|errors| errors["Errors"][0].as_str());
+    first.unwrap_or(message).to_owned()
+}
+
 /// Sends one request; gives the status and the answer.
-fn ask(settings: &AdminSettings, name: &str, body: &str) -> anyhow::Result<(u16, Value)> {
-    let key = MasterKey::from_base64(&settings.key).context("read --key")?;
-    let endpoint = settings.endpoint.strip_prefix("http://").context("--endpoint must begin with http://")?;
+fn exchange(server: &ServerAddress, name: &str, body: Option<&Value>) -> anyhow::Result<(u16, Value)> {
+    let verb = if body.is_some() { "POST" } else { "GET" };
+    let body = body.map(Value::to_string).unwrap_or_default();
+    let key = MasterKey::from_base64(&server.key).context("read --key")?;
+    let endpoint = server.endpoint.strip_prefix("http://").context("--endpoint must begin with http://")?;
     let host = endpoint.trim_end_matches('/');
     let now = Env::system().now_seconds();
     let date = date::format_rfc1123(i64::try_from(now).unwrap_or_default());
-    let payload = format!("post\n_admin\n_admin/{name}\n{}\n\n", date.to_lowercase());
+    let payload = format!("{}\n_admin\n_admin/{name}\n{}\n\n", verb.to_lowercase(), date.to_lowercase());
     let token = format!("type=master&ver=1.0&sig={}", key.sign_base64(payload.as_bytes()));
     let token = percent::encode_component(&token);
     let request = format!(
-        "POST /_admin/{name} HTTP/1.1\r\nhost: {host}\r\nx-ms-date: {date}\r\nx-ms-version: 2020-07-15\r\nauthorization: \
+        "{verb} /_admin/{name} HTTP/1.1\r\nhost: {host}\r\nx-ms-date: {date}\r\nx-ms-version: 2020-07-15\r\nauthorization: \
          {token}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
         body.len()
     );
@@ -84,14 +111,18 @@ fn table(answer: &Value) -> String {
             range["bytes"].as_u64().unwrap_or_default()
         );
     }
-    if answer["pending"] == Value::Bool(true) {
-        let _ = writeln!(
-            table,
-            "Under way, {} % copied. `astrarium admin ranges` tells how far it is.",
-            answer["progressPercent"]
-        );
-    }
     table
+}
+
+/// What is not done yet.
+pub(crate) fn pending(answer: &Value) -> String {
+    if answer["pending"] != Value::Bool(true) {
+        return String::new();
+    }
+    format!(
+        "Under way, {} % copied. `astrarium admin ranges` tells how far it is.\n",
+        answer["progressPercent"]
+    )
 }
 
 #[cfg(test)]
@@ -107,7 +138,26 @@ mod tests {
         assert_eq!(lines.len(), 2);
         assert!(lines[0].ends_with("bytes") && lines[1].ends_with("  1900"), "{done}");
         assert_eq!(lines[0].len(), lines[1].len(), "{done}");
-        let pending = table(&json!({"ranges": [], "pending": true, "progressPercent": 40.0}));
-        assert!(pending.contains("40.0 % copied"), "{pending}");
+        let told = pending(&json!({"ranges": [], "pending": true, "progressPercent": 40.0}));
+        assert!(told.contains("40.0 % copied"), "{told}");
+        assert_eq!(pending(&json!({"ranges": [], "pending": false})), "");
+    }
+
+    #[test]
+    fn refusals_are_told_as_sentences() {
+        let wrapped = "Message: {\"Errors\":[\"There is no such thing.\"]}\r\nActivityId: 7";
+        assert_eq!(reason(&json!({"message": wrapped})), "There is no such thing.");
+        assert_eq!(reason(&json!({"message": "plain"})), "plain");
+        assert_eq!(reason(&json!({})), "no reason is given");
+    }
+
+    #[test]
+    fn commands_name_what_they_are_about() {
+        let of = || ContainerName { database: "d".to_owned(), container: "c".to_owned() };
+        let merged = AdminCommand::Merge { of: of(), low: 1, high: 2 };
+        let body = json!({"database": "d", "container": "c", "ranges": ["1", "2"]});
+        assert_eq!(request(&merged), ("merge", body));
+        let split = AdminCommand::Split { of: of(), range: 7 };
+        assert_eq!(request(&split), ("split", json!({"database": "d", "container": "c", "range": "7"})));
     }
 }

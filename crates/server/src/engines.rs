@@ -4,8 +4,10 @@ use crate::machine;
 use astrarium_kv::Engine;
 use astrarium_kv::memory::MemoryEngine;
 use astrarium_kv_fjall::{FjallEngine, Options};
+use astrarium_kv_postgres::PostgresEngine;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A throw-away store.
 pub(crate) fn memory() -> Arc<dyn Engine> {
@@ -29,4 +31,23 @@ pub(crate) fn embedded(
         ..Options::default()
     };
     Ok(FjallEngine::open(folder, options)?)
+}
+
+/// The store at an address for a command that looks at it or changes its list of stores: not a server's, so space is left to servers
+/// to give back.
+pub(crate) fn postgres_for_command(url: &str) -> anyhow::Result<PostgresEngine> {
+    let options = astrarium_kv_postgres::PostgresOptions {
+        reclaim_interval: Duration::from_hours(1),
+        ..astrarium_kv_postgres::PostgresOptions::default()
+    };
+    Ok(PostgresEngine::open(url, options)?)
+}
+
+/// The store at an address, shared with other servers.
+pub(crate) fn postgres(url: &str, cache_mb: u64) -> anyhow::Result<PostgresEngine> {
+    let options = astrarium_kv_postgres::PostgresOptions {
+        cache_bytes: cache_mb << 20,
+        ..astrarium_kv_postgres::PostgresOptions::default()
+    };
+    Ok(PostgresEngine::open(url, options)?)
 }

@@ -1,4 +1,4 @@
-//! What the operating system has and gives: memory, disk space, file descriptors.
+//! What the operating system has and gives: memory, disk space, file descriptors, a name.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::io;
@@ -15,6 +15,13 @@ pub(crate) fn memory_bytes() -> u64 {
     let group = control_group_limit(Path::new("/sys/fs/cgroup"), Path::new("/proc/self/cgroup"));
     let addresses = getrlimit(Resource::As).current;
     [group, addresses].into_iter().flatten().fold(machine, u64::min)
+}
+
+/// What the machine is called.
+pub(crate) fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { "localhost".to_owned() } else { name.to_owned() }
 }
 
 /// The least memory limit of the control groups that the process is in, of version 1 or 2, up to the root that it sees.

@@ -1,19 +1,32 @@
 //! The `astrarium` program: settings, engine choice, logs, and the life of the process.
 //!
-//! `serve` runs the server until it is told to stop; `admin` asks something of it; `verify` checks a data folder; `repair` lets a
-//! damaged one be used again. Everything else is in the crates below.
+//! `serve` runs the server until it is told to stop, `emulator` does so in the place of the service's emulator, and `health` tells
+//! whether it answers; `admin` asks something of it; `verify` checks a data folder or a store; `repair`
+//! lets a damaged folder be used again; `shell` is for people who look at an account; `store` and `status` are for operators of servers
+//! on PostgreSQL; `import`, `export`, `dump`, `load` and `copy` move data to and from any account (`tools`). Everything else is in the
+//! crates below.
 
 mod admin;
 mod background;
+mod cluster;
+mod columns;
+mod emulator;
 mod engines;
+mod health;
 mod logging;
 mod machine;
 mod memory;
 mod offline;
+mod online;
 mod private_files;
 mod scripts;
 mod serve;
 mod settings;
+mod spending;
+mod status;
+mod stores;
+mod tools;
+mod transfers;
 
 use settings::Command;
 use std::process::ExitCode;
@@ -27,8 +40,21 @@ fn main() -> ExitCode {
     let arguments = settings::read();
     let result = match arguments.command {
         Command::Serve(settings) => serve::run(&settings).map(|()| ExitCode::SUCCESS),
-        Command::Verify { data } => offline::verify(&data),
+        Command::Verify(settings) => match &settings.store {
+            Some(url) => online::verify(url),
+            None => offline::verify(&settings.data),
+        },
+        Command::Emulator(settings) => emulator::run(&settings).map(|()| ExitCode::SUCCESS),
+        Command::Health(settings) => health::run(&settings),
+        Command::Status(settings) => status::run(&settings),
+        Command::Store(settings) => stores::run(&settings),
+        Command::Shell(settings) => Ok(astrarium_shell::run(&settings)),
         Command::Admin(settings) => admin::run(&settings),
+        Command::Import(settings) => tools::run(astrarium_tools::import(&settings)),
+        Command::Export(settings) => tools::run(astrarium_tools::export(&settings)),
+        Command::Dump(settings) => tools::run(astrarium_tools::dump(&settings)),
+        Command::Load(settings) => tools::run(astrarium_tools::load(&settings)),
+        Command::Copy(settings) => tools::run(astrarium_tools::copy(&settings)),
         Command::ScriptWorker => scripts::work().map(|()| ExitCode::SUCCESS),
         Command::Repair { data, index: true, .. } => offline::repair_index(&data),
         Command::Repair { data, accept_loss, .. } => offline::repair(&data, accept_loss),

@@ -183,7 +183,11 @@ fn check_files(engine: &FjallEngine, is_told: bool) -> usize {
     }
 }
 
-async fn check_containers(maintenance: &MaintenanceHandle, is_told: bool) -> anyhow::Result<usize> {
+/// Checks all containers; gives how many problems there are.
+pub(crate) async fn check_containers(
+    maintenance: &MaintenanceHandle,
+    is_told: bool,
+) -> anyhow::Result<usize> {
     let mut problem_count = 0;
     maintenance
         .verify(|container, report| {
@@ -216,7 +220,7 @@ fn without_advice(error: &anyhow::Error) -> anyhow::Error {
     anyhow::Error::msg(text[..end.unwrap_or(text.len())].to_owned())
 }
 
-fn must_exist(data: &Path) -> anyhow::Result<()> {
+pub(crate) fn must_exist(data: &Path) -> anyhow::Result<()> {
     anyhow::ensure!(data.is_dir(), "there is no data folder {}", data.display());
     Ok(())
 }

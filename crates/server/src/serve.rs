@@ -1,28 +1,42 @@
 //! The life of a server: open the data, listen, say so, serve, and stop in good order.
 
 use crate::background::BackgroundThread;
+use crate::cluster::Servers;
+use crate::emulator::{EmulatorProfile, SideDoors, account_door};
 use crate::machine::FileShares;
 use crate::memory::Shares;
 use crate::settings::{self, ServeSettings};
-use crate::{engines, logging, machine, memory, private_files, scripts};
+use crate::{cluster, engines, logging, machine, memory, private_files, scripts, spending};
 use anyhow::Context as _;
 use astrarium_database::{Account, Env, Memory, Resources};
+use astrarium_env::ClockShift;
 use astrarium_gateway::certificate::Certificate;
+use astrarium_gateway::cluster::Cluster;
 use astrarium_gateway::listener::{self, ConnectionLimits};
-use astrarium_gateway::{Gateway, Settings};
+use astrarium_gateway::{ExplorerSettings, Gateway, Settings};
 use astrarium_kv::Engine;
+use astrarium_kv_postgres::PostgresEngine;
+use astrarium_tools::{AccountSettings, SeedPlan};
 use astrarium_wire::authorization::{AccountKeys, DateWindow, MasterKey};
 use astrarium_wire::key_text::{self, EMULATOR_KEY};
+use std::future::Future;
+use std::io::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{oneshot, watch};
 
 /// Largest request body: twice the largest item, so that an item with spaces is still read and judged by its content.
 const BODY_BYTES_MAX: usize = 4 << 20;
 
 pub(crate) fn run(settings: &ServeSettings) -> anyhow::Result<()> {
+    run_as(settings, None)
+}
+
+/// Runs the server, in the emulator's place if there is a profile.
+pub(crate) fn run_as(settings: &ServeSettings, profile: Option<&EmulatorProfile>) -> anyhow::Result<()> {
     logging::start(settings)?;
     for variable in settings::unknown_variables() {
         tracing::warn!(variable, "no setting has this name; the variable is ignored");
@@ -31,26 +45,70 @@ pub(crate) fn run(settings: &ServeSettings) -> anyhow::Result<()> {
     check_exposure(settings, &keys)?;
     let files = machine::share_files(machine::raise_file_limit(), settings.connections);
     let shares = memory::divide(settings.memory_budget, settings.cache_mb)?;
-    let engine: Arc<dyn Engine> = if settings.memory {
-        engines::memory()
-    } else {
+    // Before anything is opened: a folder that contradicts itself changes nothing.
+    let seed = settings.seed.as_deref().map(SeedPlan::read).transpose()?;
+    let storage = OpenStorage::open(settings, &shares, &files)?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("start runtime")?;
+    runtime.block_on(serve(settings, profile, keys, storage, shares, files, seed))
+}
+
+/// What holds the data.
+enum OpenStorage {
+    /// This process alone.
+    Own(Arc<dyn Engine>),
+    /// A store that other servers use too.
+    Shared(Arc<PostgresEngine>),
+}
+
+impl OpenStorage {
+    fn open(settings: &ServeSettings, shares: &Shares, files: &FileShares) -> anyhow::Result<OpenStorage> {
+        if let Some(url) = &settings.store {
+            return Ok(OpenStorage::Shared(Arc::new(engines::postgres(url, shares.cache_mb)?)));
+        }
+        if settings.memory {
+            return Ok(OpenStorage::Own(engines::memory()));
+        }
         let engine =
             engines::embedded(&settings.data, Some(shares.cache_mb), settings.reserve_mb, files.tables)?;
         // Only now, when it is known to be a data folder.
         private_files::withdraw(&settings.data);
-        Arc::new(engine)
-    };
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("start runtime")?;
-    runtime.block_on(serve(settings, keys, engine, shares, files))
+        Ok(OpenStorage::Own(Arc::new(engine)))
+    }
+
+    /// The servers that share it, if there may be any.
+    fn cluster(&self) -> Option<Arc<dyn Cluster>> {
+        match self {
+            OpenStorage::Own(_) => None,
+            OpenStorage::Shared(engine) => Some(Arc::new(Servers::over(engine))),
+        }
+    }
+
+    fn engine(&self) -> Arc<dyn Engine> {
+        match self {
+            OpenStorage::Own(engine) => Arc::clone(engine),
+            OpenStorage::Shared(engine) => Arc::clone(engine) as Arc<dyn Engine>,
+        }
+    }
+}
+
+/// The clock, which servers of one store set by the store's, and randomness.
+fn environment(settings: &ServeSettings) -> (Env, ClockShift) {
+    match (settings.test_clock, &settings.store) {
+        (true, _) => (Env::with_advanced_clock(), ClockShift::default()),
+        (false, Some(_)) => Env::with_shifted_clock(),
+        (false, None) => (Env::system(), ClockShift::default()),
+    }
 }
 
 async fn serve(
     settings: &ServeSettings,
+    profile: Option<&EmulatorProfile>,
     keys: AccountKeys,
-    engine: Arc<dyn Engine>,
+    storage: OpenStorage,
     shares: Shares,
     files: FileShares,
+    seed: Option<SeedPlan>,
 ) -> anyhow::Result<()> {
     let resources = Resources {
         memory: Memory::new(shares.work_bytes),
@@ -59,14 +117,98 @@ async fn serve(
         throttling: settings.throttle,
         ..Resources::default()
     };
-    let env = if settings.test_clock { Env::with_advanced_clock() } else { Env::system() };
-    let account = Account::open_within(engine, env, resources).await?;
+    let (env, clock_shift) = environment(settings);
+    let account = Account::open_within(storage.engine(), env, resources).await?;
     let certificate = certificate(settings)?;
     let listener = TcpListener::bind(settings.listen)
         .await
         .with_context(|| format!("listen on {} (is another server running there?)", settings.listen))?;
     let address = listener.local_addr()?;
-    let gateway = Gateway::new(
+    let doors = side_doors(profile, &certificate.authority_pem).await?;
+    let gateway = gateway(settings, keys, &account, &storage, address, certificate.authority_pem.clone());
+    let gateway = gateway.at(account_door(profile));
+    let mut terminate = signal(SignalKind::terminate()).context("listen for SIGTERM")?;
+    if let OpenStorage::Shared(engine) = &storage {
+        cluster::join(settings, engine, address, clock_shift)?;
+        spending::share(engine, &account);
+    }
+    let background = BackgroundThread::start(gateway.clone(), account.maintenance())?;
+    let limits = limits(&files);
+    let (stop, stopped) = watch::channel(false);
+    let addresses = doors.addresses()?;
+    let doors_served = doors.serve(&gateway, &certificate, limits, &stopped);
+    let input_closed = input_closed(settings);
+    let (refused, seeding) = oneshot::channel();
+    let explorer_line = settings.explorer.then(|| explorer_line(&gateway, address));
+    // The seed goes over the wire like everything else; the server is ready, and says so, once it is in.
+    let beginning = async {
+        plant(settings, seed.as_ref(), address, refused).await?;
+        let version = env!("CARGO_PKG_VERSION");
+        tracing::info!(version, listen = %address, data = place(settings), "started");
+        say_ready(&ready_line(settings, address), explorer_line.as_deref());
+        if let Some(profile) = profile {
+            profile.announce(address, &addresses);
+        }
+        anyhow::Ok(())
+    };
+    let shutdown = async move {
+        let reason = tokio::select! {
+            _ = terminate.recv() => "SIGTERM",
+            _ = tokio::signal::ctrl_c() => "SIGINT",
+            () = input_closed => "standard input was closed",
+            Ok(()) = seeding => "a seed that is refused",
+        };
+        tracing::info!(signal = reason, "stopping: running requests are answered, no new ones are taken");
+        // Those that listen may all be gone already.
+        let _ = stop.send(true);
+    };
+    let serving = listener::serve(gateway, listener, Some(certificate.config), limits, shutdown);
+    let (outcome, ()) = tokio::join!(beginning, serving);
+    doors_served.await;
+    background.stop();
+    account.maintenance().close().context("close the data folder")?;
+    tracing::info!("stopped");
+    outcome
+}
+
+/// The further ports of the emulator, where its place is taken.
+async fn side_doors(profile: Option<&EmulatorProfile>, authority_pem: &str) -> anyhow::Result<SideDoors> {
+    let Some(profile) = profile else { return Ok(SideDoors::none()) };
+    profile.write_certificate(authority_pem)?;
+    profile.open().await
+}
+
+/// Plants the seed, if there is one; or has the server stop.
+async fn plant(
+    settings: &ServeSettings,
+    seed: Option<&SeedPlan>,
+    address: SocketAddr,
+    refused: oneshot::Sender<()>,
+) -> anyhow::Result<()> {
+    let Some(seed) = seed else { return Ok(()) };
+    let account = AccountSettings::new(&format!("http://{}", reachable(address)), &settings.key);
+    match seed.apply(&account).await {
+        Ok(report) => {
+            tracing::info!("{}", report.text);
+            Ok(())
+        }
+        Err(error) => {
+            // The listener is there until it is told.
+            let _ = refused.send(());
+            Err(error).context("plant the seed")
+        }
+    }
+}
+
+fn gateway(
+    settings: &ServeSettings,
+    keys: AccountKeys,
+    account: &Account,
+    storage: &OpenStorage,
+    address: SocketAddr,
+    authority_pem: String,
+) -> Gateway {
+    Gateway::new(
         account.clone(),
         Settings {
             keys,
@@ -83,32 +225,50 @@ async fn serve(
             log_requests: settings.log_requests,
             slow_request: (settings.log_slow_ms > 0).then(|| Duration::from_millis(settings.log_slow_ms)),
             test_clock: settings.test_clock,
-            authority_pem: Some(certificate.authority_pem),
+            authority_pem: Some(authority_pem),
+            explorer: explorer(settings),
+            server_name: settings.server_name.clone(),
+            cluster: storage.cluster(),
         },
-    );
-    let limits = ConnectionLimits {
+    )
+}
+
+/// Says that the server is ready, in one write. Whoever started it may read a line and close the pipe; that ends no server.
+fn say_ready(line: &str, explorer_line: Option<&str>) {
+    let text = explorer_line.map_or_else(|| format!("{line}\n"), |other| format!("{line}\n{other}\n"));
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Ends when standard input is closed, if that is asked for.
+fn input_closed(settings: &ServeSettings) -> impl Future<Output = ()> + use<> {
+    let (tell, told) = oneshot::channel::<()>();
+    let watched = settings.until_stdin_closes.then(|| {
+        std::thread::Builder::new().name("stdin".to_owned()).spawn(move || {
+            // Whatever is written there is nothing to us, and an error is an end too.
+            let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+            drop(tell);
+        })
+    });
+    async move {
+        match watched {
+            Some(Ok(_)) => drop(told.await),
+            Some(Err(error)) => {
+                tracing::warn!(%error, "watch standard input; the server does not stop when that is closed");
+                std::future::pending::<()>().await;
+            }
+            None => std::future::pending().await,
+        }
+    }
+}
+
+fn limits(files: &FileShares) -> ConnectionLimits {
+    ConnectionLimits {
         connections_max: files.connections,
         handshake_timeout: Duration::from_secs(10),
         idle_timeout: Duration::from_mins(4),
         shutdown_timeout: Duration::from_secs(10),
-    };
-    let mut terminate = signal(SignalKind::terminate()).context("listen for SIGTERM")?;
-    let background = BackgroundThread::start(gateway.clone(), account.maintenance())?;
-    println!("{}", ready_line(settings, address));
-    let version = env!("CARGO_PKG_VERSION");
-    tracing::info!(version, listen = %address, data = place(settings), "started");
-    let shutdown = async move {
-        let signal = tokio::select! {
-            _ = terminate.recv() => "SIGTERM",
-            _ = tokio::signal::ctrl_c() => "SIGINT",
-        };
-        tracing::info!(signal, "stopping: running requests are answered, no new ones are taken");
-    };
-    listener::serve(gateway, listener, Some(certificate.config), limits, shutdown).await;
-    background.stop();
-    account.maintenance().close().context("close the data folder")?;
-    tracing::info!("stopped");
-    Ok(())
+    }
 }
 
 /// The operator's own certificate, or one that is made once for the data folder.
@@ -116,7 +276,8 @@ fn certificate(settings: &ServeSettings) -> anyhow::Result<Certificate> {
     let made = if let (Some(certificate), Some(key)) = (&settings.tls_certificate, &settings.tls_key) {
         Certificate::from_files(certificate, key)
     } else {
-        let folder = (!settings.memory).then(|| settings.data.join("tls"));
+        let is_folder = !settings.memory && settings.store.is_none();
+        let folder = is_folder.then(|| settings.data.join("tls"));
         Certificate::load_or_make(folder.as_deref(), &settings.certificate_name)
     };
     made.context("prepare the TLS certificate")
@@ -184,12 +345,8 @@ fn check_read_only(settings: &ServeSettings) -> anyhow::Result<()> {
 }
 
 /// One line that can be pasted into an SDK; a key that is a secret is not printed.
-fn ready_line(settings: &ServeSettings, mut address: SocketAddr) -> String {
-    // Every network includes this machine, and nobody can connect to "every".
-    if address.ip().is_unspecified() {
-        let is_ipv6 = address.is_ipv6();
-        address.set_ip(if is_ipv6 { Ipv6Addr::LOCALHOST.into() } else { Ipv4Addr::LOCALHOST.into() });
-    }
+fn ready_line(settings: &ServeSettings, address: SocketAddr) -> String {
+    let address = reachable(address);
     let endpoint = settings.public_endpoint.clone().unwrap_or_else(|| format!("http://{address}/"));
     let is_known = MasterKey::from_base64(&settings.key).is_ok_and(|key| key.is_well_known());
     let key = if is_known { EMULATOR_KEY } else { "<the key given with --key>" };
@@ -199,7 +356,35 @@ fn ready_line(settings: &ServeSettings, mut address: SocketAddr) -> String {
     )
 }
 
+fn explorer(settings: &ServeSettings) -> Option<ExplorerSettings> {
+    let session_seconds = settings.explorer_session_minutes * 60;
+    settings.explorer.then_some(ExplorerSettings { session_seconds })
+}
+
+/// Where the explorer is. On this machine only, with a link that signs in once: whoever reads what the server prints can read its
+/// memory, too. On a network the text may go to a collector of logs.
+fn explorer_line(gateway: &Gateway, address: SocketAddr) -> String {
+    let link = address.ip().is_loopback().then(|| gateway.make_explorer_link()).flatten();
+    match link {
+        Some(link) => format!("Explorer: http://{address}/_explorer/#link={link}"),
+        None => format!("Explorer: http://{}/_explorer/ (sign in with an account key)", reachable(address)),
+    }
+}
+
+/// Where this machine reaches an address that is listened on: every network includes it, and nobody can connect to "every".
+fn reachable(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        let is_ipv6 = address.is_ipv6();
+        address.set_ip(if is_ipv6 { Ipv6Addr::LOCALHOST.into() } else { Ipv4Addr::LOCALHOST.into() });
+    }
+    address
+}
+
 /// Where the data is.
 fn place(settings: &ServeSettings) -> String {
-    if settings.memory { "memory".to_owned() } else { settings.data.display().to_string() }
+    match &settings.store {
+        Some(_) => "store".to_owned(),
+        None if settings.memory => "memory".to_owned(),
+        None => settings.data.display().to_string(),
+    }
 }

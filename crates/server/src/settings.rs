@@ -9,16 +9,24 @@
 )]
 
 mod conflict;
+mod emulator;
+#[cfg(test)]
+mod page;
 mod read;
+mod store;
+mod tools;
 mod value;
 
+use astrarium_tools::{CopySettings, DumpSettings, ExportSettings, ImportSettings, LoadSettings};
 use astrarium_wire::consistency::ConsistencyLevel;
 use astrarium_wire::key_text::EMULATOR_KEY;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-pub(crate) use read::{read, unknown_variables};
+pub(crate) use emulator::{EmulatorSettings, HealthSettings};
+pub(crate) use read::{read, serve_settings, unknown_variables};
+pub(crate) use store::{StatusSettings, StoreAddress, StoreCommand, StoreSettings, VerifySettings};
 
 /// Least megabytes of the memory budget.
 const MEMORY_BUDGET_MIN: u64 = 64;
@@ -26,6 +34,9 @@ const MEMORY_BUDGET_MIN: u64 = 64;
 const MEGABYTES_MAX: u64 = u64::MAX >> 20;
 /// Most connections of a setting; no machine has so many.
 const CONNECTIONS_MAX: u64 = 10_000_000;
+
+/// Longest session of the explorer: a month.
+const SESSION_MINUTES_MAX: u64 = 31 * 24 * 60;
 
 const SERVE_HELP: &str = "\
 Each setting is a flag or an environment variable; a flag counts more. Flags without a value are on with 1, true, yes or on in the \
@@ -56,13 +67,20 @@ pub(crate) enum Command {
     /// Run the server until it is stopped (SIGTERM or Ctrl-C).
     #[command(after_help = SERVE_HELP)]
     Serve(Box<ServeSettings>),
-    /// Check a data folder: checksums, and that documents, directory, change feed, indexes and unique keys agree. The server
-    /// must be stopped.
-    Verify {
-        /// The data folder.
-        #[arg(long, env = "ASTRARIUM_DATA", default_value = "astrarium-data", value_name = "DIR")]
-        data: PathBuf,
-    },
+    /// Run the server in the place of the service's emulator: its flags, variables, ports and log lines. What the container images run.
+    #[command(after_help = emulator::EMULATOR_HELP)]
+    Emulator(Box<EmulatorSettings>),
+    /// Ask a server whether it takes requests. Ends with 0 if it does, and with 1 and the reason if not.
+    Health(HealthSettings),
+    /// Show an account on PostgreSQL: its servers, stores and key ranges, and what is wrong.
+    #[command(after_help = store::STATUS_HELP)]
+    Status(StatusSettings),
+    /// Look after the PostgreSQL stores that servers keep an account in: make, show, migrate and add them; move data between them.
+    #[command(after_help = store::STORE_HELP)]
+    Store(StoreSettings),
+    /// Check a data folder or a store: checksums, and that documents, directory, change feed, indexes and unique keys agree. Ends
+    /// with 1 if they do not.
+    Verify(VerifySettings),
     /// Let a data folder be used again that lost acknowledged writes. Without --accept-loss it only tells what is missing.
     Repair {
         /// The data folder.
@@ -76,8 +94,24 @@ pub(crate) enum Command {
         #[arg(long, conflicts_with = "accept_loss")]
         index: bool,
     },
+    /// Look at an account and work with it: ls, cd, SQL, items, scripts; from a terminal, a script or a pipe.
+    Shell(Box<astrarium_shell::ShellSettings>),
     /// Ask something of a running server: what its partitions hold, and to split or merge them.
     Admin(AdminSettings),
+    /// Write the rows of a file into a container: JSON lines, JSON, CSV; compressed or not.
+    #[command(after_help = tools::IMPORT_HELP)]
+    Import(Box<ImportSettings>),
+    /// Write the documents of a container, or the rows of a query, to a file or to standard output.
+    #[command(after_help = tools::EXPORT_HELP)]
+    Export(Box<ExportSettings>),
+    /// Write a whole account into one archive: databases, containers, policies, throughput, scripts, users, documents.
+    #[command(after_help = tools::DUMP_HELP)]
+    Dump(DumpSettings),
+    /// Make databases and containers of an archive that a dump has written.
+    Load(LoadSettings),
+    /// Copy databases and containers from one account to another, while the first is in use.
+    #[command(after_help = tools::COPY_HELP)]
+    Copy(Box<CopySettings>),
     /// Run scripts for a server, which starts this itself.
     #[command(hide = true)]
     ScriptWorker,
@@ -85,7 +119,17 @@ pub(crate) enum Command {
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct AdminSettings {
-    /// Where the server listens.
+    #[command(flatten)]
+    pub(crate) server: ServerAddress,
+
+    #[command(subcommand)]
+    pub(crate) command: AdminCommand,
+}
+
+/// A running server, and the right to ask something of it.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ServerAddress {
+    /// Where the server listens; of several, any one.
     #[arg(
         long,
         global = true,
@@ -98,9 +142,6 @@ pub(crate) struct AdminSettings {
     /// Its account key. The default is the emulator's well-known key.
     #[arg(long, global = true, env = "ASTRARIUM_KEY", default_value = EMULATOR_KEY, value_name = "KEY", hide_default_value = true, hide_env_values = true)]
     pub(crate) key: String,
-
-    #[command(subcommand)]
-    pub(crate) command: AdminCommand,
 }
 
 #[derive(Debug, Clone, Subcommand)]
@@ -148,6 +189,30 @@ pub(crate) struct ServeSettings {
     #[arg(long, env = "ASTRARIUM_MEMORY", value_parser = value::boolean)]
     pub(crate) memory: bool,
 
+    /// Keep the data in PostgreSQL instead, such as postgres://user@host:5432/database: any number of servers over the same store
+    /// are one account. Make its tables first: astrarium store init URL. Not together with --data or --memory.
+    #[arg(long, env = "ASTRARIUM_STORE", value_name = "URL", hide_env_values = true)]
+    pub(crate) store: Option<String>,
+
+    /// What this server is called among those of its store: by operators, and as a region by SDKs (preferred locations). The default
+    /// is its address.
+    #[arg(long, env = "ASTRARIUM_SERVER_NAME", value_name = "NAME", value_parser = value::server_name, requires = "store")]
+    pub(crate) server_name: Option<String>,
+
+    /// Address and port on which this server listens for others of its store, which it knows by certificates in the store. The
+    /// default is a free port of the address that clients use, if that is a single one.
+    #[arg(long, env = "ASTRARIUM_PEER_LISTEN", value_name = "ADDR:PORT", value_parser = value::listen, requires = "store")]
+    pub(crate) peer_listen: Option<SocketAddr>,
+
+    /// Where other servers reach that, if it is not the address it listens on, such as db1.internal:8082.
+    #[arg(long, env = "ASTRARIUM_PEER_ADDRESS", value_name = "HOST:PORT", requires = "peer_listen")]
+    pub(crate) peer_address: Option<String>,
+
+    /// Folder that declares databases, containers, documents and scripts, which are there when the server is ready: for tests. What differs is
+    /// made so, everything else stays; contradictions are refused. See docs/tools.md.
+    #[arg(long, env = "ASTRARIUM_SEED", value_name = "DIR")]
+    pub(crate) seed: Option<PathBuf>,
+
     /// Primary account key, base64; line breaks within it are ignored. The default is the emulator's well-known key.
     #[arg(long, env = "ASTRARIUM_KEY", default_value = EMULATOR_KEY, value_name = "KEY", hide_default_value = true, hide_env_values = true)]
     pub(crate) key: String,
@@ -168,7 +233,8 @@ pub(crate) struct ServeSettings {
     #[arg(long, env = "ASTRARIUM_ALLOW_WELL_KNOWN_KEY", value_parser = value::boolean)]
     pub(crate) allow_well_known_key: bool,
 
-    /// Endpoint to tell clients, if it is not the one they connect to, such as https://db.example.org/.
+    /// Endpoint to tell clients, if it is not the one they connect to, such as https://db.example.org/. Servers of one store that are
+    /// behind a balancer all have the balancer's.
     #[arg(long, env = "ASTRARIUM_PUBLIC_ENDPOINT", value_name = "URL", value_parser = value::endpoint)]
     pub(crate) public_endpoint: Option<String>,
 
@@ -189,13 +255,22 @@ pub(crate) struct ServeSettings {
     #[arg(long, env = "ASTRARIUM_TLS_KEY", value_name = "FILE", requires = "tls_certificate")]
     pub(crate) tls_key: Option<PathBuf>,
 
-    /// Further names or addresses for the TLS certificate, when it is made.
+    /// Further names or addresses for the TLS certificate that is made.
     #[arg(long, env = "ASTRARIUM_CERTIFICATE_NAMES", value_name = "NAME", value_delimiter = ',')]
     pub(crate) certificate_name: Vec<String>,
 
     /// Origins whose browsers may use the server, such as https://app.example.org; * for all.
     #[arg(long, env = "ASTRARIUM_CORS_ORIGINS", value_name = "ORIGIN", value_delimiter = ',', value_parser = value::origin)]
     pub(crate) cors_origin: Vec<String>,
+
+    /// Offer the explorer, a page for looking at data, at /_explorer: true or false. ENABLE_EXPLORER in the environment means the same,
+    /// and counts less.
+    #[arg(long, alias = "enable-explorer", env = "ASTRARIUM_EXPLORER", default_value_t = value::explorer_default(), action = ArgAction::Set, value_name = "BOOL", value_parser = value::boolean)]
+    pub(crate) explorer: bool,
+
+    /// How long somebody who signed in to the explorer stays signed in.
+    #[arg(long, env = "ASTRARIUM_EXPLORER_SESSION_MINUTES", default_value_t = 720, value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(1..=SESSION_MINUTES_MAX))]
+    pub(crate) explorer_session_minutes: u64,
 
     /// The account's consistency level; all of them are met by a single server.
     #[arg(long, env = "ASTRARIUM_CONSISTENCY", default_value = "session", value_name = "LEVEL")]
@@ -237,6 +312,11 @@ pub(crate) struct ServeSettings {
     /// Open connections at most. The default is 20000, or as many as the limit of open files leaves beside storage.
     #[arg(long, env = "ASTRARIUM_CONNECTIONS", value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=CONNECTIONS_MAX))]
     pub(crate) connections: Option<u64>,
+
+    /// Stop as soon as standard input is closed, as it is when the process that started the server ends, however that ends: for tests
+    /// that start a server of their own.
+    #[arg(long, env = "ASTRARIUM_UNTIL_STDIN_CLOSES", value_parser = value::boolean)]
+    pub(crate) until_stdin_closes: bool,
 
     /// What to log: off, error, warn, info, debug, trace, or a list such as warn,astrarium_gateway=debug.
     #[arg(long, env = "ASTRARIUM_LOG", default_value = "info", value_name = "LEVEL", value_parser = value::log_filter)]

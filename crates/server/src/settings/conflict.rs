@@ -4,10 +4,13 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 
 /// Pairs of settings by name; the second does nothing when the first is on.
-const PAIRS: [(&str, &str, &str); 5] = [
+const PAIRS: [(&str, &str, &str); 8] = [
     ("memory", "data", "nothing would be stored in the folder"),
     ("memory", "cache_mb", "there are no stored blocks to keep"),
     ("memory", "reserve_mb", "nothing is written to a disk"),
+    ("store", "data", "nothing would be stored in the folder"),
+    ("store", "memory", "the data is either kept or not"),
+    ("store", "reserve_mb", "the disk is the store's to watch"),
     ("tls_certificate", "certificate_name", "your own certificate has the names that it has"),
     ("public_endpoint", "trust_forwarded", "clients are told the public endpoint whatever a proxy says"),
 ];

@@ -1,17 +1,29 @@
 //! Reads the command line and the environment, and says what is wrong with them and where it came from.
 
-use super::{Arguments, conflict};
+use super::{Arguments, ServeSettings, conflict};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory as _, FromArgMatches as _};
 use std::ffi::OsString;
 
 /// The arguments of this process; ends it with a message if they are wrong.
 pub(crate) fn read() -> Arguments {
-    let words: Vec<OsString> = std::env::args_os().collect();
+    read_words(&std::env::args_os().collect::<Vec<OsString>>())
+}
+
+/// The settings of `serve` that these flags and the environment make; ends the process with a message if they are wrong.
+pub(crate) fn serve_settings(flags: &[OsString]) -> ServeSettings {
+    let words = [&["astrarium".into(), "serve".into()], flags].concat();
+    match read_words(&words).command {
+        super::Command::Serve(settings) => *settings,
+        _ => unreachable!("the word says serve"),
+    }
+}
+
+fn read_words(words: &[OsString]) -> Arguments {
     let mut command = Arguments::command();
-    let matches = match command.try_get_matches_from_mut(&words) {
+    let matches = match command.try_get_matches_from_mut(words) {
         Ok(matches) => matches,
-        Err(error) => refuse(&command, &words, &error),
+        Err(error) => refuse(&command, words, &error),
     };
     if let Some(own) = matches.subcommand_matches("serve")
         && let Some(subcommand) = command.find_subcommand_mut("serve")

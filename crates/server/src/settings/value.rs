@@ -47,6 +47,11 @@ pub(super) fn boolean(text: &str) -> Result<bool, String> {
     }
 }
 
+/// Whether there is an explorer when nobody says so in our own words: as the emulator's image takes it.
+pub(super) fn explorer_default() -> bool {
+    std::env::var("ENABLE_EXPLORER").ok().and_then(|text| boolean(&text).ok()).unwrap_or(true)
+}
+
 /// The endpoint to tell clients.
 pub(super) fn endpoint(text: &str) -> Result<String, String> {
     let text = text.trim();
@@ -68,6 +73,16 @@ pub(super) fn origin(text: &str) -> Result<String, String> {
     }
     Err("write an origin as browsers send it, such as https://app.example.org, without a path, or *"
         .to_owned())
+}
+
+/// What a server or a store is called.
+pub(super) fn server_name(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b" -._:".contains(&byte);
+    if !text.is_empty() && text.len() <= 64 && text.bytes().all(is_plain) {
+        return Ok(text.to_owned());
+    }
+    Err("write a name of letters, digits, spaces and -._: with 64 of them at most, such as West 1".to_owned())
 }
 
 /// A name to answer to: of a host, or of everything below one.

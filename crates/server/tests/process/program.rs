@@ -4,7 +4,7 @@ use astrarium_testkit::{Client, Request};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -22,6 +22,8 @@ pub(crate) struct Program {
     pub(crate) address: SocketAddr,
     /// The line that says that it is ready.
     pub(crate) ready_line: String,
+    /// What it says afterwards.
+    stdout: BufReader<ChildStdout>,
 }
 
 /// What a run of the program left behind.
@@ -33,10 +35,10 @@ pub(crate) struct Ended {
 }
 
 /// The program without settings from the environment of whoever runs the tests.
-fn command(arguments: &[&str]) -> Command {
+pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_astrarium"));
     for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("ASTRARIUM_") {
+        if name.to_string_lossy().starts_with("ASTRARIUM_") || name == "ENABLE_EXPLORER" {
             command.env_remove(name);
         }
     }
@@ -76,7 +78,7 @@ pub(crate) fn refused_with(variables: &[(&str, &str)], arguments: &[&str], fragm
     ended
 }
 
-fn wait(child: &mut Child) -> bool {
+pub(crate) fn wait(child: &mut Child) -> bool {
     let began = Instant::now();
     loop {
         if let Some(status) = child.try_wait().unwrap() {
@@ -95,6 +97,11 @@ impl Program {
     pub(crate) fn on(folder: &Path, arguments: &[&str]) -> Program {
         let folder = folder.to_str().unwrap();
         Program::start(&[&["--data", folder], arguments].concat())
+    }
+
+    /// Starts a server on a store.
+    pub(crate) fn on_store(url: &str, arguments: &[&str]) -> Program {
+        Program::start(&[&["--store", url], arguments].concat())
     }
 
     /// Starts a server that keeps everything in memory.
@@ -129,7 +136,8 @@ impl Program {
     fn launch(mut command: Command) -> Program {
         let mut child = command.spawn().unwrap();
         let mut ready_line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready_line).unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        stdout.read_line(&mut ready_line).unwrap();
         let address =
             ready_line.split_once("AccountEndpoint=http://").and_then(|(_, rest)| rest.split('/').next());
         let Some(address) = address.and_then(|address| address.parse().ok()) else {
@@ -144,7 +152,7 @@ impl Program {
             let _ = pipe.read_to_end(&mut text);
             String::from_utf8_lossy(&text).into_owned()
         });
-        Program { child, stderr: Some(reader), address, ready_line }
+        Program { child, stderr: Some(reader), address, ready_line, stdout }
     }
 
     pub(crate) fn process_id(&self) -> u32 {
@@ -162,6 +170,19 @@ impl Program {
         let container =
             "{\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\",\"version\":2}}";
         client.expect(201, &Request::new("POST", "/dbs/d/colls").body(container));
+    }
+
+    /// The next line that it says.
+    pub(crate) fn next_line(&mut self) -> String {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).unwrap();
+        line
+    }
+
+    /// Ends it as a failure of the machine would.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 
     /// Asks it to end, as a service manager does.
