@@ -101,6 +101,7 @@ impl<'a> Runner<'a> {
                 seconds.parse().map_err(|_| format!("clock: {seconds} is not a number of seconds"))?;
             self.server.clock().advance_seconds(seconds);
         }
+        self.server.let_go();
         let request = self.request(case)?;
         let response = self
             .client

@@ -1,8 +1,8 @@
 //! Histories: what concurrent clients did and were told, and whether one container can have behaved so.
 //!
 //! In: a server, again and again, since it may be stopped and killed meanwhile. Out: problems, none if all is well.
-//! [`workload`] has the clients: writers that contend for a few documents, readers with session tokens that they pass on, and
-//! readers of change feeds who go on from their last position. Each notes what it did with stamps of one counter, so that it is
+//! [`workload`] has the clients: writers that contend for a few documents, readers with session tokens that they pass on
+//! (`sessions`), and readers of change feeds who go on from their last position (`followers`). Each notes what it did with stamps of one counter, so that it is
 //! known what had ended before something else began. [`check`] looks at all of it afterwards.
 //! Invariants
 //! - Every version of a document has a number of its own, so that whoever sees a version knows its write.
@@ -11,6 +11,8 @@
 //! Not here: starting, killing and splitting (whoever runs it does that), the exact model of every operation (`sim`).
 
 pub mod check;
+mod followers;
+mod sessions;
 pub mod workload;
 
 /// A logical partition and an id in it.
@@ -32,6 +34,8 @@ pub struct WriteRecord {
     pub ended: Stamp,
     /// The commit; nothing if nobody knows whether it happened.
     pub lsn: Option<u64>,
+    /// The number of the version that it was made from, and that has to come right before it; nothing if any may.
+    pub replaces: Option<u64>,
 }
 
 /// What a reader saw of one document.

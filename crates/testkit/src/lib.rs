@@ -3,6 +3,7 @@
 //! [`server`] runs the real gateway over a chosen engine with a clock that tests set. [`http`] and [`request`] are a
 //! blocking client over a plain socket: it signs as SDKs do, and sends whatever bytes a test wants to see refused.
 //! [`case_file`], [`pattern`], [`case_runner`] and [`rewrite`] read, judge, run and update `tests/rest/**/*.case`.
+//! [`postgres`] starts the one PostgreSQL that tests over it share.
 //! [`history`] has clients that contend for documents, and a checker of what they saw.
 //! [`sql`] does the same for `tests/sql/**/*.case`, against the library rather than a server.
 //! Invariants
@@ -19,6 +20,7 @@ pub mod history;
 pub mod http;
 pub mod json;
 pub mod pattern;
+pub mod postgres;
 pub mod request;
 pub mod rewrite;
 pub mod server;

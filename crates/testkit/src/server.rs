@@ -8,12 +8,13 @@
 //! Not here: the program with its settings (`crates/server/tests`).
 
 use crate::client::Client;
+use crate::postgres;
 use crate::request::Key;
 use astrarium_database::{Account, Env, MaintenanceHandle, Resources};
 use astrarium_env::{ManualClock, Random};
 use astrarium_gateway::certificate::Certificate;
 use astrarium_gateway::listener::{self, ConnectionLimits};
-use astrarium_gateway::{Gateway, Settings};
+use astrarium_gateway::{ExplorerSettings, Gateway, Settings};
 use astrarium_kv::Engine;
 use astrarium_kv::memory::MemoryEngine;
 use astrarium_kv_fjall::FjallEngine;
@@ -31,24 +32,58 @@ use tokio::task::JoinHandle;
 /// When the clock of a test server stands at the start: 1 January 2026.
 pub const START_SECONDS: u64 = 1_767_225_600;
 
+/// Names the engines that tests run on.
+const ENGINES: &str = "ASTRARIUM_TEST_ENGINES";
+
 /// Which engine holds a test's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EngineKind {
     /// In memory.
     Memory,
+    /// In memory, with three places that ranges can move between.
+    Places,
     /// Embedded, in a temporary folder.
     Fjall,
+    /// PostgreSQL, in a schema of its own of one that all tests of a program share.
+    Postgres,
+    /// The same with three stores that ranges can move between.
+    Stores,
 }
 
 impl EngineKind {
-    /// Every engine that a case must pass on.
-    pub const ALL: [EngineKind; 2] = [EngineKind::Memory, EngineKind::Fjall];
+    /// Every engine that a case must pass on: memory and fjall, or those that `ASTRARIUM_TEST_ENGINES` names (`memory,postgres`). One
+    /// that is not on this machine is told of and left out.
+    pub fn all() -> Vec<EngineKind> {
+        let every = [
+            EngineKind::Memory,
+            EngineKind::Fjall,
+            EngineKind::Postgres,
+            EngineKind::Places,
+            EngineKind::Stores,
+        ];
+        let Ok(named) = std::env::var(ENGINES) else { return vec![EngineKind::Memory, EngineKind::Fjall] };
+        let is_named = |kind: &EngineKind| named.split(',').any(|name| name.trim() == kind.name());
+        every.into_iter().filter(is_named).filter(|kind| kind.is_here()).collect()
+    }
+
+    fn is_here(self) -> bool {
+        !matches!(self, EngineKind::Postgres | EngineKind::Stores) || postgres::cluster().is_some()
+    }
+
+    /// Those of them that several servers can share.
+    pub fn all_shared() -> Vec<EngineKind> {
+        let is_shared = |kind: &EngineKind| matches!(kind, EngineKind::Memory | EngineKind::Postgres);
+        EngineKind::all().into_iter().filter(is_shared).collect()
+    }
 
     /// Its name in the list of tests.
     pub fn name(self) -> &'static str {
         match self {
             EngineKind::Memory => "memory",
+            EngineKind::Places => "places",
             EngineKind::Fjall => "fjall",
+            EngineKind::Postgres => "postgres",
+            EngineKind::Stores => "stores",
         }
     }
 }
@@ -76,6 +111,8 @@ pub struct Options {
     pub whole_queries: bool,
     /// Whether requests beyond the provisioned throughput are refused.
     pub throttling: bool,
+    /// How the explorer behaves, if there is one.
+    pub explorer: Option<ExplorerSettings>,
     /// Whether TLS is offered on the same port; costs the making of a certificate.
     pub tls: bool,
 }
@@ -100,6 +137,7 @@ impl Options {
             consistency: ConsistencyLevel::Session,
             whole_queries: false,
             throttling: false,
+            explorer: Some(ExplorerSettings::default()),
             tls: false,
         }
     }
@@ -110,28 +148,50 @@ pub struct Server {
     address: SocketAddr,
     clock: ManualClock,
     account: Account,
+    gateway: Gateway,
     authority_pem: Option<String>,
     stop: Option<oneshot::Sender<()>>,
     serving: Option<JoinHandle<()>>,
+    /// A second server over the same storage, by the same clock.
+    beside: Option<Box<Server>>,
     /// Removed when the server is gone.
-    _folder: Option<TempDir>,
+    folder: Option<TempDir>,
 }
 
 impl Server {
     /// Starts a server; it answers when this returns.
     pub fn start(options: Options) -> Server {
         let (engine, folder) = open_engine(options.engine);
-        Server::begin(engine, folder, options)
+        let mut server = Server::over(engine, options);
+        server.folder = folder;
+        server
     }
 
     /// Starts a server over an engine at hand.
     pub fn over(engine: Arc<dyn Engine>, options: Options) -> Server {
-        Server::begin(engine, None, options)
+        Server::begin(engine, ManualClock::at_seconds(START_SECONDS), 1, options)
     }
 
-    fn begin(engine: Arc<dyn Engine>, folder: Option<TempDir>, options: Options) -> Server {
+    /// Starts servers over one storage, which have one clock.
+    pub fn start_several<const COUNT: usize>(options: &Options) -> [Server; COUNT] {
+        let engine = shared_storage(options.engine);
         let clock = ManualClock::at_seconds(START_SECONDS);
-        let env = Env::new(Box::new(clock.clone()), Random::from_seed(1));
+        let mut seed = 0;
+        [(); COUNT].map(|()| {
+            seed += 1;
+            Server::begin(engine(), clock.clone(), seed, options.clone())
+        })
+    }
+
+    /// Starts two servers over one storage, which clients ask by turns.
+    pub fn start_two(options: &Options) -> Server {
+        let [mut first, second] = Server::start_several(options);
+        first.beside = Some(Box::new(second));
+        first
+    }
+
+    fn begin(engine: Arc<dyn Engine>, clock: ManualClock, seed: u64, options: Options) -> Server {
+        let env = Env::new(Box::new(clock.clone()), Random::from_seed(seed));
         let certificate =
             options.tls.then(|| Certificate::load_or_make(None, &[]).expect("make a certificate"));
         let authority_pem = certificate.as_ref().map(|certificate| certificate.authority_pem.clone());
@@ -148,9 +208,19 @@ impl Server {
             let shutdown = async move {
                 let _ = stopped.await;
             };
-            let serving = runtime().spawn(listener::serve(gateway, listener, tls, limits, shutdown));
+            let serving = runtime().spawn(listener::serve(gateway.clone(), listener, tls, limits, shutdown));
             let (stop, serving) = (Some(stop), Some(serving));
-            Server { address, clock, account, authority_pem, stop, serving, _folder: folder }
+            Server {
+                address,
+                clock,
+                account,
+                gateway,
+                authority_pem,
+                stop,
+                serving,
+                beside: None,
+                folder: None,
+            }
         })
     }
 
@@ -175,6 +245,15 @@ impl Server {
         settled.expect("work beside requests");
     }
 
+    /// Has each of two servers let go of what the other may wait for: the right to change key ranges, which a server keeps until it finds
+    /// that there is nothing left to do.
+    pub fn let_go(&self) {
+        for server in self.beside.iter().map(AsRef::as_ref).chain(self.beside.is_some().then_some(self)) {
+            let maintenance = server.account.maintenance();
+            while runtime().block_on(maintenance.reshard()).expect("work beside requests") {}
+        }
+    }
+
     /// The same for whoever does it step by step.
     pub fn maintenance(&self) -> MaintenanceHandle {
         self.account.maintenance()
@@ -185,9 +264,18 @@ impl Server {
         self.authority_pem.as_deref()
     }
 
-    /// A client with the server's clock.
+    /// A token to sign in to the explorer with once.
+    pub fn explorer_link(&self) -> String {
+        self.gateway.make_explorer_link().expect("the server has an explorer")
+    }
+
+    /// A client with the server's clock; of two servers it asks one after the other.
     pub fn client(&self) -> Client {
-        Client::new(self.address, Box::new(self.clock.clone()))
+        let client = Client::new(self.address, Box::new(self.clock.clone()));
+        match &self.beside {
+            Some(beside) => client.and_of(beside.address),
+            None => client,
+        }
     }
 
     /// Stops accepting, waits for running requests, and tells how long that took.
@@ -222,15 +310,38 @@ pub(crate) fn runtime() -> &'static Runtime {
     })
 }
 
+/// Gives each server an engine over one empty storage.
+fn shared_storage(kind: EngineKind) -> Box<dyn Fn() -> Arc<dyn Engine>> {
+    match kind {
+        EngineKind::Memory => {
+            let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::default());
+            Box::new(move || Arc::clone(&engine))
+        }
+        EngineKind::Places => {
+            let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::with_places(3));
+            Box::new(move || Arc::clone(&engine))
+        }
+        EngineKind::Fjall => panic!("{} is of one server", kind.name()),
+        EngineKind::Postgres | EngineKind::Stores => {
+            let count = if kind == EngineKind::Stores { 3 } else { 1 };
+            let url = postgres::empty_stores(count);
+            Box::new(move || Arc::new(postgres::open_joined(&url)))
+        }
+    }
+}
+
 pub(crate) fn open_engine(kind: EngineKind) -> (Arc<dyn Engine>, Option<TempDir>) {
     match kind {
         EngineKind::Memory => (Arc::new(MemoryEngine::default()), None),
+        EngineKind::Places => (Arc::new(MemoryEngine::with_places(3)), None),
         EngineKind::Fjall => {
             let folder = tempfile::tempdir().expect("make a temporary folder");
             let options = astrarium_kv_fjall::Options::default();
             let engine = FjallEngine::open(folder.path(), options).expect("open an empty folder");
             (Arc::new(engine), Some(folder))
         }
+        EngineKind::Postgres => (Arc::new(postgres::open_empty()), None),
+        EngineKind::Stores => (Arc::new(postgres::open_with_stores(3)), None),
     }
 }
 
@@ -256,5 +367,8 @@ fn settings(options: Options, address: SocketAddr, authority_pem: Option<String>
         slow_request: None,
         test_clock: true,
         authority_pem,
+        explorer: options.explorer,
+        server_name: None,
+        cluster: None,
     }
 }

@@ -20,7 +20,7 @@ fn furnished(engine: EngineKind, throughput: u32) -> Server {
 /// A reader who is ready to wait gets a change when it happens, long before his time is over, and 304 when it is.
 #[test]
 fn a_reader_who_waits_is_woken_by_a_write() {
-    for engine in EngineKind::ALL {
+    for engine in EngineKind::all() {
         let server = furnished(engine, 20_000);
         let wait = |milliseconds: &str| {
             let read = Request::new("GET", DOCS).header("a-im", "Incremental feed");

@@ -37,7 +37,7 @@ fn together<T: Send>(server: &Server, work: impl Fn(usize, &Server) -> T + Sync)
 /// Everybody adds one to a counter with If-Match; each success counts exactly once.
 #[test]
 fn one_winner_for_each_etag() {
-    for engine in EngineKind::ALL {
+    for engine in EngineKind::all() {
         let server = furnished(engine);
         let item = format!("{DOCS}/counter");
         let body = |number: u64| format!("{{\"id\":\"counter\",\"pk\":\"a\",\"number\":{number}}}");
@@ -71,7 +71,7 @@ fn one_winner_for_each_etag() {
 /// Everybody makes the same item, database and container: one is made, the others are told so.
 #[test]
 fn one_winner_for_each_name() {
-    for engine in EngineKind::ALL {
+    for engine in EngineKind::all() {
         let server = furnished(engine);
         let container = "{\"id\":\"new\",\"partitionKey\":{\"paths\":[\"/pk\"]}}";
         for request in [
@@ -97,7 +97,7 @@ fn one_winner_for_each_name() {
 /// Items written while their container is removed are refused or gone, and the container made anew is empty.
 #[test]
 fn writers_lose_against_the_end_of_their_container() {
-    for engine in EngineKind::ALL {
+    for engine in EngineKind::all() {
         let server = furnished(engine);
         let statuses = together(&server, |writer, server| {
             let mut client = server.client();

@@ -83,7 +83,7 @@ fn look(client: &mut Client, way: &str, level: ConsistencyLevel, id: &str) -> (u
 /// Whatever the level: one server has one state, and a read is of that state.
 #[test]
 fn a_read_sees_every_write_answered_before_it() {
-    for engine in EngineKind::ALL {
+    for engine in EngineKind::all() {
         for throughput in THROUGHPUTS {
             let server = furnished(engine, ConsistencyLevel::Strong, throughput, "");
             let answered: Vec<AtomicU64> = (0..WRITERS).map(|_| AtomicU64::new(0)).collect();
@@ -139,7 +139,7 @@ fn read_on(server: &Server, reader: usize, writing: &AtomicUsize, answered: &[At
 #[test]
 fn a_page_shows_batches_whole() {
     const SUM: u64 = 100;
-    for engine in EngineKind::ALL {
+    for engine in EngineKind::all() {
         let server = furnished(engine, ConsistencyLevel::Session, 400, "");
         let transfer = |client: &mut Client, left: u64| {
             let operation = |id: &str, amount: u64| {
@@ -190,7 +190,7 @@ fn a_page_shows_batches_whole() {
 /// range is told so, and one that is ahead of another range is not.
 #[test]
 fn a_session_goes_from_client_to_client() {
-    for engine in EngineKind::ALL {
+    for engine in EngineKind::all() {
         let server = furnished(engine, ConsistencyLevel::Session, 30_000, "");
         let mut positions: BTreeMap<String, (String, u64)> = BTreeMap::new();
         let mut writer = server.client();
@@ -253,7 +253,7 @@ fn every_account_serves_its_level_and_weaker_ones() {
 
 #[test]
 fn one_winner_for_each_unique_key() {
-    for engine in EngineKind::ALL {
+    for engine in EngineKind::all() {
         let policy = ",\"uniqueKeyPolicy\":{\"uniqueKeys\":[{\"paths\":[\"/email\"]}]}";
         let server = furnished(engine, ConsistencyLevel::Session, 400, policy);
         let made = AtomicUsize::new(0);

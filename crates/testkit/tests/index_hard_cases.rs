@@ -71,7 +71,7 @@ fn documents_of_fifteen_hundred_properties() {
         }
         text + "}"
     };
-    for engine in EngineKind::ALL {
+    for engine in EngineKind::all() {
         let world = World::new(engine, PLAIN, &[document(1, 7), document(2, 8), document(3, 9)]);
         world.check("SELECT VALUE c.id FROM c WHERE c.p1499 = 8", &[], &["\"2\""]);
         world.check("SELECT VALUE c.id FROM c WHERE c.p700 = 2100 AND c.p1498 = 4494", &[], &["\"3\""]);
@@ -101,7 +101,7 @@ fn arrays_of_ten_thousand_elements() {
             objects.join(",")
         )
     };
-    for engine in EngineKind::ALL {
+    for engine in EngineKind::all() {
         let world = World::new(
             engine,
             PLAIN,
@@ -145,7 +145,7 @@ fn texts_that_differ_only_at_their_ends() {
     };
     let documents =
         [document("c", "c", 1), document("a", "a", 3), document("b", "b", 2), document("a2", "a", 1)];
-    for engine in EngineKind::ALL {
+    for engine in EngineKind::all() {
         let world = World::new(engine, definition, &documents);
         let text = |end: &str| [("@s", Json::Text(long(end)))];
         let (a, b, c, twice) = ("\"a\"", "\"b\"", "\"c\"", "\"a2\"");
@@ -182,7 +182,7 @@ fn texts_that_differ_only_at_their_ends() {
 #[test]
 fn unique_keys_of_long_texts_and_odd_values() {
     let definition = "{\"partitionKey\":[\"/pk\",\"/sub\"],\"uniqueKeyPolicy\":{\"uniqueKeys\":[{\"paths\":[\"/s\",\"/o/k\"]}]}}";
-    for engine in EngineKind::ALL {
+    for engine in EngineKind::all() {
         let world = World::new(engine, definition, &[]);
         let put = |id: &str, key: &str, own: &str| {
             world.put(&format!("{{\"id\":\"{id}\",\"pk\":\"a\",\"sub\":{key}{own}}}"))
@@ -328,7 +328,7 @@ fn orders_by_paths_that_documents_lack() {
     documents.push(format!("{{\"id\":\"6\",\"pk\":\"b\",\"n\":\"{long}a\"}}"));
     documents.push("{\"id\":\"8\",\"pk\":\"b\"}".to_owned());
     let quoted = |ids: &str| ids.chars().map(|id| format!("\"{id}\"")).collect::<Vec<_>>();
-    for engine in EngineKind::ALL {
+    for engine in EngineKind::all() {
         let world = World::new(engine, PLAIN, &documents);
         let check = |clauses: &str, ids: &str| {
             let ids = quoted(ids);
@@ -366,7 +366,7 @@ fn orders_by_paths_that_few_documents_lack() {
     let shown: Vec<String> = ids.iter().map(|id| format!("\"{id}\"")).collect();
     let forward: Vec<&str> = shown.iter().map(String::as_str).collect();
     let backward: Vec<&str> = forward.iter().rev().copied().collect();
-    for engine in EngineKind::ALL {
+    for engine in EngineKind::all() {
         let world = World::new(engine, PLAIN, &documents);
         world.check("SELECT VALUE c.id FROM c ORDER BY c.n", &[], &forward);
         world.check("SELECT VALUE c.id FROM c ORDER BY c.n DESC", &[], &backward);
@@ -389,7 +389,7 @@ fn the_deepest_documents() {
         let both = nested("{\"a\":[", "]}", depth / 2, id);
         format!("{{\"id\":\"{id}\",\"pk\":\"a\",\"o\":{objects},\"l\":{arrays},\"b\":{both}}}")
     };
-    for engine in EngineKind::ALL {
+    for engine in EngineKind::all() {
         let world = World::new(engine, PLAIN, &[document(1), document(2)]);
         let place = format!("c.o{}", ".a".repeat(depth));
         world.check(&format!("SELECT VALUE c.id FROM c WHERE {place} = 2"), &[], &["\"2\""]);

@@ -56,7 +56,7 @@ fn pages(client: &mut Client, feed: &Request) -> Vec<Vec<String>> {
 
 #[test]
 fn any_page_size_gives_the_same() {
-    for engine in EngineKind::ALL {
+    for engine in EngineKind::all() {
         let server = furnished(engine);
         let mut client = server.client();
         let expected: Vec<String> = (0..120).map(|number| format!("item {}", (number * 7) % 120)).collect();

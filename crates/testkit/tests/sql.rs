@@ -16,7 +16,7 @@ fn main() -> ExitCode {
     files.sort();
     let updating = std::env::var_os("UPDATE_CASES").is_some();
     let mut trials = Vec::new();
-    for engine in EngineKind::ALL {
+    for engine in EngineKind::all() {
         for file in files.iter().filter(|_| !updating || engine == EngineKind::Memory) {
             let name = file.strip_prefix(&root).expect("a file of the folder").display();
             let name = format!("{}::{name}", engine.name());

@@ -129,7 +129,7 @@ impl World {
 
 #[test]
 fn rows_already_given_may_go() {
-    for engine in EngineKind::ALL {
+    for engine in EngineKind::all() {
         for text in QUERIES.iter().copied() {
             // On disk, where each world takes its time, indexes only.
             let numbers = if engine == EngineKind::Memory { 0..WAY_COUNT } else { BY_INDEX };

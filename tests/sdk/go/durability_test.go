@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -78,6 +79,7 @@ func writeUntil(t *testing.T, container *azcosmos.ContainerClient, writers, roun
 	defer cancel()
 	var group sync.WaitGroup
 	acknowledged := make([][]string, writers)
+	var answered atomic.Int64
 	for writer := range writers {
 		group.Go(func() {
 			for number := 0; running.Err() == nil; number++ {
@@ -86,11 +88,15 @@ func writeUntil(t *testing.T, container *azcosmos.ContainerClient, writers, roun
 				response, err := container.CreateItem(running, someKey, body, nil)
 				if err == nil && response.RawResponse.StatusCode == http.StatusCreated {
 					acknowledged[writer] = append(acknowledged[writer], id)
+					answered.Add(1)
 				}
 			}
 		})
 	}
-	time.Sleep(200 * time.Millisecond)
+	// In the middle of writes, however slow the machine is.
+	for deadline := time.Now().Add(30 * time.Second); answered.Load() < int64(5*writers) && time.Now().Before(deadline); {
+		time.Sleep(5 * time.Millisecond)
+	}
 	stop()
 	cancel()
 	group.Wait()

@@ -1,7 +1,7 @@
 """Starts, kills and restarts the server under test.
 
-One `Server` is one process on a port of its own and, unless it keeps everything in memory, one folder. The program is
-`ASTRARIUM_BIN`, or the release build of this repository.
+One `Server` is one process on a port of its own and, unless it keeps everything in memory or has other settings, one folder. The
+program is `ASTRARIUM_BIN`, or the release build of this repository.
 """
 
 import os
@@ -25,9 +25,9 @@ READY_SECONDS_MAX = 20
 class Server:
     """A running server; `kill` and `start` again keep the port and the folder."""
 
-    def __init__(self, data: pathlib.Path | None = None):
-        self.port = free_port()
-        self.storage = ["--memory"] if data is None else ["--data", str(data)]
+    def __init__(self, data: pathlib.Path | None = None, settings: list[str] | None = None, port: int | None = None):
+        self.port = port or free_port()
+        self.storage = settings or (["--memory"] if data is None else ["--data", str(data)])
         self.process: subprocess.Popen | None = None
         self.start()
 

@@ -4,7 +4,7 @@
 //! splits; so each is to be seen in that order by everybody. Checked are
 //! - feeds: every acknowledged write is there, once under one chain of positions, with the LSN that its writer was told; nothing
 //!   else is there but writes without an answer, and these once; LSNs of a logical partition never go back; the version before
-//!   is the one that came before; whoever hears that there is nothing new has seen all that had ended before he asked;
+//!   is the one that came before, and the one that a conditional write or a script was made from; whoever hears that there is nothing new has seen all that had ended before he asked;
 //! - reads: what was acknowledged, read or told by a feed before is there, or something later. That is more than a session promises, and holds
 //!   for one server with and without a token;
 //! - the whole: no two writes of a document share an LSN, except those of one batch.
@@ -143,6 +143,11 @@ impl<'a> HistoryChecker<'a> {
             }
             if kind == FeedKind::Versions && before.and_then(|(_, version)| version) != event.previous {
                 self.problem(format!("{context}: {event:?} follows {before:?}"));
+            }
+            let made_from =
+                event.version.and_then(|version| self.puts.get(&version)).and_then(|put| put.write.replaces);
+            if kind == FeedKind::Versions && made_from.is_some() && made_from != event.previous {
+                self.problem(format!("{context}: an update is lost: {event:?} was made from {made_from:?}"));
             }
             if let Some(wrong) = self.wrong_write(event, &mut unsure) {
                 self.problem(format!("{context}: {event:?}: {wrong}"));
@@ -319,7 +324,7 @@ mod tests {
     const NAME: DocumentName = (1, 1);
 
     fn put(version: u64, lsn: Option<u64>, began: Stamp) -> WriteRecord {
-        WriteRecord { name: NAME, version: Some(version), began, ended: began + 1, lsn }
+        WriteRecord { name: NAME, version: Some(version), began, ended: began + 1, lsn, replaces: None }
     }
 
     fn event(version: Option<u64>, lsn: u64, previous: Option<u64>) -> EventRecord {
@@ -333,7 +338,8 @@ mod tests {
     }
 
     fn good() -> History {
-        let delete = WriteRecord { name: NAME, version: None, began: 5, ended: 6, lsn: Some(3) };
+        let delete =
+            WriteRecord { name: NAME, version: None, began: 5, ended: 6, lsn: Some(3), replaces: None };
         let read = |version, lsn, began| ReadRecord { name: NAME, version, lsn, began, ended: began + 1 };
         let versions = vec![
             event(Some(1), 1, None),
@@ -385,6 +391,15 @@ mod tests {
             history.followers[1].pages[0].events.pop();
             history.writes[3].lsn = Some(4);
         });
+    }
+
+    #[test]
+    fn lost_updates_are_found() {
+        let mut history = good();
+        history.writes[1].replaces = Some(1);
+        assert_eq!(check(&history), Vec::<String>::new());
+        is_found(|history| history.writes[1].replaces = Some(3));
+        is_found(|history| history.writes[3].replaces = Some(2));
     }
 
     #[test]

@@ -86,7 +86,7 @@ fn run(client: &mut Client, id: &str, parameters: &str) -> Option<String> {
 
 #[test]
 fn no_update_of_a_counter_is_lost() {
-    for engine in EngineKind::ALL {
+    for engine in EngineKind::all() {
         let server = furnished(engine);
         let mut client = server.client();
         client.expect(201, &new_script("sprocs", "increment", INCREMENT));
@@ -108,7 +108,7 @@ fn no_update_of_a_counter_is_lost() {
 /// Scripts beside writers without scripts, which wait for nobody.
 #[test]
 fn no_update_of_other_writers_is_lost() {
-    for engine in EngineKind::ALL {
+    for engine in EngineKind::all() {
         let server = furnished(engine);
         let mut client = server.client();
         client.expect(201, &new_script("sprocs", "increment", INCREMENT));
@@ -131,7 +131,7 @@ fn no_update_of_other_writers_is_lost() {
 
 #[test]
 fn no_entry_of_a_list_is_lost() {
-    for engine in EngineKind::ALL {
+    for engine in EngineKind::all() {
         let server = furnished(engine);
         let mut client = server.client();
         client.expect(201, &new_script("sprocs", "append", APPEND));
@@ -157,7 +157,7 @@ fn no_entry_of_a_list_is_lost() {
 fn transfers_keep_the_sum() {
     const ACCOUNTS: usize = 3;
     const TRANSFERS: usize = 24;
-    for engine in EngineKind::ALL {
+    for engine in EngineKind::all() {
         let server = furnished(engine);
         let mut client = server.client();
         client.expect(201, &new_script("sprocs", "transfer", TRANSFER));
@@ -209,7 +209,7 @@ fn transfers_keep_the_sum() {
 fn nobody_sees_half_a_script() {
     const SIZE: i64 = 5;
     const GROUPS: usize = 16;
-    for engine in EngineKind::ALL {
+    for engine in EngineKind::all() {
         let server = furnished(engine);
         server.client().expect(201, &new_script("sprocs", "group", GROUP));
         let done = AtomicBool::new(false);

@@ -66,7 +66,7 @@ fn race<First: Send, Second: Send>(
 /// No book comes after the end of its author: what a trigger read is still so when its write is made.
 #[test]
 fn a_book_never_follows_the_end_of_its_author() {
-    for engine in EngineKind::ALL {
+    for engine in EngineKind::all() {
         let server = furnished(engine);
         let mut client = server.client();
         client.expect(201, &new_trigger("read", "Pre", "Create", AUTHOR_EXISTS));
@@ -109,7 +109,7 @@ fn a_book_never_follows_the_end_of_its_author() {
 /// With the books counted at their author, and only authors without books removed, no book is ever without its author.
 #[test]
 fn no_book_is_ever_without_its_author() {
-    for engine in EngineKind::ALL {
+    for engine in EngineKind::all() {
         let server = furnished(engine);
         let mut client = server.client();
         client.expect(201, &new_trigger("check", "Pre", "Create", AUTHOR_EXISTS));

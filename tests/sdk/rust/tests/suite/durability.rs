@@ -10,8 +10,8 @@ use sdk_tests::expect::{
 use sdk_tests::fixture::{Fixture, KEY};
 use sdk_tests::server::Server;
 use serde_json::Value;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 const PARTITION: &str = "somewhere";
 
@@ -62,10 +62,14 @@ pub(crate) async fn kill_and_restart(fixture: Fixture) {
 /// Several writers at once, and the kill in the middle of their writes: what was acknowledged is there.
 pub(crate) async fn kill_under_writes(fixture: Fixture) {
     let (_folder, mut server, container) = own_server(&fixture).await;
-    let stopped = AtomicBool::new(false);
-    let writers = (0..4).map(|writer| write_until(&container, writer, &stopped));
+    let (stopped, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let writers = (0..4).map(|writer| write_until(&container, writer, &stopped, &answered));
     let killer = async {
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        // In the middle of writes, however slow the machine is.
+        let began = Instant::now();
+        while answered.load(Ordering::Relaxed) < 20 && began.elapsed() < Duration::from_secs(30) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         stopped.store(true, Ordering::Relaxed);
         server.restart();
     };
@@ -80,7 +84,12 @@ pub(crate) async fn kill_under_writes(fixture: Fixture) {
     }
 }
 
-async fn write_until(container: &ContainerClient, writer: usize, stopped: &AtomicBool) -> Vec<String> {
+async fn write_until(
+    container: &ContainerClient,
+    writer: usize,
+    stopped: &AtomicBool,
+    answered: &AtomicUsize,
+) -> Vec<String> {
     let mut acknowledged = Vec::new();
     for position in 0.. {
         if stopped.load(Ordering::Relaxed) {
@@ -90,6 +99,7 @@ async fn write_until(container: &ContainerClient, writer: usize, stopped: &Atomi
         let result = container.create_item(PARTITION, &id, &document(&id, id.as_str()), None).await;
         if result.is_ok_and(|response| number(response.status()) == 201) {
             acknowledged.push(id);
+            answered.fetch_add(1, Ordering::Relaxed);
         }
     }
     acknowledged

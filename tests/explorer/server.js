@@ -1,0 +1,75 @@
+// Starts and stops the server under test: in memory, on a port of its own. The program is ASTRARIUM_BIN, or the release
+// build of this repository.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import path from "node:path";
+import { createHmac } from "node:crypto";
+import { fileURLToPath } from "node:url";
+
+const repository = fileURLToPath(new URL("../../", import.meta.url));
+const program = process.env.ASTRARIUM_BIN ?? path.join(repository, "target/release/astrarium");
+const READY_MILLISECONDS_MAX = 20_000;
+
+// Made for these tests and known to everybody who reads them.
+export const KEY = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
+
+export class Server {
+  static async start() {
+    const server = new Server();
+    server.process = spawn(program, ["serve", "--listen", "127.0.0.1:0", "--memory", "--key", KEY], { stdio: ["ignore", "pipe", "inherit"] });
+    server.ended = once(server.process, "exit");
+    server.link = await server.printedLink();
+    server.origin = new URL(server.link).origin;
+    return server;
+  }
+
+  /** The one-time sign-in link, which is printed when the server is ready. */
+  printedLink() {
+    return new Promise((resolve, reject) => {
+      let text = "";
+      const late = setTimeout(() => reject(new Error(`no link was printed in time: ${text}`)), READY_MILLISECONDS_MAX);
+      this.process.on("exit", (code) => reject(new Error(`the server ended with code ${code}: ${text}`)));
+      this.process.stdout.on("data", (data) => {
+        text += data;
+        const link = /Explorer: (\S+#link=\S+)/.exec(text)?.[1];
+        if (link) { clearTimeout(late); resolve(link); }
+      });
+    });
+  }
+
+  async stop() {
+    this.process.kill("SIGTERM");
+    await this.ended;
+  }
+
+  /** A request of the wire with the account's key, as another client would send it. */
+  async wire(method, address, { body, headers = {} } = {}) {
+    const steps = address.split("/").filter(Boolean);
+    const single = steps.length % 2 === 0;
+    const [type, link] = [single ? steps.at(-2) : steps.at(-1), (single ? steps : steps.slice(0, -1)).join("/")];
+    const date = new Date().toUTCString();
+    const payload = `${method.toLowerCase()}\n${type}\n${link}\n${date.toLowerCase()}\n\n`;
+    const signature = createHmac("sha256", Buffer.from(KEY, "base64")).update(payload).digest("base64");
+    const answer = await fetch(`${this.origin}/${steps.map(encodeURIComponent).join("/")}`, {
+      method,
+      headers: { authorization: encodeURIComponent(`type=master&ver=1.0&sig=${signature}`), "x-ms-date": date, "x-ms-version": "2020-07-15", "content-type": "application/json", ...headers },
+      body: body === undefined ? undefined : typeof body === "string" ? body : JSON.stringify(body),
+    });
+    const text = await answer.text();
+    if (!answer.ok) throw new Error(`${method} ${address}: ${answer.status} ${text}`);
+    return { text, headers: answer.headers, json: text ? JSON.parse(text) : null };
+  }
+
+  async database(id) {
+    await this.wire("POST", "dbs", { body: { id } });
+  }
+  async container(database, id, key = "/pk", more = {}) {
+    await this.wire("POST", `dbs/${database}/colls`, { body: { id, partitionKey: { paths: [key], kind: "Hash", version: 2 }, ...more } });
+  }
+  async document(database, container, document, key) {
+    return this.wire("POST", `dbs/${database}/colls/${container}/docs`, { body: document, headers: { "x-ms-documentdb-partitionkey": JSON.stringify([key]), "x-ms-documentdb-is-upsert": "true" } });
+  }
+  async read(database, container, id, key) {
+    return this.wire("GET", `dbs/${database}/colls/${container}/docs/${id}`, { headers: { "x-ms-documentdb-partitionkey": JSON.stringify([key]) } });
+  }
+}
