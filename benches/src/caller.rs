@@ -26,9 +26,14 @@ pub(crate) struct Answer<'a> {
 
 impl Caller {
     pub(crate) fn open(address: SocketAddr) -> anyhow::Result<Caller> {
+        Caller::open_within(address, ANSWER_MAX)
+    }
+
+    /// A connection that gives up on an answer after a time.
+    pub(crate) fn open_within(address: SocketAddr, time_max: Duration) -> anyhow::Result<Caller> {
         let socket = TcpStream::connect(address)?;
         socket.set_nodelay(true)?;
-        socket.set_read_timeout(Some(ANSWER_MAX))?;
+        socket.set_read_timeout(Some(time_max))?;
         Ok(Caller { socket, answer: Vec::new(), chunk: vec![0; READ_BYTES] })
     }
 

@@ -99,8 +99,17 @@ impl Signer {
 
     /// Point reads of items.
     pub(crate) fn reads(&self, numbers: impl Iterator<Item = u64>) -> anyhow::Result<Vec<Vec<u8>>> {
+        self.reads_of(CONTAINER, numbers)
+    }
+
+    /// Point reads of the items of a container.
+    pub(crate) fn reads_of(
+        &self,
+        container: &str,
+        numbers: impl Iterator<Item = u64>,
+    ) -> anyhow::Result<Vec<Vec<u8>>> {
         let read = |item: Item| {
-            let path = format!("{CONTAINER}/docs/{}", item.id);
+            let path = format!("{container}/docs/{}", item.id);
             self.request("GET", &path, &partition_key_line(&item), "")
         };
         numbers.map(|number| read(item(number))).collect()
@@ -108,7 +117,16 @@ impl Signer {
 
     /// Creates of items.
     pub(crate) fn creates(&self, numbers: impl Iterator<Item = u64>) -> anyhow::Result<Vec<Vec<u8>>> {
-        let path = format!("{CONTAINER}/docs");
+        self.creates_in(CONTAINER, numbers)
+    }
+
+    /// Creates of items in a container.
+    pub(crate) fn creates_in(
+        &self,
+        container: &str,
+        numbers: impl Iterator<Item = u64>,
+    ) -> anyhow::Result<Vec<Vec<u8>>> {
+        let path = format!("{container}/docs");
         let create = |item: Item| self.request("POST", &path, &partition_key_line(&item), &item.text);
         numbers.map(|number| create(item(number))).collect()
     }

@@ -38,6 +38,17 @@ pub(crate) struct Outcome {
     pub(crate) client: Usage,
 }
 
+impl Outcome {
+    /// Of the time that each answer took.
+    pub(crate) fn of(mut micros: Vec<f32>, seconds: f64, client: Usage) -> Outcome {
+        micros.sort_by(f32::total_cmp);
+        let at = |part: f64| {
+            micros.get((micros.len() as f64 * part) as usize).copied().map_or(f64::NAN, f64::from)
+        };
+        Outcome { count: micros.len(), seconds, p50_micros: at(0.5), p99_micros: at(0.99), client }
+    }
+}
+
 /// What the connections of one run share.
 struct Run {
     load: Load,
@@ -52,8 +63,13 @@ struct Run {
 
 /// Runs a load against a server.
 pub(crate) fn run(address: SocketAddr, load: Load) -> anyhow::Result<Outcome> {
+    run_on(vec![address], load)
+}
+
+/// Runs a load against several servers, its connections spread over them.
+pub(crate) fn run_on(addresses: Vec<SocketAddr>, load: Load) -> anyhow::Result<Outcome> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    LocalSet::new().block_on(&runtime, drive(address, load, None, Arc::default()))
+    LocalSet::new().block_on(&runtime, drive(addresses, load, None, Arc::default()))
 }
 
 /// Runs several loads at once, until their time is over or somebody says so. Each of their connections sends a request in an
@@ -66,7 +82,7 @@ pub(crate) fn run_paced(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     LocalSet::new().block_on(&runtime, async {
         let start = |(load, interval)| {
-            tokio::task::spawn_local(drive(address, load, Some(interval), Arc::clone(is_over)))
+            tokio::task::spawn_local(drive(vec![address], load, Some(interval), Arc::clone(is_over)))
         };
         let tasks: Vec<_> = loads.into_iter().map(start).collect();
         let mut outcomes = Vec::new();
@@ -94,13 +110,13 @@ pub(crate) fn status_of(answer: &[u8]) -> u16 {
 }
 
 async fn drive(
-    address: SocketAddr,
+    addresses: Vec<SocketAddr>,
     load: Load,
     interval: Option<Duration>,
     is_over: Arc<AtomicBool>,
 ) -> anyhow::Result<Outcome> {
     let mut connections = Vec::new();
-    for _ in 0..load.connections {
+    for address in addresses.into_iter().cycle().take(load.connections) {
         connections.push(Connection::open(address).await?);
     }
     let (began, usage) = (Instant::now(), own_usage()?);
@@ -116,11 +132,7 @@ async fn drive(
     }
     let seconds = began.elapsed().as_secs_f64();
     let client = own_usage()?.since(usage);
-    let mut micros = run.micros.take();
-    micros.sort_by(f32::total_cmp);
-    let at =
-        |part: f64| micros.get((micros.len() as f64 * part) as usize).copied().map_or(f64::NAN, f64::from);
-    Ok(Outcome { count: micros.len(), seconds, p50_micros: at(0.5), p99_micros: at(0.99), client })
+    Ok(Outcome::of(run.micros.take(), seconds, client))
 }
 
 async fn work(run: Rc<Run>, mut connection: Connection) -> anyhow::Result<()> {

@@ -1,11 +1,12 @@
 //! Benches: what a user would ask about speed, each answer beside the limit it is to be compared with, in one run.
 //!
-//! Twelve questions: how fast are point reads (`reads`), how fast are durable creates (`creates`), how fast are creates and
+//! Fourteen questions: how fast are point reads (`reads`), how fast are durable creates (`creates`), how fast are creates and
 //! bulk loads beside PostgreSQL (`writes`), what do documents and their index take on disk (`space`), how soon is the
 //! server ready and what does it use when idle (`start`), how fast are queries (`queries`), how fast are stored procedures,
 //! user-defined functions and batches (`scripts`), how soon and how fast do change feeds tell (`feeds`), what do more key ranges
 //! change for writes (`ranges`), how do requests fare beside long work (`background`), what does removing a container cost
-//! (`drops`), what do very many containers and partitions take (`many`). Every server and every limit runs in a process of its own, so that its
+//! (`drops`), what do very many containers and partitions take (`many`), in which form is the index kept on PostgreSQL
+//! (`index-forms`), what do servers over PostgreSQL do (`stores`). Every server and every limit runs in a process of its own, so that its
 //! CPU time can be read from `/proc`; they take turns within each round, and medians over rounds are printed.
 //! Invariants
 //! - Requests are built and signed before the clock starts, for all alike; one thread drives all connections.
@@ -18,6 +19,7 @@ mod caller;
 mod creates;
 mod drops;
 mod feeds;
+mod index_forms;
 mod items;
 mod limits;
 mod load;
@@ -31,6 +33,7 @@ mod report;
 mod scripts;
 mod space;
 mod start;
+mod stores;
 mod writes;
 
 use anyhow::Context as _;
@@ -64,7 +67,7 @@ struct Arguments {
     rounds: Option<usize>,
 
     /// Documents that queries are asked over, multiples of 1000 separated by commas: 1000,20000,200000 by default,
-    /// 1000,10000 with --quick.
+    /// 1000,10000 with --quick; always 1000,20000 by default for `stores`.
     #[arg(long, value_name = "COUNTS", value_delimiter = ',')]
     sizes: Vec<u64>,
 
@@ -113,10 +116,14 @@ enum Question {
     Drops,
     /// Memory and start with ten thousand containers and a hundred thousand logical partitions.
     Many,
+    /// The index on PostgreSQL: a row for each term, or packed blocks; without our server.
+    IndexForms,
+    /// Servers over PostgreSQL beside the embedded engine and plain PostgreSQL; several servers; time without service.
+    Stores,
 }
 
 impl Question {
-    const ALL: [Question; 12] = [
+    const ALL: [Question; 14] = [
         Question::Reads,
         Question::Creates,
         Question::Writes,
@@ -129,6 +136,8 @@ impl Question {
         Question::Background,
         Question::Drops,
         Question::Many,
+        Question::IndexForms,
+        Question::Stores,
     ];
 }
 
@@ -166,6 +175,8 @@ struct Plan {
     quick: bool,
     /// Documents that queries are asked over, ascending.
     sizes: Vec<u64>,
+    /// The same for queries on a store.
+    store_sizes: Vec<u64>,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -181,10 +192,14 @@ fn main() -> anyhow::Result<()> {
 fn measure(arguments: &Arguments) -> anyhow::Result<()> {
     let server = match &arguments.server {
         Some(server) => server.clone(),
+        // The only question that needs none.
+        None if arguments.only == [Question::IndexForms] => PathBuf::new(),
         None => build_server()?,
     };
     let rounds = arguments.rounds.unwrap_or(if arguments.quick { 2 } else { 5 }).max(1);
-    let plan = Plan { server, rounds, quick: arguments.quick, sizes: arguments.sizes() };
+    let sizes = arguments.sizes();
+    let store_sizes = if arguments.sizes.is_empty() { vec![1_000, 20_000] } else { sizes.clone() };
+    let plan = Plan { server, rounds, quick: arguments.quick, sizes, store_sizes };
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     println!("{cores} cores, load average {}, {rounds} rounds", load.split(' ').next().unwrap_or("unknown"));
@@ -203,6 +218,8 @@ fn measure(arguments: &Arguments) -> anyhow::Result<()> {
             Question::Background => background::answer(&plan, &mut report)?,
             Question::Drops => drops::answer(&plan, &mut report)?,
             Question::Many => many::answer(&plan, &mut report)?,
+            Question::IndexForms => index_forms::answer(&plan, &mut report)?,
+            Question::Stores => stores::answer(&plan, &mut report)?,
         }
     }
     report.print_goals();

@@ -7,9 +7,10 @@
 //!   parallel query, too. It is reached over TCP as our server is.
 //! - PostgreSQL refuses to run as root, so root lends it the user `postgres`, or `nobody`.
 //!
-//! Not here: the protocol (`client`), what is asked (`queries`).
+//! Not here: the protocol (`client`), many connections at once (`statements`), what is asked (`queries`).
 
 pub(crate) mod client;
+pub(crate) mod statements;
 
 use crate::process::{self, Usage};
 use anyhow::Context as _;

@@ -96,6 +96,15 @@ impl Server {
         Server::spawn(command)
     }
 
+    /// Starts the server under test on a store, which other servers may use, too.
+    pub(crate) fn start_on_store(program: &Path, url: &str) -> anyhow::Result<Server> {
+        let mut command = Command::new(program);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--store", url]);
+        // Slow requests are expected here, and would hide the figures.
+        command.env("ASTRARIUM_LOG", "error");
+        Server::spawn(command)
+    }
+
     /// Starts a bare HTTP server with an answer.
     pub(crate) fn start_bare(answer: &Path, headers_max: usize) -> anyhow::Result<Server> {
         let mut command = Command::new(std::env::current_exe()?);

@@ -8,7 +8,7 @@
 //!   says what is wrong, and the run fails in the end.
 //! - Ratios are taken within a round, always PostgreSQL's figure divided by ours: above 1 we are faster.
 
-mod answers;
+pub(crate) mod answers;
 mod compile;
 pub(crate) mod documents;
 mod memory;
@@ -28,7 +28,7 @@ use session::{Pages, Refusal, Request, Session};
 use std::time::{Duration, Instant};
 
 /// More than any answer has.
-const ITEM_COUNT_MAX: u32 = 2_000;
+pub(crate) const ITEM_COUNT_MAX: u32 = 2_000;
 /// PostgreSQL's parallel workers end a moment after their query; they are counted when they have.
 const SETTLE: Duration = Duration::from_millis(20);
 /// Documents to a message while PostgreSQL is loaded.
@@ -36,9 +36,9 @@ const COPY_UNIT: u64 = 1_000;
 
 /// One turn of one server at one question.
 #[derive(Debug, Clone, Copy)]
-struct Turn {
-    p50_micros: f64,
-    cpu_micros: f64,
+pub(crate) struct Turn {
+    pub(crate) p50_micros: f64,
+    pub(crate) cpu_micros: f64,
 }
 
 /// Turns of one server, one for each round.
@@ -222,7 +222,7 @@ fn compare(
 }
 
 /// Asks again and again for a while, at least once.
-fn turn(
+pub(crate) fn turn(
     time: Duration,
     mut run: impl FnMut(usize) -> anyhow::Result<()>,
     usage: impl Fn() -> anyhow::Result<Usage>,

@@ -12,11 +12,11 @@ use crate::Plan;
 use crate::items::{self, Item, Signer};
 use crate::load::{self, Load};
 use crate::postgres::Postgres;
+use crate::postgres::statements::{self, Statements};
 use crate::process::{self, Server, Usage};
 use crate::queries::documents::Documents;
 use crate::report::{Bound, Report, Table, median};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const CREATE_CONNECTIONS: usize = 64;
@@ -26,10 +26,10 @@ pub(crate) const LOAD_UNIT: u64 = 100;
 /// Creates a second that no run exceeds: as many requests are made ready.
 const RATE_MAX: f64 = 40_000.0;
 const LOAD_MAX: Duration = Duration::from_mins(20);
-const TABLE: &str = "CREATE TABLE items (id text PRIMARY KEY, pk text, doc jsonb); \
+pub(crate) const TABLE: &str = "CREATE TABLE items (id text PRIMARY KEY, pk text, doc jsonb); \
                      CREATE INDEX ON items USING gin (doc jsonb_path_ops); CREATE INDEX ON items (pk)";
-const INSERT: &str = "INSERT INTO items VALUES ($1, $2, $3::text::jsonb)";
-const INSERT_MANY: &str =
+pub(crate) const INSERT: &str = "INSERT INTO items VALUES ($1, $2, $3::text::jsonb)";
+pub(crate) const INSERT_MANY: &str =
     "INSERT INTO items SELECT d->>'id', d->>'pk', d FROM jsonb_array_elements($1::text::jsonb) d";
 
 /// What one side did in one round.
@@ -173,7 +173,7 @@ pub(crate) fn load_items(
 }
 
 /// The numbers of each request.
-fn units(numbers: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+pub(crate) fn units(numbers: Range<u64>) -> impl Iterator<Item = Range<u64>> {
     let end = numbers.end;
     numbers.step_by(LOAD_UNIT as usize).map(move |first| first..end.min(first + LOAD_UNIT))
 }
@@ -182,7 +182,7 @@ fn create_postgres(postgres: &Postgres, seconds: f64) -> anyhow::Result<Turn> {
     let count = (RATE_MAX * seconds) as u64;
     let values = (0..count).map(items::item).map(|item| vec![item.id, item.partition_key, item.text]);
     let time_max = Duration::from_secs_f64(seconds);
-    statements(postgres, INSERT, &values.collect::<Vec<_>>(), (CREATE_CONNECTIONS, time_max, 1))
+    run_statements(postgres, INSERT, &values.collect::<Vec<_>>(), (CREATE_CONNECTIONS, time_max, 1))
 }
 
 fn insert_many(postgres: &Postgres, documents: &Documents) -> anyhow::Result<Turn> {
@@ -191,39 +191,23 @@ fn insert_many(postgres: &Postgres, documents: &Documents) -> anyhow::Result<Tur
         vec![format!("[{}]", texts.join(","))]
     };
     let values: Vec<_> = units(0..documents.count).map(array).collect();
-    statements(postgres, INSERT_MANY, &values, (LOAD_CONNECTIONS, LOAD_MAX, LOAD_UNIT))
+    run_statements(postgres, INSERT_MANY, &values, (LOAD_CONNECTIONS, LOAD_MAX, LOAD_UNIT))
 }
 
 /// Runs a statement with each of the values once, from several connections, for a while at most.
-fn statements(
+fn run_statements(
     postgres: &Postgres,
     sql: &str,
     values: &[Vec<String>],
     (connections, time_max, items_each): (usize, Duration, u64),
 ) -> anyhow::Result<Turn> {
     postgres.connect()?.execute(TABLE)?;
-    let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
     let before = process::usage_when_quiet(|| postgres.usage())?;
-    let began = Instant::now();
-    std::thread::scope(|scope| {
-        let work = || -> anyhow::Result<()> {
-            let mut client = postgres.connect()?;
-            let statement = client.prepare(sql)?;
-            while began.elapsed() < time_max {
-                let place = next.fetch_add(1, Ordering::Relaxed) as usize;
-                let Some(values) = values.get(place) else { break };
-                client.run(&statement, values)?;
-                done.fetch_add(1, Ordering::Relaxed);
-            }
-            Ok(())
-        };
-        let threads: Vec<_> = (0..connections).map(|_| scope.spawn(work)).collect();
-        threads.into_iter().try_for_each(|thread| thread.join().expect("a thread of the bench ends"))
-    })?;
-    let seconds = began.elapsed().as_secs_f64();
+    let load = Statements { sql, values, connections, time_max, repeat: false };
+    let outcome = statements::run(|| postgres.connect(), &load)?;
     let usage = process::usage_when_quiet(|| postgres.usage())?.since(before);
     postgres.connect()?.execute("DROP TABLE items; CHECKPOINT")?;
-    Ok(Turn::new(done.into_inner() * items_each, seconds, usage))
+    Ok(Turn::new(outcome.count as u64 * items_each, outcome.seconds, usage))
 }
 
 fn copy(postgres: &Postgres, documents: &Documents) -> anyhow::Result<Turn> {

@@ -1,4 +1,5 @@
-//! As much of PostgreSQL's protocol as timing needs: prepared statements with text values, COPY, plain commands.
+//! As much of PostgreSQL's protocol as timing needs: prepared statements with text or binary values, COPY,
+//! plain commands.
 //!
 //! Blocking, one statement at a time. Statements are prepared, so that parsing is not paid for on every run; the server
 //! itself decides between general and particular plans, as it does for applications.
@@ -127,6 +128,33 @@ impl Client {
         rows.map(|(_, body)| row(&statement.columns, body).context("read a row")).collect()
     }
 
+    /// Runs statements one after the other, all sent at once, with values in binary form. Out: the rows of all of them, their
+    /// columns in binary form; empty ones for NULL.
+    pub(crate) fn run_binary(
+        &mut self,
+        steps: &[(&Statement, &[Vec<u8>])],
+    ) -> anyhow::Result<Vec<Vec<Vec<u8>>>> {
+        for (statement, values) in steps {
+            self.push(b'B', |body| {
+                push_text(body, "");
+                push_text(body, &statement.name);
+                // One format for all values: binary.
+                body.extend_from_slice(&[0, 1, 0, 1]);
+                body.extend_from_slice(&(values.len() as u16).to_be_bytes());
+                for value in *values {
+                    body.extend_from_slice(&(value.len() as u32).to_be_bytes());
+                    body.extend_from_slice(value);
+                }
+                body.extend_from_slice(&[0, 1, 0, 1]);
+            });
+            self.push(b'E', |body| body.extend_from_slice(&[0; 5]));
+        }
+        self.push(b'S', |_| ());
+        self.exchange(b'Z')?;
+        let rows = messages(&self.answer).filter(|(kind, _)| *kind == b'D');
+        rows.map(|(_, body)| binary_row(body).context("read a row")).collect()
+    }
+
     fn push(&mut self, kind: u8, body: impl FnOnce(&mut Vec<u8>)) {
         self.out.push(kind);
         let start = self.out.len();
@@ -232,6 +260,19 @@ fn row(columns: &[Column], body: &[u8]) -> Option<Value> {
         object.insert(column.name.clone(), value);
     }
     Some(Value::Object(object))
+}
+
+fn binary_row(body: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let (count, mut rest) = body.split_first_chunk()?;
+    let mut columns = Vec::new();
+    for _ in 0..u16::from_be_bytes(*count) {
+        let (length, after) = rest.split_first_chunk()?;
+        // A negative length is NULL.
+        let column = after.get(..i32::from_be_bytes(*length).max(0) as usize)?;
+        rest = &after[column.len()..];
+        columns.push(column.to_vec());
+    }
+    Some(columns)
 }
 
 fn value(kind: u32, text: &str) -> Option<Value> {

@@ -76,16 +76,25 @@ pub(crate) fn request(
             let named = parameters.iter().map(|(name, value)| json!({"name": name, "value": value}));
             let body = json!({"query": sql.unwrap_or_default(), "parameters": named.collect::<Vec<_>>()});
             let lines = format!(
-                "content-type: application/query+json\r\n{}: True\r\n{}: True\r\n{}: {item_count_max}\r\n",
+                "content-type: application/query+json\r\n{}: True\r\n{}: True\r\n{}: {item_count_max}\r\n{}: 0\r\n",
                 headers::IS_QUERY,
                 headers::QUERY_ENABLE_CROSS_PARTITION,
                 headers::MAX_ITEM_COUNT,
+                // The only range: without it, orders and aggregates are left to clients that merge ranges.
+                headers::PARTITION_KEY_RANGE_ID,
             );
             signer.request("POST", &documents_path(), &lines, &body.to_string())?
         }
     };
     let head_length = memmem::find(&bytes, b"\r\n\r\n").context("a request has a head")? + 2;
     Ok(Request { bytes, head_length })
+}
+
+impl Request {
+    /// As it is sent first.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
 }
 
 impl Session {
