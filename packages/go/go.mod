@@ -1,0 +1,3 @@
+module astrarium/go
+
+go 1.23
