@@ -2,7 +2,10 @@
 
 mod fuzz;
 mod licences;
+mod postgres;
 mod profile;
+mod sbom;
+mod site;
 mod sources;
 mod steps;
 mod test;
@@ -20,6 +23,8 @@ cargo xtask <command>
   sim       the database under simulated crashes, lost syncs and clock jumps (--seeds COUNT, --from SEED)
   soak      clients beside a server that is killed and started again and again (--minutes N, 10 by default)
   fuzz      every fuzz target for a few seconds (--seconds N, --address, names of targets)
+  sbom      what the program is made of, as CycloneDX, into a file (sbom FILE)
+  site      the documentation as static pages, in target/site
   profile   lengths of files and functions, beside what we aim at
 ";
 
@@ -33,6 +38,8 @@ fn main() -> ExitCode {
         Some("soak") => test::soak(&arguments[1..]),
         Some("fuzz") => fuzz::run(&arguments[1..]),
         Some("profile") => profile::run(),
+        Some("site") => site::run(),
+        Some("sbom") => sbom::run(&arguments[1..]),
         _ => {
             print!("{HELP}");
             return ExitCode::from(2);

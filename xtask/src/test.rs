@@ -1,5 +1,6 @@
 //! `cargo xtask test`: everything that must hold, in one command, on a laptop as in continuous integration.
 
+use crate::postgres;
 use crate::steps::{Outcome, Step, command, has, run_all, script};
 
 const STEPS: &[Step] = &[
@@ -9,8 +10,10 @@ const STEPS: &[Step] = &[
         told(crate::licences::run())
     }),
     step("lints", "clippy has nothing to say", lints),
-    step("docs", "the API documentation builds without warnings", docs),
+    step("docs", "the site and the API documentation build without warnings", docs),
+    step("postgresql", "the PostgreSQL that tests start for themselves is installed", postgres::install),
     step("rust", "unit, property, contract, REST, bad-input and crash tests", rust),
+    step("stores", "REST, SQL and script cases, histories and guarantees on PostgreSQL", postgres::cases),
     step("sim", "a thousand seeds of simulated crashes, lost syncs, delays and clock jumps", || {
         told(Ok(sim(&[])))
     }),
@@ -19,7 +22,17 @@ const STEPS: &[Step] = &[
     client("javascript", "the official JavaScript SDK as a client", || script("tests/sdk/javascript/run")),
     client("go", "the official Go SDK as a client", || script("tests/sdk/go/run")),
     client("java", "the official Java SDK as a client", || script("tests/sdk/java/run")),
+    client(
+        "packages",
+        "packages for Python, JavaScript, Go and Java, and images, as strangers use them",
+        || script("packages/run"),
+    ),
     client("rust-sdk", "the official Rust SDK as a client", || script("tests/sdk/rust/run")),
+    // A browser computes much: beside the others it would only wait, and its tests with it.
+    step("explorer", "the explorer in Chromium, and its committed page against its sources", || {
+        script("tests/explorer/run")
+    }),
+    step("several", "the Python SDK as a client of three servers over one PostgreSQL", postgres::several),
     step("fuzz", "a few seconds of every fuzz target", || told(crate::fuzz::run(&[]))),
     step(
         "sanitizer",
@@ -80,6 +93,10 @@ fn told(result: anyhow::Result<bool>) -> Outcome {
 }
 
 fn docs() -> Outcome {
+    let site = told(crate::site::run());
+    if !matches!(site, Outcome::Passed) {
+        return site;
+    }
     // Environment instead of arguments: rustdoc takes its lints only there.
     command("env", &["RUSTDOCFLAGS=-D warnings", "cargo", "doc", "--quiet", "--workspace", "--no-deps"])
 }

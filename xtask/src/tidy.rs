@@ -1,6 +1,7 @@
 //! Rules of this repository that no compiler checks: who may use whom, function length, leftovers, living documents.
 
 mod key_bytes;
+mod limits;
 mod type_names;
 
 use crate::sources;
@@ -20,6 +21,7 @@ pub(crate) fn run() -> anyhow::Result<bool> {
     type_names::check(&mut problems)?;
     check_operations(&mut problems)?;
     check_documents(&mut problems)?;
+    limits::check(&mut problems)?;
     check_case_sources()?;
     for problem in &problems {
         println!("tidy: {problem}");
@@ -157,9 +159,21 @@ const AMBIENT: &[&str] = &[
 ];
 
 /// Whether a file may use them: `env` gives time to everybody; programs, tests and the engines of storage and scripts have
-/// threads and clocks of their own; and so have the threads for queries, which can be done without.
+/// threads and clocks of their own, clients among them; and so have the threads for queries, which can be done without.
 fn owns_time(shown: &str) -> bool {
-    let owners = ["env", "kv-fjall", "script", "gateway", "server", "testkit"];
+    let owners = [
+        "env",
+        "kv-fjall",
+        "kv-postgres",
+        "script",
+        "gateway",
+        "server",
+        "client",
+        "tools",
+        "shell",
+        "testkit",
+        "postgres-fixture",
+    ];
     let parts = ["database/src/workers", "kv/src/contract/"];
     let Some(rest) = shown.strip_prefix("crates/") else { return true };
     let (name, file) = rest.split_once('/').unwrap_or((rest, ""));

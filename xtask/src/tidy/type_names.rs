@@ -1,7 +1,7 @@
 //! One type name, one meaning, across the workspace: search and review work by name.
 //!
-//! A struct, enum or trait whose name another crate or module also defines is a problem. Test code and the test kit
-//! are clients with words of their own, and are not looked at.
+//! A struct, enum or trait whose name another crate or module also defines is a problem. Test code, the test
+//! kit and the fixture of PostgreSQL have words of their own, and are not looked at.
 
 use crate::sources;
 use std::collections::BTreeMap;
@@ -9,12 +9,17 @@ use std::collections::BTreeMap;
 /// Names that every crate may define, because the path says whose they are.
 const EVERYWHERE: [&str; 2] = ["Error", "Kind"];
 
+/// Crates that only tests use.
+const TEST_CRATES: [&str; 2] = ["crates/testkit/", "crates/postgres-fixture/"];
+
 pub(super) fn check(problems: &mut Vec<String>) -> anyhow::Result<()> {
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for path in sources::rust_files()? {
         let shown = sources::shown(&path);
         let is_product = shown.starts_with("crates/") && shown.contains("/src/");
-        if !is_product || shown.starts_with("crates/testkit/") || shown.ends_with("tests.rs") {
+        let is_for_tests =
+            TEST_CRATES.iter().any(|name| shown.starts_with(name)) || shown.ends_with("tests.rs");
+        if !is_product || is_for_tests {
             continue;
         }
         for name in defined(&sources::read(&path)?) {
