@@ -1,12 +1,12 @@
 //! Benches: what a user would ask about speed, each answer beside the limit it is to be compared with, in one run.
 //!
-//! Fourteen questions: how fast are point reads (`reads`), how fast are durable creates (`creates`), how fast are creates and
+//! Fifteen questions: how fast are point reads (`reads`), how fast are durable creates (`creates`), how fast are creates and
 //! bulk loads beside PostgreSQL (`writes`), what do documents and their index take on disk (`space`), how soon is the
 //! server ready and what does it use when idle (`start`), how fast are queries (`queries`), how fast are stored procedures,
 //! user-defined functions and batches (`scripts`), how soon and how fast do change feeds tell (`feeds`), what do more key ranges
 //! change for writes (`ranges`), how do requests fare beside long work (`background`), what does removing a container cost
 //! (`drops`), what do very many containers and partitions take (`many`), in which form is the index kept on PostgreSQL
-//! (`index-forms`), what do servers over PostgreSQL do (`stores`). Every server and every limit runs in a process of its own, so that its
+//! (`index-forms`), what do servers over PostgreSQL do (`stores`), how fast are import, export and the shell (`tools`). Every server and every limit runs in a process of its own, so that its
 //! CPU time can be read from `/proc`; they take turns within each round, and medians over rounds are printed.
 //! Invariants
 //! - Requests are built and signed before the clock starts, for all alike; one thread drives all connections.
@@ -34,6 +34,7 @@ mod scripts;
 mod space;
 mod start;
 mod stores;
+mod tools;
 mod writes;
 
 use anyhow::Context as _;
@@ -120,10 +121,12 @@ enum Question {
     IndexForms,
     /// Servers over PostgreSQL beside the embedded engine and plain PostgreSQL; several servers; time without service.
     Stores,
+    /// Import and export beside the server's own rate, their memory; how soon the shell answers.
+    Tools,
 }
 
 impl Question {
-    const ALL: [Question; 14] = [
+    const ALL: [Question; 15] = [
         Question::Reads,
         Question::Creates,
         Question::Writes,
@@ -138,6 +141,7 @@ impl Question {
         Question::Many,
         Question::IndexForms,
         Question::Stores,
+        Question::Tools,
     ];
 }
 
@@ -220,6 +224,7 @@ fn measure(arguments: &Arguments) -> anyhow::Result<()> {
             Question::Many => many::answer(&plan, &mut report)?,
             Question::IndexForms => index_forms::answer(&plan, &mut report)?,
             Question::Stores => stores::answer(&plan, &mut report)?,
+            Question::Tools => tools::answer(&plan, &mut report)?,
         }
     }
     report.print_goals();

@@ -37,6 +37,12 @@ pub(crate) fn own_usage() -> anyhow::Result<Usage> {
     usage_of("self")
 }
 
+/// CPU time of the children of this process that have ended and were waited for.
+pub(crate) fn ended_children_usage() -> anyhow::Result<Usage> {
+    let fields = stat_fields("self")?;
+    Ok(Usage((ticks_of(&fields, 4)? - ticks_of(&fields, 2)?) / TICKS_PER_SECOND))
+}
+
 /// CPU time of a process, of its children, and of those children that have ended and were waited for.
 pub(crate) fn family_usage(parent: u32) -> anyhow::Result<Usage> {
     let own = stat_fields(&parent.to_string())?;
@@ -173,10 +179,7 @@ impl Server {
     }
 
     fn megabytes(&self, name: &str) -> anyhow::Result<f64> {
-        let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = text.lines().find_map(|line| line.strip_prefix(name)).context("read resident memory")?;
-        let kilobytes: f64 = line.trim().trim_end_matches("kB").trim().parse()?;
-        Ok(kilobytes / 1024.0)
+        megabytes_of(self.child.id(), name)
     }
 
     /// A counter of `/metrics`, by the beginning of its line.
@@ -206,6 +209,18 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The most resident memory that a process has had, in megabytes.
+pub(crate) fn peak_megabytes_of(process: u32) -> anyhow::Result<f64> {
+    megabytes_of(process, "VmHWM:")
+}
+
+fn megabytes_of(process: u32, name: &str) -> anyhow::Result<f64> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name)).context("read resident memory")?;
+    let kilobytes: f64 = line.trim().trim_end_matches("kB").trim().parse()?;
+    Ok(kilobytes / 1024.0)
 }
 
 /// A counter of a server's `/metrics`, by the beginning of its line.
