@@ -15,6 +15,8 @@ interface DocumentProps {
   definition: ContainerDefinition;
   /** The item as the server wrote it, or what a new one begins with. */
   text: string;
+  /** The same item as the table has it now. */
+  newer: string | undefined;
   isNew: boolean;
   onClose: () => void;
   onChanged: (gone: boolean) => void;
@@ -58,6 +60,12 @@ export function Document(props: DocumentProps) {
   const [conflict, setConflict] = useState<Version | null>(null);
   const [busy, setBusy] = useState(false);
   const dirty = isNew || text !== base?.edited;
+  // The table was loaded again and has another version: shown, unless somebody is editing this one.
+  useEffect(() => {
+    if (!props.newer || dirty || busy) return;
+    const newer = versionOf(props.newer, definition);
+    if (newer.etag !== base?.etag) { setBase(newer); setText(newer.edited); }
+  }, [props.newer]);
 
   const send = async (body: string, version: Version | null) => {
     const value = parse(body);

@@ -11,7 +11,7 @@ import { highlightSelectionMatches, searchKeymap } from "@codemirror/search";
 import { Annotation, EditorState, type Extension } from "@codemirror/state";
 import { EditorView, drawSelection, highlightActiveLine, keymap, lineNumbers, placeholder as placeholderText, type KeyBinding } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { JsonError, parse } from "./json.ts";
 import { sqlLanguage } from "./sql.ts";
 
@@ -101,7 +101,7 @@ const typeOverSelection = EditorView.domEventHandlers({
 export function basics(language: Language, label: string, readOnly: boolean): Extension[] {
   return [
     lineNumbers(), foldGutter(), drawSelection(), bracketMatching(), highlightSelectionMatches(), look, syntaxHighlighting(colours),
-    LANGUAGES[language](), EditorView.lineWrapping, typeOverSelection, EditorView.contentAttributes.of({ "aria-label": label }),
+    LANGUAGES[language](), EditorView.lineWrapping, typeOverSelection, EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
     EditorState.readOnly.of(readOnly), keymap.of([...searchKeymap, ...foldKeymap]),
     ...(readOnly ? [] : [history(), indentOnInput(), closeBrackets(), highlightActiveLine(), keymap.of([...closeBracketsKeymap, ...historyKeymap])]),
     keymap.of(defaultKeymap),
@@ -132,7 +132,8 @@ const TOLD_MAX = 200;
 
 /**
  * What is typed is told outside, and comes back as `value` some keystrokes later: texts that are on their way back (`told`)
- * must not replace what has been typed since.
+ * must not replace what has been typed since. A text from outside is put in place with the rendering, not after the next
+ * frame: a key between the two would be lost.
  */
 export function Editor(props: EditorProps) {
   const told = useRef<string[]>([]);
@@ -140,7 +141,7 @@ export function Editor(props: EditorProps) {
   const view = useRef<EditorView | null>(null);
   const latest = useRef(props);
   latest.current = props;
-  useEffect(() => {
+  useLayoutEffect(() => {
     view.current = new EditorView({ parent: element.current!, state: EditorState.create({ doc: props.value, extensions: extensions(props, latest, told) }) });
     props.onView?.(view.current);
     return () => {
@@ -149,7 +150,7 @@ export function Editor(props: EditorProps) {
       view.current = null;
     };
   }, [props.language, props.readOnly]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const current = view.current;
     const own = told.current.indexOf(props.value);
     told.current = told.current.slice(own + 1);

@@ -4,7 +4,7 @@ import { documentsPath, list, containerPath, readContainer, wire } from "./api.t
 import { Editor } from "./editor.tsx";
 import { at, feedRows, format, parse, show, type Value } from "./json.ts";
 import type { PanelProps } from "./shell.tsx";
-import { Button, Choices, Empty, Problem, Split, count, useLoaded, usePolling } from "./ui.tsx";
+import { Button, Choices, Empty, Problem, Split, Waiting, count, useLoaded, usePolling } from "./ui.tsx";
 
 interface Entry {
   key: number;
@@ -28,50 +28,56 @@ const idOf = (value: Value) => show(at(value, ["current", "id"]) ?? at(value, ["
 
 export function ChangeFeed({ tab }: PanelProps) {
   const { database, container } = tab;
-  const { value: definition } = useLoaded(() => readContainer(database, container), [database, container]);
+  const { value: definition, error: definitionError } = useLoaded(() => readContainer(database, container), [database, container]);
   const [start, setStart] = useState<Start>("now");
   const [paused, setPaused] = useState(false);
-  const [entries, setEntries] = useState<Entry[]>([]);
+  /** None until the first answer, which says where now is. */
+  const [entries, setEntries] = useState<Entry[] | null>(null);
   const [selected, setSelected] = useState<Entry | null>(null);
   const [error, setError] = useState("");
   const positions = useRef(new Map<string, string>());
   const key = useRef(0);
   const allVersions = (definition?.changeFeedPolicy?.retentionDuration ?? 0) > 0 && start === "now";
 
-  const ask = async (range: string): Promise<Entry[]> => {
+  const ask = async (range: string, places: Map<string, string>): Promise<Entry[]> => {
     const headers: Record<string, string> = { "a-im": allVersions ? "Full-Fidelity Feed" : "Incremental feed", "x-ms-documentdb-partitionkeyrangeid": range, "x-ms-max-item-count": "100" };
     if (allVersions) headers["x-ms-cosmos-changefeed-wire-format-version"] = "2021-09-15";
-    const position = positions.current.get(range) ?? (start === "now" ? "*" : "");
+    const position = places.get(range) ?? (start === "now" ? "*" : "");
     if (position) headers["if-none-match"] = position;
     const answer = await wire("GET", documentsPath(database, container), { headers });
     const etag = answer.headers.get("etag");
-    if (etag) positions.current.set(range, etag);
+    if (etag) places.set(range, etag);
     return answer.status === 304 ? [] : feedRows(answer.text).map((row) => entryOf(row, range, ++key.current));
   };
-  usePolling(async () => {
+  usePolling(async (wanted) => {
     if (paused || !definition) return;
+    // Whoever begins anew gets a new map: what was asked for before goes on in the old one, and is not shown.
+    const places = positions.current;
+    const current = () => wanted() && places === positions.current;
     try {
       const ranges = await list<{ id: string }>(`${containerPath(database, container)}/pkranges`);
-      const found = (await Promise.all(ranges.map(({ id }) => ask(id)))).flat();
-      if (found.length) setEntries((old) => [...found.reverse(), ...old].slice(0, ENTRIES_MAX));
+      const found = (await Promise.all(ranges.map(({ id }) => ask(id, places)))).flat();
+      // A pause only stops the asking: what came is shown, since its place in the feed is passed.
+      if (places !== positions.current) return;
+      setEntries((old) => (found.length || !old ? [...found.reverse(), ...(old ?? [])].slice(0, ENTRIES_MAX) : old));
       setError("");
     } catch (e) {
-      setError((e as Error).message);
+      if (current()) setError((e as Error).message);
     }
   }, INTERVAL, [database, container, start, paused, !!definition]);
-  const restart = (next: Start) => { positions.current.clear(); setEntries([]); setSelected(null); setStart(next); };
+  const restart = (next: Start) => { positions.current = new Map(); setEntries(null); setSelected(null); setStart(next); };
 
   const left = (
     <div class="feed">
       <div class="toolbar">
         <Choices label="Begin" options={[["now", "From now"], ["beginning", "From the beginning"]]} value={start} onChange={restart} />
         <Button icon={paused ? "run" : "stop"} onClick={() => setPaused(!paused)}>{paused ? "Go on" : "Pause"}</Button>
-        <Button onClick={() => { setEntries([]); setSelected(null); }}>Clear</Button>
+        <Button onClick={() => { setEntries((old) => old && []); setSelected(null); }}>Clear</Button>
         <span class="space" />
-        <span class={paused ? "live" : "live on"} role="status">{paused ? "Paused" : "Live"} · {count(entries.length)} changes{allVersions ? ", all versions" : ""}</span>
+        <span class={paused ? "live" : "live on"} role="status">{paused ? "Paused" : "Live"} · {count(entries?.length ?? 0)} changes{allVersions ? ", all versions" : ""}</span>
       </div>
-      <Problem error={error} />
-      {entries.length === 0 ? <Empty>Waiting for changes.{start === "now" ? " Write an item in another tab or program." : ""}</Empty> : (
+      <Problem error={definitionError || error} />
+      {!entries ? (!error && !definitionError && !paused && <Waiting>Looking where the feed is…</Waiting>) : entries.length === 0 ? <Empty>Waiting for changes.{start === "now" ? " Write an item in another tab or program." : ""}</Empty> : (
         <ol class="entries" aria-label="Changes, newest first">
           {entries.map((entry) => (
             <li key={entry.key}>

@@ -4,8 +4,8 @@ import { canWrite, session } from "./api.ts";
 import { CreateContainer, CreateDatabase } from "./create.tsx";
 import { blogSample, librarySample, load, type Sample } from "./samples.ts";
 import type { PanelProps } from "./shell.tsx";
-import { expanded, openTab, overview, refreshOverview } from "./state.ts";
-import { Button, Problem, count, size } from "./ui.tsx";
+import { expanded, openTab, overview, overviewError, refreshOverview } from "./state.ts";
+import { Button, Problem, Waiting, count, size } from "./ui.tsx";
 
 const SAMPLES: { of: string; title: string; text: string; make: () => Sample }[] = [
   { of: "library", title: "Books and authors", text: "Twenty books in three models, with a tour of embedding and referencing and what each costs.", make: librarySample },
@@ -16,11 +16,13 @@ export function Home(_: PanelProps) {
   const [creating, setCreating] = useState<"database" | { database: string } | null>(null);
   const databases = overview.value;
   const account = session.value?.account;
+  // What there is to do depends on what is there: nothing is offered before the first answer.
+  if (!databases) return <div class="page home"><h1>Databases</h1>{overviewError.value ? <Problem error={overviewError.value} /> : <Waiting />}</div>;
   return (
     <div class="page home">
-      <h1>{databases?.length === 0 ? "Welcome" : "Databases"}</h1>
+      <h1>{databases.length === 0 ? "Welcome" : "Databases"}</h1>
       <p class="muted">{account?.endpoint}{account?.version ? ` · version ${account.version}` : ""}</p>
-      {databases && databases.length > 0 && (
+      {databases.length > 0 && (
         <ul class="cards wide-cards">
           {databases.map((database) => (
             <li key={database.id}>
@@ -37,7 +39,7 @@ export function Home(_: PanelProps) {
         </ul>
       )}
       {canWrite() && <div class="row"><Button icon="add" look="primary" onClick={() => setCreating("database")}>New database</Button></div>}
-      <h2>{databases?.length === 0 ? "Nothing here yet: begin with a sample" : "Samples"}</h2>
+      <h2>{databases.length === 0 ? "Nothing here yet: begin with a sample" : "Samples"}</h2>
       <ul class="cards">{SAMPLES.map((sample) => <SampleCard key={sample.of} sample={sample} />)}</ul>
       <h2>Keys</h2>
       <dl class="pairs keys">
@@ -79,7 +81,9 @@ function SampleCard({ sample }: { sample: (typeof SAMPLES)[number] }) {
       <p>{sample.text}</p>
       <Problem error={error} />
       <div class="row">
-        {there ? <Button look="primary" onClick={() => openTab("tour", "", "", { of: sample.of, step: "0" })}>Take the tour</Button> : <Button look="primary" disabled={!canWrite() || !!progress} onClick={() => void start()}>Load and take the tour</Button>}
+        {there && !progress ? <Button look="primary" onClick={() => openTab("tour", "", "", { of: sample.of, step: "0" })}>Take the tour</Button>
+          : canWrite() ? <Button look="primary" disabled={!!progress} onClick={() => void start()}>Load and take the tour</Button>
+          : <span class="hint">A session that may write can load it.</span>}
         <span role="status" class="muted">{progress}</span>
       </div>
     </li>

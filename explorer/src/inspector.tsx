@@ -8,7 +8,7 @@ import { at, feedRows, format, parse, plain, write } from "./json.ts";
 import { Plan, type PlanAnswer } from "./plan.tsx";
 import type { PanelProps } from "./shell.tsx";
 import { openTab, updateTab } from "./state.ts";
-import { Button, Choices, Empty, Problem, Split, copyText, count, duration, units, usePolling } from "./ui.tsx";
+import { Button, Choices, Empty, Problem, Split, Waiting, copyText, count, duration, units, usePolling } from "./ui.tsx";
 
 interface Seen {
   number: number;
@@ -42,7 +42,7 @@ const timeOf = (seen: Seen) => new Date(typeof seen.time === "number" ? (seen.ti
 const steps = (path: string) => path.replace(/^\/|\/$/g, "").split("/").map((step) => { try { return decodeURIComponent(step); } catch { return step; } });
 
 export function Inspector({ tab }: PanelProps) {
-  const [requests, setRequests] = useState<Seen[]>([]);
+  const [requests, setRequests] = useState<Seen[] | null>(null);
   const [paused, setPaused] = useState(false);
   const [error, setError] = useState("");
   const [selected, setSelected] = useState<number | null>(null);
@@ -52,16 +52,18 @@ export function Inspector({ tab }: PanelProps) {
     if (paused) return;
     try {
       const found = seenOf(await callText("GET", `requests?after=${after.current}`));
-      if (found.length) {
-        after.current = Math.max(...found.map((r) => r.number));
-        setRequests((old) => [...found.sort((a, b) => b.number - a.number), ...old].slice(0, SEEN_MAX));
-      }
+      after.current = Math.max(after.current, ...found.map((r) => r.number));
+      // Asked twice at once (a pause and its end), the same requests come twice.
+      setRequests((old) => {
+        const fresh = found.filter((r) => r.number > (old?.[0]?.number ?? 0));
+        return fresh.length || !old ? [...fresh.sort((a, b) => b.number - a.number), ...(old ?? [])].slice(0, SEEN_MAX) : old;
+      });
       setError("");
     } catch (e) {
       setError((e as Error).message);
     }
   }, INTERVAL, [paused]);
-  const shown = useMemo(() => requests.filter((r) => `${r.method} ${r.path} ${r.status} ${r.activityId} ${r.userAgent ?? ""} ${r.sql ?? ""}`.toLowerCase().includes(filter.toLowerCase())), [requests, filter]);
+  const shown = useMemo(() => (requests ?? []).filter((r) => `${r.method} ${r.path} ${r.status} ${r.activityId} ${r.userAgent ?? ""} ${r.sql ?? ""}`.toLowerCase().includes(filter.toLowerCase())), [requests, filter]);
   const columns = useMemo((): Column[] => [
     { key: "time", name: "Time", value: (row) => timeOf(shown[row]!).toLocaleTimeString() },
     { key: "method", name: "Method", value: (row) => shown[row]!.method },
@@ -72,18 +74,18 @@ export function Inspector({ tab }: PanelProps) {
     { key: "sql", name: "Query", value: (row) => shown[row]!.sql ?? undefined },
     { key: "agent", name: "Client", value: (row) => (shown[row]!.explorer ? "explorer" : (shown[row]!.userAgent ?? undefined)) },
   ], [shown]);
-  const current = requests.find((r) => r.number === selected);
+  const current = requests?.find((r) => r.number === selected);
   const table = (
     <div class="items">
       <div class="toolbar">
         <input type="search" aria-label="Find by path, query, status, client or activity id" placeholder="Find: path, query, status, activity id" value={filter} onInput={(event) => updateTab(tab.key, { filter: event.currentTarget.value })} />
         <Button icon={paused ? "run" : "stop"} onClick={() => setPaused(!paused)}>{paused ? "Go on" : "Pause"}</Button>
-        <Button onClick={() => { setRequests([]); setSelected(null); }}>Clear</Button>
+        <Button onClick={() => { setRequests((old) => old && []); setSelected(null); }}>Clear</Button>
         <span class="space" />
         <span class={paused ? "live" : "live on"} role="status">{count(shown.length)} requests</span>
       </div>
       <Problem error={error} />
-      <div class="fill">{shown.length ? <Grid label="Requests, newest first" rows={shown.length} columns={columns} selected={current ? shown.indexOf(current) : undefined} onSelect={(row) => setSelected(shown[row]!.number)} /> : <Empty>No requests yet.</Empty>}</div>
+      <div class="fill">{shown.length ? <Grid label="Requests, newest first" rows={shown.length} columns={columns} selected={current ? shown.indexOf(current) : undefined} onSelect={(row) => setSelected(shown[row]!.number)} /> : requests ? <Empty>{requests.length ? "No request matches." : "No requests yet."}</Empty> : !error && <Waiting />}</div>
     </div>
   );
   return <Split name="requests" direction={innerWidth < 900 ? "column" : "row"} initial={55} first={table} second={current ? <Details key={current.number} request={current} onClose={() => setSelected(null)} /> : null} />;

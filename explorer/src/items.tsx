@@ -5,17 +5,26 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { canWrite, expression, query, readContainer, type ContainerDefinition } from "./api.ts";
 import { Document } from "./document.tsx";
 import { Grid, type Column, type Sort } from "./grid.tsx";
-import { at } from "./json.ts";
+import { at, type Value } from "./json.ts";
 import { parsedRows } from "./results.tsx";
 import type { PanelProps } from "./shell.tsx";
 import { schemaOf, type Schema } from "./sql.ts";
 import { columnsOf, containerSummary, openTab, refreshOverview, updateTab } from "./state.ts";
-import { Button, Dialog, Empty, Problem, Split, count, tellError, units, useLoaded } from "./ui.tsx";
+import { Button, Dialog, Empty, Problem, Split, Waiting, count, tellError, units, useLoaded } from "./ui.tsx";
 
 const PAGE_SIZE = 1000;
 const COLUMNS_AT_FIRST = 8;
 const keyOf = (path: readonly string[]) => JSON.stringify(path);
 const stepsOf = (key: string) => JSON.parse(key) as string[];
+
+/** What is beside the table: an item, or a new one, which has no mark. Each time it is opened is a turn of its own. */
+interface Chosen {
+  turn: number;
+  mark: string;
+  text: string;
+}
+let turns = 0;
+const markOf = (item: Value) => `"_rid":${JSON.stringify(at(item, ["_rid"]))}`;
 
 interface Loaded {
   rows: string[];
@@ -23,9 +32,11 @@ interface Loaded {
   charge: number;
 }
 
-/** The items that are loaded so far; more come when the table's end is in view. */
+const NOTHING: Loaded = { rows: [], continuation: "", charge: 0 };
+/** The items that are loaded so far (`answered`: the server has said which); more come when the table's end is in view. */
 function useItems(database: string, container: string, sql: string) {
-  const [loaded, setLoaded] = useState<Loaded>({ rows: [], continuation: "", charge: 0 });
+  const [answer, setLoaded] = useState<Loaded | null>(null);
+  const loaded = answer ?? NOTHING;
   const [error, setError] = useState("");
   const [busy, setBusy] = useState(false);
   const abort = useRef<AbortController | null>(null);
@@ -48,18 +59,17 @@ function useItems(database: string, container: string, sql: string) {
     } catch (e) {
       if (controller.signal.aborted) return;
       setError((e as Error).message);
-      if (!from.rows.length) setLoaded({ rows: [], continuation: "", charge: 0 });
+      if (!from.rows.length) setLoaded(NOTHING);
     }
     setBusy(false);
   };
-  const empty: Loaded = { rows: [], continuation: "", charge: 0 };
   useEffect(() => {
-    void fetchPages(empty, false);
+    void fetchPages(NOTHING, false);
     return () => abort.current?.abort();
   }, [database, container, sql]);
   return {
-    ...loaded, error, busy,
-    reload: () => void fetchPages(empty, false),
+    ...loaded, error, busy, answered: answer !== null,
+    reload: () => void fetchPages(NOTHING, false),
     more: () => { if (!busy && loaded.continuation) void fetchPages(loaded, false); },
     all: () => void fetchPages(loaded, true),
     stop: () => { abort.current?.abort(); setBusy(false); },
@@ -84,35 +94,41 @@ export function Items({ tab }: PanelProps) {
   const filter = tab.state.filter ?? "";
   const sql = `SELECT * FROM c${filter ? ` WHERE ${filter}` : ""}${sort ? ` ORDER BY ${expression(stepsOf(sort.key))}${sort.descending ? " DESC" : ""}` : ""}`;
   const items = useItems(database, container, sql);
-  const [selected, setSelected] = useState<number | "new" | { duplicate: string } | undefined>();
+  const [chosen, setChosen] = useState<Chosen | undefined>();
   const [choosing, setChoosing] = useState(false);
   const value = useMemo(() => parsedRows(items.rows), [items.rows]);
   const name = `${database}\u0000${container}`;
   const keys = columnsOf.value[name] ?? firstColumns(definition, schema);
   const columns = useMemo(() => keys.map((key): Column => { const steps = stepsOf(key); return { key, name: steps.join("."), value: (row) => at(value(row), steps) }; }), [keys.join("\u0001"), value]);
   const after = () => { items.reload(); reloadSchema(); void refreshOverview(); };
-  const chosenText = typeof selected === "number" ? items.rows[selected] : selected === "new" ? "" : selected?.duplicate;
+  // The chosen item stays chosen wherever it is after a reload; its row is found by what only its text has.
+  const selected = useMemo(() => (chosen?.mark ? items.rows.findIndex((row) => row.includes(chosen.mark)) : -1), [items.rows, chosen?.mark]);
+  const open = (row: number) => {
+    const mark = markOf(value(row));
+    if (!chosen || mark !== chosen.mark) setChosen({ turn: ++turns, mark, text: items.rows[row]! });
+  };
+  const openNew = (text: string) => setChosen({ turn: ++turns, mark: "", text });
 
   const table = (
     <div class="items">
-      <ItemsToolbar tab={tab} items={items} filter={filter} sql={sql} onNew={() => setSelected("new")} onColumns={() => setChoosing(true)} />
+      <ItemsToolbar tab={tab} items={items} filter={filter} sql={sql} onNew={() => openNew("")} onColumns={() => setChoosing(true)} />
       <Problem error={definitionError || items.error} />
       <div class="fill">
-        {items.rows.length === 0 && !items.busy && !items.error ? <Empty>{filter ? "No item matches the filter." : "No items yet."}{canWrite() && !filter && <Button look="primary" icon="add" onClick={() => setSelected("new")}>New item</Button>}</Empty> : (
+        {!items.answered ? <Waiting /> : items.rows.length === 0 && !items.busy && !items.error ? <Empty>{filter ? "No item matches the filter." : "No items yet."}{canWrite() && !filter && <Button look="primary" icon="add" onClick={() => openNew("")}>Make the first item</Button>}</Empty> : (
           <Grid label={`Items of ${container}`} rows={items.rows.length} total={filter ? items.rows.length : Math.max(items.rows.length, containerSummary(database, container)?.documents ?? 0)} columns={columns} sort={sort}
-            onSort={(next) => { setSelected(undefined); updateTab(tab.key, { sort: next?.key ?? "", order: next?.descending ? "desc" : "" }); }}
-            selected={typeof selected === "number" ? selected : undefined} onSelect={setSelected} onEnd={items.more} />
+            onSort={(next) => { setChosen(undefined); updateTab(tab.key, { sort: next?.key ?? "", order: next?.descending ? "desc" : "" }); }}
+            selected={selected < 0 ? undefined : selected} onSelect={open} onEnd={items.more} />
         )}
       </div>
     </div>
   );
-  const chosen = selected !== undefined && definition && (
-    <Document key={typeof selected === "number" ? `${selected}${chosenText}` : JSON.stringify(selected)} database={database} definition={definition} text={chosenText ?? ""} isNew={typeof selected !== "number"}
-      onClose={() => setSelected(undefined)} onChanged={(gone) => { if (gone || typeof selected !== "number") setSelected(undefined); after(); }} onDuplicate={(text) => setSelected({ duplicate: text })} />
+  const beside = chosen && definition && (
+    <Document key={chosen.turn} database={database} definition={definition} text={chosen.text} newer={items.rows[selected]} isNew={!chosen.mark}
+      onClose={() => setChosen(undefined)} onChanged={(gone) => { if (gone || !chosen.mark) setChosen((now) => (now === chosen ? undefined : now)); after(); }} onDuplicate={openNew} />
   );
   return (
     <>
-      <Split name="table" direction={innerWidth < 900 ? "column" : "row"} initial={56} first={table} second={chosen || null} />
+      <Split name="table" direction={innerWidth < 900 ? "column" : "row"} initial={56} first={table} second={beside || null} />
       {choosing && <ChooseColumns name={name} keys={keys} schema={schema} onClose={() => setChoosing(false)} />}
     </>
   );

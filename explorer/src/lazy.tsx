@@ -1,6 +1,7 @@
 // Panels arrive when they are first opened, so that the first paint needs only the shell.
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { Waiting } from "./ui.tsx";
 
 export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): ComponentType<P> {
   let loaded: ComponentType<P> | undefined;
@@ -13,7 +14,7 @@ export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): C
     }, []);
     if (error) return <div class="problem" role="alert">This part of the page could not be loaded: {error}. Reload the page.</div>;
     const Loaded = loaded;
-    return Loaded ? <Loaded {...props} /> : <div class="waiting" role="status">Loading…</div>;
+    return Loaded ? <Loaded {...props} /> : <Waiting />;
   };
 }
 

@@ -3,7 +3,7 @@ import { render } from "preact";
 import { call, session, type Session } from "./api.ts";
 import { Shell } from "./shell.tsx";
 import { SignIn, signInByLink } from "./signin.tsx";
-import { keepState, openAddress } from "./state.ts";
+import { keepState, openAddress, showTheme } from "./state.ts";
 import { Questions, Toasts } from "./ui.tsx";
 
 function App() {
@@ -28,8 +28,10 @@ async function start(): Promise<void> {
   }
   if (!link) openAddress(location.hash);
   keepState();
-  addEventListener("hashchange", () => openAddress(location.hash));
+  // Not from `location`: the active tab may have written its own address there meanwhile.
+  addEventListener("hashchange", (event) => openAddress(new URL(event.newURL).hash));
 }
 
+showTheme();
 render(<App />, document.getElementById("app")!);
 void start();

@@ -3,7 +3,7 @@
 import { useRef, useState } from "preact/hooks";
 import { call, scope } from "./api.ts";
 import type { PanelProps } from "./shell.tsx";
-import { Problem, count, size, units, usePolling } from "./ui.tsx";
+import { Problem, Waiting, count, size, units, usePolling } from "./ui.tsx";
 
 interface Range {
   id: string;
@@ -41,9 +41,10 @@ export function Partitions({ tab }: PanelProps) {
   const [ranges, setRanges] = useState<Warm[] | null>(null);
   const [error, setError] = useState("");
   const before = useRef<{ ranges: Range[]; time: number } | null>(null);
-  usePolling(async () => {
+  usePolling(async (wanted) => {
     try {
       const answer = await call<{ ranges: Range[] }>("GET", `ranges?${scope(tab.database, tab.container)}`);
+      if (!wanted()) return;
       const time = performance.now();
       setRanges(warm(answer.ranges, before.current, time));
       before.current = { ranges: answer.ranges, time };
@@ -57,6 +58,7 @@ export function Partitions({ tab }: PanelProps) {
       <h1>Partitions of {tab.container}</h1>
       <p class="hint">Each block is a key range: its width is its share of the key space, its height what it holds, its warmth the request units per second of the last seconds.</p>
       <Problem error={error} />
+      {!ranges && !error && <Waiting />}
       {ranges && <Picture ranges={ranges} />}
       {ranges && <Figures ranges={ranges} />}
     </div>

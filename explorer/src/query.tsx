@@ -1,7 +1,7 @@
 // A query tab: text with completion and errors, parameters, running, pages, and the ways to look at what comes back.
 import type { EditorView } from "@codemirror/view";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { call, parametersText, query, type Answer, type Parameter } from "./api.ts";
+import { call, canWrite, parametersText, query, type Answer, type Parameter } from "./api.ts";
 import { Editor } from "./editor.tsx";
 import { exportRows } from "./export.ts";
 import { copyAsActions } from "./copyas.ts";
@@ -12,7 +12,7 @@ import type { PanelProps } from "./shell.tsx";
 import { completionOf, loadWords, sqlProblems } from "./sql.ts";
 import { address, remember, updateTab } from "./state.ts";
 import { Statistics } from "./statistics.tsx";
-import { Button, Choices, Dialog, Empty, Field, Menu, Problem, Split, copyText, count, duration, tell, tellError, units } from "./ui.tsx";
+import { Button, Choices, Dialog, Empty, Field, Menu, Problem, Split, Waiting, copyText, count, duration, tell, tellError, units } from "./ui.tsx";
 
 export interface ResultPage {
   rows: string[];
@@ -43,18 +43,24 @@ function useRun({ tab }: PanelProps, parameters: Parameter[], pageSize: number) 
   const [run, setRun] = useState<Run | null>(null);
   const [error, setError] = useState("");
   const [abort, setAbort] = useState<AbortController | null>(null);
+  const latest = useRef<AbortController | null>(null);
   const { database, container } = tab;
+  // Nobody sees the answer when the tab is left.
+  useEffect(() => () => latest.current?.abort(), []);
   const request = async (sql: string, used: Parameter[], earlier: ResultPage[]) => {
-    const controller = new AbortController();
+    latest.current?.abort();
+    const controller = (latest.current = new AbortController());
     setAbort(controller);
     setError("");
     try {
       const continuation = earlier.at(-1)?.continuation ?? "";
       const answer = await query({ database, container, sql, parameters: used, pageSize, continuation, metrics: true, signal: controller.signal });
+      if (controller !== latest.current) return;
       const pages = [...earlier, { rows: answer.rows, continuation: answer.continuation, answer }];
       setRun({ sql, parameters: used, pages, page: pages.length - 1 });
       if (!earlier.length) remember({ database, container, sql, parameters: used, time: Date.now(), charge: answer.charge, rows: answer.rows.length });
     } catch (e) {
+      if (controller !== latest.current) return;
       setError((e as Error).message);
     }
     setAbort(null);
@@ -90,7 +96,7 @@ export function Query({ tab }: PanelProps) {
   const start = () => { if (view === "plan") setView("table"); running.start(chosen()); };
   const keys = [
     { key: "Mod-Enter", run: () => { start(); return true; } },
-    { key: "Mod-s", preventDefault: true, run: () => { setSaving(true); return true; } },
+    { key: "Mod-s", preventDefault: true, run: () => { if (canWrite()) setSaving(true); return true; } },
   ];
   const top = (
     <div class="query-top">
@@ -103,12 +109,12 @@ export function Query({ tab }: PanelProps) {
           </select>
         </label>
         <span class="space" />
-        <Button icon="save" look="quiet" label="Save query" onClick={() => setSaving(true)} />
+        {canWrite() && <Button icon="save" look="quiet" label="Save query" onClick={() => setSaving(true)} />}
         <Button icon="link" look="quiet" label="Copy a link to this query" onClick={() => void copyText(location.origin + location.pathname + address(tab), "Link")} />
         <Menu label="Copy as" icon="copy" actions={copyAsActions(() => ({ method: "POST", path: `dbs/${database}/colls/${container}/docs`, sql: chosen(), parameters: parametersText(parameters) }))} />
       </div>
       <div class="fill">
-        {ready && <Editor value={sql} language="sql" label="Query text" onChange={(text) => updateTab(tab.key, { sql: text })} complete={complete} check={(text) => sqlProblems(text, database, container)} keys={keys} onView={(v) => (editor.current = v)} />}
+        {!ready ? <Waiting /> : <Editor value={sql} language="sql" label="Query text" onChange={(text) => updateTab(tab.key, { sql: text })} complete={complete} check={(text) => sqlProblems(text, database, container)} keys={keys} onView={(v) => (editor.current = v)} />}
       </div>
       <Parameters list={parameters} onChange={(list) => updateTab(tab.key, { parameters: JSON.stringify(list) })} />
     </div>
@@ -160,6 +166,7 @@ function Outcome({ tab, running, view, setView, chosen, parameters, pageSize }: 
       <Problem error={view === "plan" ? "" : error} />
       <div class="fill">
         {view === "plan" ? <PlanView tab={tab} sql={chosen()} parameters={parameters} />
+          : !page && busy ? <Waiting>Running…</Waiting>
           : !page ? <Empty>{error ? "The query did not run." : "Run the query with Ctrl+Enter."}</Empty>
           : view === "statistics" ? <Statistics database={tab.database} container={tab.container} pages={run!.pages} onApplied={() => running.start(run!.sql)} />
           : <Results key={`${run!.sql}\u0000${run!.page}\u0000${pageSize}`} rows={page.rows} view={view} />}

@@ -4,7 +4,7 @@ import { ApiError, canWrite, containerPath, documentPath, documentsPath, partiti
 import { parse, plain } from "./json.ts";
 import type { PanelProps } from "./shell.tsx";
 import { history_, openTab } from "./state.ts";
-import { Button, Choices, Empty, Problem, ask, count, tellError, units, useLoaded } from "./ui.tsx";
+import { Button, Choices, Empty, Problem, Waiting, ask, count, tellError, units, useLoaded } from "./ui.tsx";
 
 const DATABASE = "explorer";
 const CONTAINER = "queries";
@@ -81,7 +81,7 @@ function SavedList({ find }: { find: string }) {
     reload();
   };
   if (error) return <Problem error={error} />;
-  if (!value) return <div class="waiting" role="status">Loading…</div>;
+  if (!value) return <Waiting />;
   const shown = value.filter((q) => `${q.name} ${q.sql} ${q.target}`.toLowerCase().includes(find));
   if (!shown.length) return <Empty>{value.length ? "Nothing found." : "No query is saved yet: Ctrl+S in a query tab saves one."}</Empty>;
   return (

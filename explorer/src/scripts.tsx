@@ -2,7 +2,7 @@
 //
 // A run shows its console, the transaction's changes before they are committed, and every call to the collection, which
 // can be stepped through forwards and backwards.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { callText, canWrite, containerPath, list, wire } from "./api.ts";
 import { Editor, jsonProblems } from "./editor.tsx";
 import { at, parse, show, write, type Value } from "./json.ts";
@@ -45,7 +45,10 @@ interface Script {
 interface Selected {
   kind: Kind;
   script: Script | null;
+  /** Each time something is opened is a turn of its own; a save is none, and leaves the editor as it is. */
+  turn: number;
 }
+let turns = 0;
 
 export function Scripts({ tab }: PanelProps) {
   const base = containerPath(tab.database, tab.container);
@@ -54,16 +57,18 @@ export function Scripts({ tab }: PanelProps) {
     return { sprocs, triggers, udfs } as Record<Kind, Script[]>;
   }, [base]);
   const [selected, setSelected] = useState<Selected | null>(null);
+  const turn = useRef(0);
+  turn.current = selected?.turn ?? 0;
   useEffect(() => {
     const [kind, id] = (tab.state.script ?? "").split("\u0000") as [Kind, string];
     const script = value?.[kind]?.find((s) => s.id === id);
-    if (script && selected?.script?._etag !== script._etag) setSelected({ kind, script });
+    if (script && (selected?.kind !== kind || selected.script?.id !== script.id)) setSelected({ kind, script, turn: ++turns });
   }, [value, tab.state.script]);
-  const choose = (kind: Kind, script: Script | null) => { setSelected({ kind, script }); updateTab(tab.key, { script: script ? `${kind}\u0000${script.id}` : "" }); };
+  const choose = (kind: Kind, script: Script | null, turn = ++turns) => { setSelected({ kind, script, turn }); updateTab(tab.key, { script: script ? `${kind}\u0000${script.id}` : "" }); };
   const remove = async (kind: Kind, script: Script) => {
     if (!(await ask(`Delete ${script.id}?`, "This cannot be undone.", "Delete"))) return;
     await wire("DELETE", `${base}/${kind}/${encodeURIComponent(script.id)}`, { headers: { "if-match": script._etag } }).catch(tellError);
-    if (selected?.script?.id === script.id) setSelected(null);
+    if (selected?.kind === kind && selected.script?.id === script.id) { setSelected(null); updateTab(tab.key, { script: "" }); }
     reload();
   };
   return (
@@ -80,13 +85,14 @@ export function Scripts({ tab }: PanelProps) {
                   {canWrite() && <Button icon="trash" look="quiet" label={`Delete ${script.id}`} onClick={() => void remove(kind, script)} />}
                 </li>
               ))}
+              {!value && !error && <li class="hint" role="status">Loading…</li>}
               {value?.[kind].length === 0 && <li class="hint">None.</li>}
             </ul>
           </section>
         ))}
       </aside>
       <div class="fill">
-        {selected ? <ScriptEditor key={`${selected.kind}${selected.script?.id ?? ""}${selected.script?._etag ?? "new"}`} tab={tab} base={base} selected={selected} onSaved={(script) => { choose(selected.kind, script); reload(); }} /> : <Empty>Choose a script, or make one.</Empty>}
+        {selected ? <ScriptEditor key={selected.turn} tab={tab} base={base} selected={selected} onSaved={(script) => { if (turn.current === selected.turn) choose(selected.kind, script, selected.turn); reload(); }} /> : <Empty>{canWrite() ? "Choose a script, or make one." : "Choose a script."}</Empty>}
       </div>
     </div>
   );
@@ -116,8 +122,8 @@ function ScriptEditor({ tab, base, selected: { kind, script }, onSaved }: PanelP
       <div class="toolbar">
         <input class="mono" aria-label="Id of the script" placeholder="id" value={id} readOnly={!!script} onInput={(event) => setId(event.currentTarget.value)} />
         {kind === "triggers" && <>
-          <select aria-label="When" value={type} onChange={(event) => setType(event.currentTarget.value)}><option value="Pre">before</option><option value="Post">after</option></select>
-          <select aria-label="Operation" value={operation} onChange={(event) => setOperation(event.currentTarget.value)}>{["All", "Create", "Update", "Delete", "Replace"].map((o) => <option key={o}>{o}</option>)}</select>
+          <select aria-label="When" value={type} disabled={!canWrite()} onChange={(event) => setType(event.currentTarget.value)}><option value="Pre">before</option><option value="Post">after</option></select>
+          <select aria-label="Operation" value={operation} disabled={!canWrite()} onChange={(event) => setOperation(event.currentTarget.value)}>{["All", "Create", "Update", "Delete", "Replace"].map((o) => <option key={o}>{o}</option>)}</select>
         </>}
         <span class="space" />
         {canWrite() && <Button icon="save" look="primary" disabled={!id || (body === script?.body && type === (script.triggerType ?? "Pre") && operation === (script.triggerOperation ?? "All"))} onClick={() => void save()}>Save</Button>}

@@ -1,12 +1,12 @@
 // The settings of a container: what is fixed is shown, what can change has an editor of its own and is saved by itself.
-import { useState } from "preact/hooks";
-import { call, canWrite, readContainer, replaceContainer, scope, wire, type ContainerDefinition } from "./api.ts";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { ApiError, call, canWrite, readContainer, replaceContainer, scope, wire, type ContainerDefinition } from "./api.ts";
 import { Editor, jsonProblems } from "./editor.tsx";
 import { feedRows, format } from "./json.ts";
 import type { PanelProps } from "./shell.tsx";
 import { containerSummary, refreshOverview } from "./state.ts";
 import { Figure } from "./statistics.tsx";
-import { Button, Field, Problem, count, size, tell, useLoaded } from "./ui.tsx";
+import { Button, Field, Problem, Waiting, count, size, tell, useLoaded } from "./ui.tsx";
 
 interface Part {
   property: string;
@@ -24,32 +24,47 @@ const PARTS: Part[] = [
 
 export function Settings({ tab }: PanelProps) {
   const { database, container } = tab;
-  const { value: definition, error, reload } = useLoaded(() => readContainer(database, container), [database, container]);
-  if (error) return <Problem error={error} />;
-  if (!definition) return <div class="waiting" role="status">Loading…</div>;
+  const { value: loaded, error, reload } = useLoaded(() => readContainer(database, container), [database, container]);
+  const [saved, setSaved] = useState<ContainerDefinition | null>(null);
+  useEffect(() => setSaved(null), [loaded]);
+  const definition = saved ?? loaded;
+  const latest = useRef(definition);
+  latest.current = definition;
+  const saving = useRef(Promise.resolve());
   const summary = containerSummary(database, container);
-  const save = async (change: Partial<ContainerDefinition>, without: string[] = []) => {
-    const next = { ...definition, ...change } as ContainerDefinition;
-    for (const name of without) delete next[name];
-    await replaceContainer(database, next);
-    tell("Saved.");
-    reload();
-    void refreshOverview();
+  // One after the other, each from what the one before has made of the container: nobody is in conflict with himself.
+  const save = (change: Partial<ContainerDefinition>, without: string[] = []) => {
+    const mine = saving.current.then(async () => {
+      const next = { ...latest.current, ...change } as ContainerDefinition;
+      for (const name of without) delete next[name];
+      try {
+        setSaved((latest.current = await replaceContainer(database, next)));
+      } catch (e) {
+        if (!(e instanceof ApiError && e.status === 412)) throw e;
+        reload();
+        throw new Error("Somebody else changed these settings meanwhile. They have been loaded again; save once more to have yours.");
+      }
+      tell("Saved.");
+      void refreshOverview();
+    });
+    saving.current = mine.catch(() => undefined);
+    return mine;
   };
+  if (!definition) return error ? <Problem error={error} /> : <Waiting />;
   return (
     <div class="page settings">
       <h1>{container}</h1>
       <section class="figures" aria-label="Container">
-        <Figure name="Items" value={count(summary?.documents ?? 0)} />
-        <Figure name="Size" value={size(summary?.bytes ?? 0)} />
-        <Figure name="Ranges" value={count(summary?.ranges ?? 1)} />
+        <Figure name="Items" value={summary ? count(summary.documents) : "…"} />
+        <Figure name="Size" value={summary ? size(summary.bytes) : "…"} />
+        <Figure name="Ranges" value={summary ? count(summary.ranges) : "…"} />
         <Figure name="Partition key" value={definition.partitionKey.paths.join(", ")} />
       </section>
       <p class="hint">The partition key ({definition.partitionKey.kind}, version {definition.partitionKey.version ?? 1}) and the unique keys are fixed when a container is made.
         {" "}Unique keys: {definition.uniqueKeyPolicy?.uniqueKeys?.length ? definition.uniqueKeyPolicy.uniqueKeys.map((key) => `(${key.paths.join(", ")})`).join(" ") : "none"}.</p>
       <Throughput definition={definition} />
       <TimeToLive key={`ttl${definition.defaultTtl}`} definition={definition} onSave={save} />
-      {PARTS.map((part) => <JsonPart key={part.property + JSON.stringify(definition[part.property] ?? null)} part={part} definition={definition} onSave={save}>{part.property === "indexingPolicy" && <IndexCosts database={database} container={container} version={definition._etag} />}</JsonPart>)}
+      {PARTS.map((part) => <JsonPart key={part.property} part={part} definition={definition} onSave={save}>{part.property === "indexingPolicy" && <IndexCosts database={database} container={container} version={definition._etag} />}</JsonPart>)}
     </div>
   );
 }
@@ -60,13 +75,22 @@ function JsonPart({ part, definition, onSave, children }: { part: Part; definiti
   const stored = definition[part.property] === undefined ? "" : format(JSON.stringify(definition[part.property]));
   const [text, setText] = useState(stored);
   const [error, setError] = useState("");
+  // What the server has replaces the text, unless somebody has typed since it was the server's.
+  const known = useRef(stored);
+  useLayoutEffect(() => {
+    if (text === known.current) setText(stored);
+    known.current = stored;
+  }, [stored]);
   const save = async () => {
     const problem = jsonProblems(text)[0];
     if (problem) return setError(`${problem.message} (at character ${problem.from + 1}).`);
+    const before = known.current;
+    known.current = text;
     try {
       await (text.trim() ? onSave({ [part.property]: JSON.parse(text) as unknown }) : onSave({}, [part.property]));
       setError("");
     } catch (e) {
+      if (known.current === text) known.current = before;
       setError((e as Error).message);
     }
   };
@@ -134,7 +158,7 @@ function TimeToLive({ definition, onSave }: { definition: ContainerDefinition; o
             <option value="off">never</option><option value="own">when an item says so itself</option><option value="seconds">after a time</option>
           </select>
         </Field>
-        {kind === "seconds" && <Field label="Seconds"><input type="number" min={1} value={seconds} onInput={(event) => setSeconds(event.currentTarget.value)} /></Field>}
+        {kind === "seconds" && <Field label="Seconds"><input type="number" min={1} value={seconds} disabled={!canWrite()} onInput={(event) => setSeconds(event.currentTarget.value)} /></Field>}
         {canWrite() && <Button look="primary" onClick={() => void save()}>Save time to live</Button>}
       </div>
       <Problem error={error} />
@@ -164,12 +188,16 @@ function Throughput({ definition }: { definition: ContainerDefinition }) {
   const automatic = offer?.content.offerAutopilotSettings;
   const current = edit ?? { automatic: !!automatic, amount: String(automatic?.maxThroughput ?? offer?.content.offerThroughput ?? 400) };
   const save = async () => {
-    const body = { ...offer!, content: { ...offer!.content, ...(current.automatic ? { offerAutopilotSettings: { maxThroughput: Number(current.amount) } } : { offerThroughput: Number(current.amount), offerAutopilotSettings: undefined }) } };
-    const headers: Record<string, string> = { "if-match": offer!._etag };
-    if (current.automatic && !automatic) headers["x-ms-cosmos-migrate-offer-to-autopilot"] = "true";
-    if (!current.automatic && automatic) headers["x-ms-cosmos-migrate-offer-to-manual-throughput"] = "true";
+    const amount = Number(current.amount);
+    const put = async (to: Offer, migration: string): Promise<Offer> => {
+      const content = { ...to.content, ...(current.automatic ? { offerAutopilotSettings: { maxThroughput: amount } } : { offerThroughput: amount, offerAutopilotSettings: undefined }) };
+      const headers = { "if-match": to._etag, ...(migration ? { [`x-ms-cosmos-migrate-offer-to-${migration}`]: "true" } : {}) };
+      return JSON.parse((await wire("PUT", `offers/${to._rid}`, { body: JSON.stringify({ ...to, content }), headers })).text) as Offer;
+    };
     try {
-      await wire("PUT", `offers/${offer!._rid}`, { body: JSON.stringify(body), headers });
+      const changed = await put(offer!, current.automatic === !!automatic ? "" : current.automatic ? "autopilot" : "manual-throughput");
+      // A change of the kind chooses the amount itself.
+      if (amount !== (current.automatic ? changed.content.offerAutopilotSettings?.maxThroughput : changed.content.offerThroughput)) await put(changed, "");
       setError("");
       setEdit(null);
       tell("Throughput saved.");
@@ -189,7 +217,7 @@ function Throughput({ definition }: { definition: ContainerDefinition }) {
               <option value="manual">Manual</option><option value="auto">Autoscale</option>
             </select>
           </Field>
-          <Field label={current.automatic ? "Highest RU/s" : "RU/s"}><input type="number" step={100} min={400} value={current.amount} disabled={!canWrite()} onInput={(event) => setEdit({ ...current, amount: event.currentTarget.value })} /></Field>
+          <Field label={current.automatic ? "Highest RU/s" : "RU/s"}><input type="number" step={current.automatic ? 1000 : 100} min={current.automatic ? 1000 : 400} value={current.amount} disabled={!canWrite()} onInput={(event) => setEdit({ ...current, amount: event.currentTarget.value })} /></Field>
           {canWrite() && <Button look="primary" disabled={!edit} onClick={() => void save()}>Save throughput</Button>}
         </div>
       )}

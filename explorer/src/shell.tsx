@@ -35,10 +35,15 @@ export const TAB_ICONS: Record<TabKind, IconName> = {
 
 export function Shell() {
   usePolling(refreshOverview, 5000, []);
+  // Wherever the focus is: after a click beside everything it is nowhere in the page.
+  useEffect(() => {
+    document.addEventListener("keydown", shortcuts);
+    return () => document.removeEventListener("keydown", shortcuts);
+  }, []);
   const tab = activeTab.value;
   const Panel = tab ? PANELS[tab.kind] : Home;
   return (
-    <div class={sidebarOpen.value ? "shell sidebar-open" : "shell"} onKeyDown={shortcuts}>
+    <div class={sidebarOpen.value ? "shell sidebar-open" : "shell"}>
       <TopBar />
       <nav class="sidebar" aria-label="Databases and containers"><Tree /></nav>
       {sidebarOpen.value && <button type="button" class="shade" aria-label="Close the tree" onClick={() => (sidebarOpen.value = false)} />}
@@ -56,7 +61,7 @@ export function Shell() {
 function shortcuts(event: KeyboardEvent): void {
   const all = tabs.value;
   const at = all.findIndex((tab) => tab.key === activeTab.value?.key);
-  if (!event.altKey || event.ctrlKey || event.metaKey || at < 0) return;
+  if (!event.altKey || event.ctrlKey || event.metaKey || at < 0 || document.querySelector("dialog[open]")) return;
   if (event.code === "KeyW") closeTab(all[at]!.key);
   else if (event.code === "BracketRight" || event.code === "PageDown") activeKey.value = all[(at + 1) % all.length]!.key;
   else if (event.code === "BracketLeft" || event.code === "PageUp") activeKey.value = all[(at - 1 + all.length) % all.length]!.key;

@@ -24,13 +24,21 @@ export const sidebarOpen = signal(false);
 export const overview = signal<DatabaseSummary[] | null>(null);
 export const overviewError = signal("");
 
+let overviewsAsked = 0;
+let overviewShown = 0;
+/** Answers may overtake each other: one that was asked for before what is shown says nothing new. */
 export async function refreshOverview(): Promise<void> {
+  const turn = ++overviewsAsked;
+  let [databases, error]: [DatabaseSummary[] | null, string] = [null, ""];
   try {
-    overview.value = (await call<{ databases: DatabaseSummary[] }>("GET", "overview")).databases;
-    overviewError.value = "";
-  } catch (error) {
-    overviewError.value = error instanceof Error ? error.message : String(error);
+    databases = (await call<{ databases: DatabaseSummary[] }>("GET", "overview")).databases;
+  } catch (e) {
+    error = e instanceof Error ? e.message : String(e);
   }
+  if (turn < overviewShown) return;
+  overviewShown = turn;
+  if (databases) overview.value = databases;
+  overviewError.value = error;
 }
 export const containerSummary = (database: string, container: string) =>
   overview.value?.find((d) => d.id === database)?.containers.find((c) => c.id === container);
@@ -172,6 +180,13 @@ export const theme = signal<Theme>(stored<Theme>("theme", "system", (v) => v ===
 export const expanded = signal<string[]>(stored<string[]>("expanded", [], (v) => Array.isArray(v) && v.every(isText)));
 export const columnsOf = signal<Record<string, string[]>>(stored("columns", {}, (v) => typeof v === "object"));
 
+/** Before anything is painted, so that nobody sees the other colours first. */
+export function showTheme(): void {
+  effect(() => {
+    document.documentElement.dataset.theme = theme.value;
+  });
+}
+
 /** From now on what changes is kept. Called once, after the first address has been read. */
 export function keepState(): void {
   effect(() => keep("tabs", tabs.value.map((tab) => ({ ...tab, state: Object.fromEntries(Object.entries(tab.state).filter(([, v]) => v.length <= STATE_LENGTH_MAX)) }))));
@@ -180,9 +195,6 @@ export function keepState(): void {
   effect(() => keep("theme", theme.value));
   effect(() => keep("expanded", expanded.value));
   effect(() => keep("columns", columnsOf.value));
-  effect(() => {
-    document.documentElement.dataset.theme = theme.value;
-  });
   effect(() => {
     const tab = activeTab.value;
     const hash = tab ? address(tab) : "#/";

@@ -103,6 +103,7 @@ export function Tree() {
         {canWrite() && <Button icon="add" look="quiet" label="New database" onClick={() => setCreating("database")} />}
       </div>
       <Problem error={overviewError.value} />
+      {!overview.value && !overviewError.value && <p class="hint" role="status">Loading…</p>}
       {overview.value?.length === 0 && <p class="hint">No database yet.</p>}
       {all.length > 0 && (
         <ul role="tree" aria-label="Databases" ref={element} onKeyDown={keys}>

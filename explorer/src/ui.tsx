@@ -1,7 +1,7 @@
 // Small parts that every panel uses: icons, dialogs, messages, split panes, downloads.
 import { signal } from "@preact/signals";
 import type { ButtonHTMLAttributes, ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 const ICONS = {
   add: "M8 3v10M3 8h10",
@@ -89,7 +89,7 @@ interface DialogProps {
 }
 export function Dialog({ title, onClose, children, actions, wide, onSubmit }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
-  useEffect(() => element.current?.showModal(), []);
+  useLayoutEffect(() => element.current?.showModal(), []);
   return (
     <dialog ref={element} class={wide ? "dialog wide" : "dialog"} aria-label={title} onClose={onClose}>
       <form onSubmit={(event) => { event.preventDefault(); onSubmit?.(); }}>
@@ -136,6 +136,10 @@ export function Questions() {
 export function Problem({ error }: { error: string }) {
   return error ? <div class="problem" role="alert">{error}</div> : null;
 }
+export function Waiting({ children = "Loading…" }: { children?: ComponentChildren }) {
+  return <div class="waiting" role="status">{children}</div>;
+}
+/** Says that there is nothing: only after an answer that said so. */
 export function Empty({ children }: { children: ComponentChildren }) {
   return <div class="empty">{children}</div>;
 }
@@ -277,13 +281,13 @@ export function useLoaded<T>(load: () => Promise<T>, inputs: unknown[]): { value
   return { ...state, reload: () => setTurn((t) => t + 1) };
 }
 
-/** Calls `poll` now and every `milliseconds` while the page is visible. */
-export function usePolling(poll: () => Promise<void> | void, milliseconds: number, inputs: unknown[]): void {
+/** Calls `poll` now and every `milliseconds` while the page is visible; an answer that is not `wanted` any more must not be shown. */
+export function usePolling(poll: (wanted: () => boolean) => Promise<void> | void, milliseconds: number, inputs: unknown[]): void {
   useEffect(() => {
     let timer = 0;
     let stopped = false;
     const turn = async () => {
-      if (document.visibilityState === "visible") await poll();
+      if (document.visibilityState === "visible") await poll(() => !stopped);
       if (!stopped) timer = window.setTimeout(turn, milliseconds);
     };
     void turn();

@@ -4,7 +4,7 @@ import { canWrite, databasePath, list, wire } from "./api.ts";
 import { JsonError, parse, write } from "./json.ts";
 import type { PanelProps } from "./shell.tsx";
 import { overview } from "./state.ts";
-import { Button, Dialog, Empty, Field, Problem, ask, copyText, tellError, useLoaded } from "./ui.tsx";
+import { Button, Dialog, Empty, Field, Problem, Waiting, ask, copyText, tellError, useLoaded } from "./ui.tsx";
 
 interface User {
   id: string;
@@ -42,6 +42,7 @@ export function Users({ tab }: PanelProps) {
       <div class="columns">
         <section aria-label="Users">
           {canWrite() && <form class="row" onSubmit={create}><Field label="New user"><input value={name} onInput={(event) => setName(event.currentTarget.value)} /></Field><Button type="submit" icon="add" disabled={!name}>Add user</Button></form>}
+          {!users && !error && <Waiting />}
           {users?.length === 0 && <Empty>No users. A user's permissions give tokens to programs that must not have the account's key.</Empty>}
           <ul class="plain-list choose">
             {users?.map((user) => (
@@ -71,6 +72,7 @@ function Permissions({ database, user }: { database: string; user: string }) {
     <section aria-label={`Permissions of ${user}`}>
       <div class="row"><h2>Permissions of {user}</h2>{canWrite() && <Button icon="add" onClick={() => setAdding(true)}>Add permission</Button>}</div>
       <Problem error={error} />
+      {!value && !error && <p class="hint" role="status">Loading…</p>}
       {value?.length === 0 && <p class="hint">None.</p>}
       <ul class="cards">
         {value?.map((permission) => (
@@ -94,7 +96,9 @@ function AddPermission({ database, base, onClose }: { database: string; base: st
   const containers = overview.value?.find((d) => d.id === database)?.containers ?? [];
   const [id, setId] = useState("");
   const [mode, setMode] = useState("Read");
-  const [container, setContainer] = useState(containers[0]?.id ?? "");
+  // The list may come, or grow, while the dialog is open.
+  const [chosen, setChosen] = useState("");
+  const container = chosen || (containers[0]?.id ?? "");
   const [key, setKey] = useState("");
   const [error, setError] = useState("");
   const add = async () => {
@@ -111,7 +115,7 @@ function AddPermission({ database, base, onClose }: { database: string; base: st
     <Dialog title="Add permission" onClose={onClose} onSubmit={() => void add()} actions={<><Button onClick={onClose}>Cancel</Button><Button type="submit" look="primary" disabled={!id || !container}>Add</Button></>}>
       <Field label="Id"><input value={id} onInput={(event) => setId(event.currentTarget.value)} autofocus /></Field>
       <Field label="May"><select value={mode} onChange={(event) => setMode(event.currentTarget.value)}><option value="Read">read</option><option value="All">read and write</option></select></Field>
-      <Field label="Container"><select value={container} onChange={(event) => setContainer(event.currentTarget.value)}>{containers.map((c) => <option key={c.id} value={c.id}>{c.id}</option>)}</select></Field>
+      <Field label="Container"><select value={container} onChange={(event) => setChosen(event.currentTarget.value)}>{containers.map((c) => <option key={c.id} value={c.id}>{c.id}</option>)}</select></Field>
       <Field label="Partition key as JSON" hint="Empty: the whole container."><input class="mono" value={key} onInput={(event) => setKey(event.currentTarget.value)} placeholder='"tenant-1"' /></Field>
       <Problem error={error} />
     </Dialog>

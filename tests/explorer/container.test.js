@@ -46,6 +46,58 @@ test("settings are changed one by one, and bad ones are refused in words", async
   await expect(throughput.getByLabel("RU/s")).toHaveValue("600");
 });
 
+test("two settings saved at once are both kept, and nothing typed is lost when somebody else saves too", async ({ page, server, open }) => {
+  const name = await made(server);
+  await open(`#/settings/${name}/c`);
+  await type(page, "Computed properties", '[{"name":"lower","query":"SELECT VALUE LOWER(c.email) FROM c"}]');
+  await type(page, "Change feed policy", '{"retentionDuration":7}');
+  // Without waiting for an answer in between.
+  await page.evaluate(() => { for (const button of document.querySelectorAll("button")) if (/^Save (computed properties|change feed policy)$/.test(button.textContent)) button.click(); });
+  await expect.poll(async () => { const d = await definition(server, name); return [d.computedProperties?.length, d.changeFeedPolicy?.retentionDuration]; }).toEqual([1, 7]);
+  const policy = page.getByRole("region", { name: "Change feed policy" });
+  await expect(policy.getByRole("textbox")).toHaveText('{  "retentionDuration": 7}');
+  const now = await definition(server, name);
+  await server.wire("PUT", `dbs/${name}/colls/c`, { body: { ...now, changeFeedPolicy: { retentionDuration: 8 } } });
+  await type(page, "Change feed policy", '{"retentionDuration":9}');
+  await policy.getByRole("button", { name: "Save change feed policy" }).click();
+  await expect(policy.getByRole("alert")).toContainText("Somebody else changed these settings");
+  await expect(policy.getByRole("textbox")).toHaveText('{"retentionDuration":9}');
+  expect((await definition(server, name)).changeFeedPolicy.retentionDuration).toBe(8);
+  // It has been loaded again meanwhile, or is about to be.
+  await expect(async () => {
+    await policy.getByRole("button", { name: "Save change feed policy" }).click();
+    expect((await definition(server, name)).changeFeedPolicy.retentionDuration).toBe(9);
+  }).toPass();
+});
+
+test("throughput becomes autoscale and manual again, and what is too little is refused", async ({ page, server, open }) => {
+  const name = await made(server);
+  const self = (await definition(server, name))._self;
+  const offer = async () => (await server.wire("GET", "offers")).json.Offers.find((o) => o.resource === self).content;
+  await open(`#/settings/${name}/c`);
+  const throughput = page.getByRole("region", { name: "Throughput" });
+  const save = throughput.getByRole("button", { name: "Save throughput" });
+  await throughput.getByLabel("Kind").selectOption("auto");
+  await throughput.getByLabel("Highest RU/s").fill("6000");
+  await save.click();
+  await expect.poll(async () => (await offer()).offerAutopilotSettings?.maxThroughput).toBe(6000);
+  await expect(save).toBeDisabled();
+  await throughput.getByLabel("Highest RU/s").fill("7000");
+  await save.click();
+  await expect.poll(async () => (await offer()).offerAutopilotSettings?.maxThroughput).toBe(7000);
+  await page.reload();
+  await expect(throughput.getByLabel("Kind")).toHaveValue("auto");
+  await expect(throughput.getByLabel("Highest RU/s")).toHaveValue("7000");
+  await throughput.getByLabel("Highest RU/s").fill("10");
+  await save.click();
+  await expect(throughput.getByRole("alert")).toBeVisible();
+  await throughput.getByLabel("Kind").selectOption("manual");
+  await throughput.getByLabel("RU/s").fill("900");
+  await save.click();
+  await expect.poll(async () => { const { offerThroughput, offerAutopilotSettings } = await offer(); return [offerThroughput, offerAutopilotSettings ?? null]; }).toEqual([900, null]);
+  await expect(throughput.getByRole("alert")).toHaveCount(0);
+});
+
 test("users and permissions are made, give a token, and are taken away", async ({ page, server, open }) => {
   const name = await made(server);
   await open(`#/users/${name}`);

@@ -13,12 +13,11 @@ test("columns come from the schema; the server sorts and filters; columns can be
   const name = await shop(server);
   await open(`#/items/${name}/products`);
   const grid = page.getByRole("grid", { name: "Items of products" });
-  await expect(grid.getByRole("columnheader")).toHaveText(["id", "category", "address.city", "price"], { useInnerText: true, ignoreCase: true }).catch(async () => {
-    expect((await grid.getByRole("columnheader").allInnerTexts()).sort()).toEqual(["address.city", "category", "id", "price"]);
-  });
+  await expect.poll(async () => (await grid.getByRole("columnheader").allInnerTexts()).sort()).toEqual(["address.city", "category", "id", "price"]);
   await grid.getByRole("button", { name: "price" }).click();
   await expect(grid.getByRole("columnheader", { name: "price" })).toHaveAttribute("aria-sort", "ascending");
   await grid.getByRole("button", { name: "price" }).click();
+  await expect(grid.getByRole("columnheader", { name: "price" })).toHaveAttribute("aria-sort", "descending");
   await expect(grid.locator('[aria-rowindex="2"]')).toContainText("p29");
   await page.getByRole("searchbox", { name: /^Filter/ }).fill('c.address.city = "Rome" AND c.price < 10');
   await page.keyboard.press("Enter");
@@ -29,6 +28,7 @@ test("columns come from the schema; the server sorts and filters; columns can be
   await expect(page.getByRole("alert")).toBeVisible();
   await page.getByRole("searchbox", { name: /^Filter/ }).fill("");
   await page.keyboard.press("Enter");
+  await expect(page.getByText(/^30 items/)).toBeVisible();
   await page.getByRole("button", { name: "Choose columns" }).click();
   await page.getByRole("checkbox", { name: /price/ }).uncheck();
   await page.getByRole("button", { name: "Done" }).click();
@@ -39,13 +39,12 @@ test("the grid is used by keyboard", async ({ page, server, open }) => {
   const name = await shop(server, 60);
   await open(`#/items/${name}/products`);
   const grid = page.getByRole("grid");
-  await expect(grid.getByRole("gridcell").first()).toBeVisible();
-  await grid.focus();
-  await page.keyboard.press("Control+End");
+  await expect(page.getByText(/^60 items/)).toBeVisible();
+  await grid.press("Control+End");
   const active = () => grid.evaluate((element) => document.getElementById(element.getAttribute("aria-activedescendant"))?.parentElement.getAttribute("aria-rowindex"));
   await expect.poll(active).toBe("61");
-  await page.keyboard.press("Home");
-  await page.keyboard.press("Enter");
+  await grid.press("Home");
+  await grid.press("Enter");
   await expect(page.getByRole("region", { name: /^Item p/ })).toBeVisible();
 });
 
@@ -62,6 +61,7 @@ test("an item is created, edited, duplicated and deleted, and large numbers keep
   const digits = /"amount":([^,}]+)/.exec(before)[1];
   await expect(editor).toContainText(`"amount": ${digits}`);
   await editor.click();
+  await expect(editor).toBeFocused();
   await page.keyboard.press("Control+Home");
   await page.keyboard.press("ArrowRight");
   await page.keyboard.insertText('"note":"edited",');

@@ -21,9 +21,8 @@ test("the change feed shows writes as they happen", async ({ page, server, open 
   await server.container(name, "c");
   await server.document(name, "c", { id: "before", pk: "a" }, "a");
   await open(`#/feed/${name}/c`);
+  // Said after the first answer, which says where now is.
   await expect(page.getByText("Waiting for changes.")).toBeVisible();
-  // The first answer says where now is.
-  await page.waitForResponse((response) => response.url().endsWith("/docs") && response.headers().etag !== undefined);
   await server.document(name, "c", { id: "after", pk: "a", value: 7 }, "a");
   await page.getByRole("button", { name: /after/ }).click();
   await expect(page.getByRole("textbox", { name: "Change as JSON" })).toContainText('"value": 7');
@@ -78,4 +77,55 @@ test("an empty account offers samples, and the tour measures what a model costs"
   await expect(page.getByRole("heading", { name: "A post with everything around it" })).toBeVisible();
   await page.getByRole("button", { name: "Measure" }).first().click();
   await expect(page.getByText(/in 1 request/)).toBeVisible();
+});
+
+test("the change feed of all versions shows creates, replaces and deletes", async ({ page, server, open }) => {
+  const name = unique("versions");
+  await server.database(name);
+  await server.container(name, "c", "/pk", { changeFeedPolicy: { retentionDuration: 10 } });
+  await open(`#/feed/${name}/c`);
+  await expect(page.getByText("Waiting for changes.")).toBeVisible();
+  await expect(page.getByText(/0 changes, all versions/)).toBeVisible();
+  await server.document(name, "c", { id: "short-lived", pk: "a", value: 1 }, "a");
+  await server.document(name, "c", { id: "short-lived", pk: "a", value: 2 }, "a");
+  await server.delete(name, "c", "short-lived", "a");
+  const entries = page.getByRole("list", { name: "Changes, newest first" }).getByRole("button", { name: /short-lived/ });
+  await expect(entries).toHaveCount(3);
+  await expect(entries.locator(".badge")).toHaveText(["delete", "replace", "create"]);
+  const text = page.getByRole("textbox", { name: "Change as JSON" });
+  await entries.nth(1).click();
+  await expect(text).toContainText('"value": 2');
+  await entries.first().click();
+  await expect(text).toContainText('"operationType": "delete"');
+  // Who begins anew, in the feed of the latest versions, sees what is there: nothing of the deleted item.
+  await server.document(name, "c", { id: "stays", pk: "a" }, "a");
+  await expect(page.getByRole("button", { name: /stays/ })).toBeVisible();
+  await page.getByRole("radio", { name: "From the beginning" }).click();
+  await expect(page.getByText(/1 changes$/)).toBeVisible();
+  await expect(page.getByRole("button", { name: /stays/ })).toBeVisible();
+});
+
+test("several ranges stand beside each other with what each holds", async ({ page, server, open }) => {
+  const name = unique("ranges");
+  await server.database(name);
+  await server.container(name, "c", "/pk", {}, { "x-ms-offer-throughput": "25000" });
+  await Promise.all(Array.from({ length: 60 }, (_, i) => server.document(name, "c", { id: `${i}`, pk: `key ${i}` }, `key ${i}`)));
+  const ranges = (await server.wire("GET", `dbs/${name}/colls/c/pkranges`)).json.PartitionKeyRanges.length;
+  expect(ranges).toBeGreaterThan(1);
+  await open(`#/partitions/${name}/c`);
+  const picture = page.getByRole("img", { name: new RegExp(`^${ranges} key ranges: range 0, `) });
+  await expect(picture).toBeVisible();
+  // Beside each other: each begins where the one before ends, and together they are as wide as the picture.
+  const places = await picture.locator(".range-ground").evaluateAll((all) => all.map((box) => [box.parentElement.transform.baseVal[0].matrix.e, box.width.baseVal.value + 2]));
+  expect(places).toHaveLength(ranges);
+  let end = 0;
+  for (const [left, width] of places) {
+    expect(left).toBeCloseTo(end, 3);
+    expect(width).toBeGreaterThan(20);
+    end = left + width;
+  }
+  expect(end).toBeCloseTo(1000, 0);
+  const items = async () => (await page.getByRole("row").evaluateAll((rows) => rows.slice(1).map((row) => Number(row.children[3].textContent.replaceAll(",", "")))));
+  await expect.poll(async () => (await items()).reduce((sum, n) => sum + n, 0)).toBe(60);
+  expect((await items()).filter((n) => n > 0).length).toBeGreaterThan(1);
 });

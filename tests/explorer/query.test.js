@@ -91,6 +91,34 @@ test("a running query can be cancelled", async ({ page, server, open }) => {
   await expect(page.getByRole("button", { name: "Run", exact: true })).toBeVisible();
 });
 
+test("a slow query that is cancelled, or whose tab is left, is not worked on any longer", async ({ empty: server, stranger }) => {
+  await server.database("slow");
+  await server.container("slow", "c");
+  await server.document("slow", "c", { id: "1", pk: "a", x: Array.from({ length: 700 }, (_, i) => i) }, "a");
+  const page = await stranger(server);
+  await page.goto(server.link);
+  await expect(page.getByRole("banner")).toBeVisible();
+  await page.goto(`${server.origin}/_explorer/#/query/slow/c?${new URLSearchParams({ sql: "SELECT VALUE COUNT(1) FROM c JOIN a IN c.x JOIN b IN c.x JOIN d IN c.x WHERE a + b + d = 5" })}`);
+  /** Milliseconds of processor that the server uses in half a second. */
+  const work = async () => {
+    const before = server.processorMilliseconds();
+    await new Promise((go) => setTimeout(go, 500));
+    return server.processorMilliseconds() - before;
+  };
+  const stop = { cancel: () => page.getByRole("button", { name: "Cancel" }).click(), leave: () => page.keyboard.press("Alt+w") };
+  for (const way of ["cancel", "leave"]) {
+    await run(page);
+    await expect(page.getByRole("button", { name: "Cancel" })).toBeVisible();
+    // It works, and is not done before we have seen that.
+    await expect.poll(work, { intervals: [0] }).toBeGreaterThan(60);
+    await expect(page.getByRole("button", { name: "Cancel" })).toBeVisible();
+    await stop[way]();
+    await expect.poll(work, { intervals: [0] }).toBeLessThan(30);
+    if (way === "cancel") await expect(page.getByRole("alert")).toHaveText("Cancelled.");
+    else await expect(page.getByRole("tab")).toHaveCount(0);
+  }
+});
+
 test("the whole result is exported, not the page that is shown", async ({ page, server, open }) => {
   const name = await tea(server);
   await server.document(name, "pots", '{"id":"zz","kind":"black","grams":1,"note":"=1+1, \\"quoted\\"","exact":0.1234567890123456789}', "black");

@@ -2,13 +2,17 @@
 // build of this repository.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { createHmac } from "node:crypto";
 import { fileURLToPath } from "node:url";
 
 const repository = fileURLToPath(new URL("../../", import.meta.url));
 const program = process.env.ASTRARIUM_BIN ?? path.join(repository, "target/release/astrarium");
-const READY_MILLISECONDS_MAX = 20_000;
+const READY_MILLISECONDS_MAX = 60_000;
+// What the servers log is for whoever looks into a failure, not for the output of the run.
+const logs = path.join(process.env.EXPLORER_TEST_OUTPUT ?? fileURLToPath(new URL("results", import.meta.url)), "servers");
+let servers = 0;
 
 // Made for these tests and known to everybody who reads them.
 export const KEY = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
@@ -16,7 +20,11 @@ export const KEY = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mG
 export class Server {
   static async start() {
     const server = new Server();
-    server.process = spawn(program, ["serve", "--listen", "127.0.0.1:0", "--memory", "--key", KEY], { stdio: ["ignore", "pipe", "inherit"] });
+    mkdirSync(logs, { recursive: true });
+    server.log = path.join(logs, `${process.pid}-${++servers}.log`);
+    const log = openSync(server.log, "w");
+    server.process = spawn(program, ["serve", "--listen", "127.0.0.1:0", "--memory", "--key", KEY], { stdio: ["ignore", "pipe", log] });
+    closeSync(log);
     server.ended = once(server.process, "exit");
     server.link = await server.printedLink();
     server.origin = new URL(server.link).origin;
@@ -28,13 +36,20 @@ export class Server {
     return new Promise((resolve, reject) => {
       let text = "";
       const late = setTimeout(() => reject(new Error(`no link was printed in time: ${text}`)), READY_MILLISECONDS_MAX);
-      this.process.on("exit", (code) => reject(new Error(`the server ended with code ${code}: ${text}`)));
+      this.process.on("error", reject);
+      this.process.on("exit", (code) => reject(new Error(`the server ended with code ${code}: ${text}${readFileSync(this.log, "utf8")}`)));
       this.process.stdout.on("data", (data) => {
         text += data;
         const link = /Explorer: (\S+#link=\S+)/.exec(text)?.[1];
         if (link) { clearTimeout(late); resolve(link); }
       });
     });
+  }
+
+  /** What the process has used so far; the tick of Linux is a hundredth of a second. */
+  processorMilliseconds() {
+    const fields = readFileSync(`/proc/${this.process.pid}/stat`, "utf8").split(") ")[1].split(" ");
+    return (Number(fields[11]) + Number(fields[12])) * 10;
   }
 
   async stop() {
@@ -63,11 +78,14 @@ export class Server {
   async database(id) {
     await this.wire("POST", "dbs", { body: { id } });
   }
-  async container(database, id, key = "/pk", more = {}) {
-    await this.wire("POST", `dbs/${database}/colls`, { body: { id, partitionKey: { paths: [key], kind: "Hash", version: 2 }, ...more } });
+  async container(database, id, key = "/pk", more = {}, headers = {}) {
+    await this.wire("POST", `dbs/${database}/colls`, { body: { id, partitionKey: { paths: [key], kind: "Hash", version: 2 }, ...more }, headers });
   }
   async document(database, container, document, key) {
     return this.wire("POST", `dbs/${database}/colls/${container}/docs`, { body: document, headers: { "x-ms-documentdb-partitionkey": JSON.stringify([key]), "x-ms-documentdb-is-upsert": "true" } });
+  }
+  async delete(database, container, id, key) {
+    return this.wire("DELETE", `dbs/${database}/colls/${container}/docs/${id}`, { headers: { "x-ms-documentdb-partitionkey": JSON.stringify([key]) } });
   }
   async read(database, container, id, key) {
     return this.wire("GET", `dbs/${database}/colls/${container}/docs/${id}`, { headers: { "x-ms-documentdb-partitionkey": JSON.stringify([key]) } });
