@@ -38,7 +38,7 @@ pub struct ExplainedOperator {
     pub operator: &'static str,
     /// What it does, for people.
     pub detail: String,
-    /// About how many rows it was expected to give, where that was a reason to choose it.
+    /// About how many rows it was expected to give, where anything is known of it.
     pub estimated_rows: Option<u64>,
     /// What it did, if the query was run.
     pub work: Option<ExplainedWork>,

@@ -72,6 +72,24 @@ pub(crate) fn finder(reader: &FeedReader, range: &Range) -> Result<Finder, FeedE
     Ok(Finder { snapshot: Arc::clone(reader.view(range.shard)?), shard: range.shard.0 })
 }
 
+/// About how many documents an input has, where an index can tell.
+pub(crate) async fn document_count(input: &Input) -> Result<Option<u64>, ExecuteError> {
+    let Input::Container(reader, scope, Some(plan)) = input else { return Ok(None) };
+    let set = &plan.indexes.active;
+    if !set.is_used() {
+        return Ok(None);
+    }
+    let mut count = 0;
+    for range in reader.ranges(scope)? {
+        let finder = finder(reader, range)?;
+        count += match scope_entries(set, reader, scope, range) {
+            Some(served) => finder.estimate(&served).await?,
+            None => finder.count(set.documents()).await?,
+        };
+    }
+    Ok(Some(count))
+}
+
 /// The entries of a scope, if it is not a whole range.
 fn scope_entries(set: &IndexSet, reader: &FeedReader, scope: &FeedScope, range: &Range) -> Option<Served> {
     let is_one = match scope {

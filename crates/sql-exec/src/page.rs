@@ -1,6 +1,6 @@
 //! One page of a query: opens the operators that its plan asks for, and takes their rows until the page is full.
 
-use crate::access::{PageAccess, PageRanges, finder};
+use crate::access::{PageAccess, PageRanges, document_count, finder};
 use crate::budget::Limits;
 use crate::error::ExecuteError;
 use crate::execution::Execution;
@@ -104,7 +104,8 @@ pub async fn run(
     }
     let mut priced = price(&execution.access, &rows, (is_first, is_paid_by_row), taken.priced);
     priced.add(if is_first { beginning(input).await? } else { PricedWork::default() });
-    let operators = reports(&execution, &access.physical, &taken);
+    let there = if limits.explain { document_count(input).await? } else { None };
+    let operators = reports(&execution, (&access.physical, there), &taken);
     let resume = taken.resume(place);
     Ok(Page {
         rows: taken.rows,
@@ -175,7 +176,8 @@ pub async fn expect(
     input: &Input,
     limits: &Limits,
 ) -> Result<Vec<OperatorReport>, ExecuteError> {
-    foresee(plan, input, limits, expected).await
+    let there = document_count(input).await?;
+    foresee(plan, input, limits, |plan, physical| expected(plan, physical, there)).await
 }
 
 /// What is to be told of the way in which the first page of a query comes to its documents.

@@ -10,8 +10,9 @@ use crate::rows::AccessWork;
 use crate::tally::{OperatorWork, RowOperator, TallySum};
 use astrarium_env::Instant;
 use astrarium_sql_plan::QueryPlan;
+use astrarium_sql_plan::estimates::estimated_rows;
 use astrarium_sql_plan::explain::{Operator, operators};
-use astrarium_sql_plan::physical::{PhysicalPlan, PlannedAccess};
+use astrarium_sql_plan::physical::PhysicalPlan;
 use std::time::Duration;
 
 /// What an operator did.
@@ -21,7 +22,7 @@ pub struct OperatorReport {
     pub operator: &'static str,
     /// The operator, for people.
     pub text: String,
-    /// About how many rows it was expected to give, where that was a reason to choose it.
+    /// About how many rows it was expected to give, where anything is known of it.
     pub estimated_rows: Option<u64>,
     /// Rows it gave.
     pub rows: u64,
@@ -84,22 +85,22 @@ impl Stage {
     }
 }
 
-/// What each operator of a page did; nothing unless the query is explained.
+/// What each operator of a page did, of a container with about so many documents; nothing unless the query is explained.
 pub(crate) fn reports(
     execution: &Execution<'_>,
-    physical: &PhysicalPlan<'_>,
+    (physical, there): (&PhysicalPlan<'_>, Option<u64>),
     taken: &PageLimiter,
 ) -> Vec<OperatorReport> {
     let (Some(reports), Some(tally)) = (&execution.reports, &execution.job.gauge.explained) else {
         return Vec::new();
     };
     execution.budget.flush();
-    let mut found: Vec<OperatorReport> = operators(execution.plan, physical, &physical.to_string())
-        .into_iter()
-        .map(|(operator, text)| OperatorReport {
+    let mut found: Vec<OperatorReport> = estimated(execution.plan, physical, there)
+        .map(|(operator, text, estimated_rows)| OperatorReport {
             operator: operator.name(),
             text,
-            ..report(execution, reports, tally, physical, operator)
+            estimated_rows,
+            ..report(execution, reports, tally, operator)
         })
         .collect();
     if let Some(last) = found.last_mut() {
@@ -114,7 +115,6 @@ fn report(
     execution: &Execution<'_>,
     reports: &Reports,
     tally: &TallySum,
-    physical: &PhysicalPlan<'_>,
     operator: Operator,
 ) -> OperatorReport {
     let plan = execution.plan;
@@ -126,7 +126,7 @@ fn report(
     let collecting = tally.of(RowOperator::Collecting).time;
     let (sorted, groups) = (reports.sorted.unwrap_or_default(), reports.groups.unwrap_or_default());
     match operator {
-        Operator::Access => access(execution, physical),
+        Operator::Access => access(execution),
         Operator::Filter(level, place) => within(RowOperator::Condition(level, place)),
         Operator::Join(source) => within(RowOperator::Source(source)),
         Operator::Project => within(RowOperator::Projection),
@@ -141,27 +141,34 @@ fn report(
 }
 
 /// The operators of a page that is not made, with what they are expected to find.
-pub(crate) fn expected(plan: &QueryPlan, physical: &PhysicalPlan<'_>) -> Vec<OperatorReport> {
-    let report = |(operator, text): (Operator, String)| OperatorReport {
+pub(crate) fn expected(
+    plan: &QueryPlan,
+    physical: &PhysicalPlan<'_>,
+    there: Option<u64>,
+) -> Vec<OperatorReport> {
+    let report = |(operator, text, estimated_rows): (Operator, String, Option<u64>)| OperatorReport {
         operator: operator.name(),
         text,
-        estimated_rows: (operator == Operator::Access).then(|| expected_rows(physical)).flatten(),
+        estimated_rows,
         ..OperatorReport::default()
     };
-    operators(plan, physical, &physical.to_string()).into_iter().map(report).collect()
+    estimated(plan, physical, there).map(report).collect()
 }
 
-/// About how many documents are found, as far as the choice of a way to them depended on it.
-fn expected_rows(physical: &PhysicalPlan<'_>) -> Option<u64> {
-    let estimates = physical.accesses.iter().map(PlannedAccess::expected);
-    let known = estimates.collect::<Option<Vec<u64>>>().filter(|known| !known.is_empty())?;
-    Some(known.into_iter().sum())
+/// The operators of a page with their texts, and about how many rows each is expected to give.
+fn estimated(
+    plan: &QueryPlan,
+    physical: &PhysicalPlan<'_>,
+    there: Option<u64>,
+) -> impl Iterator<Item = (Operator, String, Option<u64>)> {
+    let operators = operators(plan, physical, &physical.to_string());
+    let rows = estimated_rows(plan, (physical, there), operators.iter().map(|(operator, _)| *operator));
+    operators.into_iter().zip(rows).map(|((operator, text), rows)| (operator, text, rows))
 }
 
-fn access(execution: &Execution<'_>, physical: &PhysicalPlan<'_>) -> OperatorReport {
+fn access(execution: &Execution<'_>) -> OperatorReport {
     let AccessWork { documents, bytes, entries, lookup, load, .. } = execution.access;
     OperatorReport {
-        estimated_rows: expected_rows(physical),
         rows: documents,
         entries,
         documents,

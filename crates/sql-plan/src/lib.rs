@@ -14,6 +14,7 @@ mod bind;
 pub mod client_plan;
 pub mod cost;
 mod error;
+pub mod estimates;
 pub mod evaluate;
 pub mod explain;
 pub mod expression;
