@@ -140,7 +140,9 @@ function java(request: WireRequest): string {
     delete: `container.deleteItem(${text(document)}, ${key}, null);`,
     other: `System.out.println(container.read().getProperties().getId());`,
   };
-  return `import com.azure.cosmos.*;\nimport com.azure.cosmos.models.*;\nimport com.fasterxml.jackson.databind.*;\nimport java.util.List;\n\npublic class Request {\n    public static void main(String[] arguments) throws Exception {\n        try (CosmosClient client = new CosmosClientBuilder().endpoint(${text(endpoint())}).key(System.getenv("COSMOS_KEY")).gatewayMode().buildClient()) {\n            CosmosContainer container = client.getDatabase(${text(database)}).getContainer(${text(container)});\n            ${calls[kind]}\n        }\n    }\n}\n`;
+  // Without it the SDK turns every http address into https.
+  const plain = endpoint().startsWith("http:") ? `        System.setProperty("COSMOS.HTTP_CONNECTION_WITHOUT_TLS_ALLOWED", "true");\n` : "";
+  return `import com.azure.cosmos.*;\nimport com.azure.cosmos.models.*;\nimport com.fasterxml.jackson.databind.*;\nimport java.util.List;\n\npublic class Request {\n    public static void main(String[] arguments) throws Exception {\n${plain}        try (CosmosClient client = new CosmosClientBuilder().endpoint(${text(endpoint())}).key(System.getenv("COSMOS_KEY")).gatewayMode().buildClient()) {\n            CosmosContainer container = client.getDatabase(${text(database)}).getContainer(${text(container)});\n            ${calls[kind]}\n        }\n    }\n}\n`;
 }
 
 function go(request: WireRequest): string {

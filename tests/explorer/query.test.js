@@ -99,21 +99,21 @@ test("a slow query that is cancelled, or whose tab is left, is not worked on any
   await page.goto(server.link);
   await expect(page.getByRole("banner")).toBeVisible();
   await page.goto(`${server.origin}/_explorer/#/query/slow/c?${new URLSearchParams({ sql: "SELECT VALUE COUNT(1) FROM c JOIN a IN c.x JOIN b IN c.x JOIN d IN c.x WHERE a + b + d = 5" })}`);
-  /** Milliseconds of processor that the server uses in half a second. */
+  /** Milliseconds of processor that the server uses in two seconds: a tenth of them would still be much, on a busy machine. */
   const work = async () => {
     const before = server.processorMilliseconds();
-    await new Promise((go) => setTimeout(go, 500));
+    await new Promise((go) => setTimeout(go, 2000));
     return server.processorMilliseconds() - before;
   };
   const stop = { cancel: () => page.getByRole("button", { name: "Cancel" }).click(), leave: () => page.keyboard.press("Alt+w") };
   for (const way of ["cancel", "leave"]) {
     await run(page);
-    await expect(page.getByRole("button", { name: "Cancel" })).toBeVisible();
+    const before = server.processorMilliseconds();
     // It works, and is not done before we have seen that.
-    await expect.poll(work, { intervals: [0] }).toBeGreaterThan(60);
+    await expect.poll(() => server.processorMilliseconds() - before).toBeGreaterThan(300);
     await expect(page.getByRole("button", { name: "Cancel" })).toBeVisible();
     await stop[way]();
-    await expect.poll(work, { intervals: [0] }).toBeLessThan(30);
+    await expect.poll(work, { intervals: [0] }).toBeLessThan(60);
     if (way === "cancel") await expect(page.getByRole("alert")).toHaveText("Cancelled.");
     else await expect(page.getByRole("tab")).toHaveCount(0);
   }

@@ -17,6 +17,9 @@ let servers = 0;
 // Made for these tests and known to everybody who reads them.
 export const KEY = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
 
+/** Headers are ASCII: what is beyond is escaped, as JSON can. */
+const keyHeader = (key) => JSON.stringify([key]).replace(/[^\x20-\x7e]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
 export class Server {
   static async start() {
     const server = new Server();
@@ -82,12 +85,12 @@ export class Server {
     await this.wire("POST", `dbs/${database}/colls`, { body: { id, partitionKey: { paths: [key], kind: "Hash", version: 2 }, ...more }, headers });
   }
   async document(database, container, document, key) {
-    return this.wire("POST", `dbs/${database}/colls/${container}/docs`, { body: document, headers: { "x-ms-documentdb-partitionkey": JSON.stringify([key]), "x-ms-documentdb-is-upsert": "true" } });
+    return this.wire("POST", `dbs/${database}/colls/${container}/docs`, { body: document, headers: { "x-ms-documentdb-partitionkey": keyHeader(key), "x-ms-documentdb-is-upsert": "true" } });
   }
   async delete(database, container, id, key) {
-    return this.wire("DELETE", `dbs/${database}/colls/${container}/docs/${id}`, { headers: { "x-ms-documentdb-partitionkey": JSON.stringify([key]) } });
+    return this.wire("DELETE", `dbs/${database}/colls/${container}/docs/${id}`, { headers: { "x-ms-documentdb-partitionkey": keyHeader(key) } });
   }
   async read(database, container, id, key) {
-    return this.wire("GET", `dbs/${database}/colls/${container}/docs/${id}`, { headers: { "x-ms-documentdb-partitionkey": JSON.stringify([key]) } });
+    return this.wire("GET", `dbs/${database}/colls/${container}/docs/${id}`, { headers: { "x-ms-documentdb-partitionkey": keyHeader(key) } });
   }
 }
