@@ -2,9 +2,10 @@
 //! where it is missing. Tests start it themselves, in temporary folders.
 
 use crate::sources;
-use crate::steps::{Outcome, command, has};
+use crate::steps::{Outcome, at_once, command, has};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Instant;
 
 /// Where Debian puts the server's programs, by version.
 const DEBIAN_FOLDER: &str = "/usr/lib/postgresql";
@@ -23,15 +24,47 @@ const CASES: [&str; 10] = [
     "sql_resume",
 ];
 
-/// Tests of clients that kill the one server that they have started, read a counter of it, expect it
-/// to name itself alone, or start several themselves.
-const ONE_SERVER: [&str; 6] = [
-    "--deselect=test_account.py::test_the_account_names_the_endpoint_that_the_client_used",
-    "--ignore=test_servers.py",
-    "--ignore=test_durability.py",
-    "--deselect=test_throughput.py::test_requests_beyond_the_throughput_are_refused_and_repeated",
-    "--deselect=test_queries.py::test_a_query_goes_on_after_the_server_was_killed",
-    "--deselect=test_change_feed.py::test_a_continuation_outlives_a_kill",
+/// A suite of a client that runs against three servers. What is left out needs one server by nature: the test kills the server that it has
+/// started, reads a counter of it, expects it to name itself alone, or starts several itself.
+struct Suite {
+    language: &'static str,
+    /// How the suite is told to leave tests out; `NAME=VALUE` is a variable.
+    without: &'static [&'static str],
+    /// How it is told to use plain HTTP alone, where every request goes to another server.
+    http_only: &'static [&'static str],
+}
+
+/// The longest come first, as two run at a time. Go is quick, and so is always run over HTTPS too.
+const SUITES: [Suite; 5] = [
+    Suite {
+        language: "java",
+        without: &["-Dtest=!DurabilityTest,!ChangeFeedTest#aContinuationOutlivesAKill"],
+        http_only: &["ASTRARIUM_TEST_SCHEMES=http"],
+    },
+    Suite {
+        language: "python",
+        without: &[
+            "--deselect=test_account.py::test_the_account_names_the_endpoint_that_the_client_used",
+            "--ignore=test_servers.py",
+            "--ignore=test_durability.py",
+            "--deselect=test_throughput.py::test_requests_beyond_the_throughput_are_refused_and_repeated",
+            "--deselect=test_queries.py::test_a_query_goes_on_after_the_server_was_killed",
+            "--deselect=test_change_feed.py::test_a_continuation_outlives_a_kill",
+        ],
+        http_only: &["-k", "not https"],
+    },
+    Suite {
+        language: "javascript",
+        // Its tests say themselves that they need one, and why.
+        without: &["ASTRARIUM_TEST_SERVERS=3"],
+        http_only: &["ASTRARIUM_TEST_SCHEMES=http"],
+    },
+    Suite { language: "rust", without: &["--skip=durability::"], http_only: &["--skip=https"] },
+    Suite {
+        language: "go",
+        without: &["-skip=^(TestKillAndRestart|TestKillUnderWrites|TestChangesAfterAKill)$"],
+        http_only: &[],
+    },
 ];
 
 /// Installs Debian's package, if nothing is there and this is somebody who may.
@@ -69,7 +102,8 @@ pub(crate) fn cases() -> Outcome {
     command("env", &arguments)
 }
 
-/// Suites of clients against three servers, which take the place of one (`testkit/examples/several.rs`).
+/// Suites of clients against three servers, which take the place of one (`testkit/examples/several.rs`). With `ASTRARIUM_LONG=1` all of
+/// them run over HTTPS too.
 pub(crate) fn several() -> Outcome {
     if !is_there() {
         return missing();
@@ -78,14 +112,51 @@ pub(crate) fn several() -> Outcome {
     if !matches!(built, Outcome::Passed) {
         return built;
     }
+    let is_long = std::env::var("ASTRARIUM_LONG").is_ok_and(|value| value != "0" && !value.is_empty());
+    let failed: Vec<&str> = at_once(&SUITES, |suite| (suite.language, run_suite(suite, is_long)))
+        .into_iter()
+        .filter_map(|(language, passed)| (!passed).then_some(language))
+        .collect();
+    if failed.is_empty() { Outcome::Passed } else { Outcome::Failed(failed.join(", ")) }
+}
+
+/// Runs a suite, and then prints what it has said; true if it passed, or said why it cannot run here.
+fn run_suite(suite: &Suite, is_long: bool) -> bool {
     let target = sources::root().join("target");
-    let server = format!("ASTRARIUM_SERVER={}", target.join("release/astrarium").display());
-    let stand_in = format!("ASTRARIUM_BIN={}", target.join("debug/examples/several").display());
-    // Each server makes a certificate of its own, so clients that check it use plain HTTP.
-    let python = ["-q", "-k", "not https"];
-    let all = [&[server.as_str(), &stand_in, "bash", "tests/sdk/python/run"], &python[..], &ONE_SERVER[..]]
-        .concat();
-    command("env", &all)
+    let words = if is_long { vec![suite.without] } else { vec![suite.without, suite.http_only] }.concat();
+    let (variables, arguments): (Vec<&str>, Vec<&str>) =
+        words.into_iter().partition(|word| word.starts_with("ASTRARIUM_"));
+    let began = Instant::now();
+    let output = Command::new("bash")
+        .arg(format!("tests/sdk/{}/run", suite.language))
+        .args(arguments)
+        .envs(variables.iter().filter_map(|variable| variable.split_once('=')))
+        .env("ASTRARIUM_SERVER", target.join("release/astrarium"))
+        .env("ASTRARIUM_BIN", target.join("debug/examples/several"))
+        .current_dir(sources::root())
+        .stdin(Stdio::null())
+        .output();
+    let output = match output {
+        Ok(output) => output,
+        Err(error) => {
+            eprintln!("{} could not be started: {error}", suite.language);
+            return false;
+        }
+    };
+    let (said, logged) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if output.status.success() {
+        println!("{}: {} in {} s", suite.language, said.trim_end(), began.elapsed().as_secs());
+        println!("{}: left out: {}", suite.language, suite.without.join(" "));
+        if !is_long && !suite.http_only.is_empty() {
+            println!("{}: left out: https, without ASTRARIUM_LONG=1", suite.language);
+        }
+        // Servers whose suite lets them speak have much to tell; this must not be overlooked.
+        logged.lines().filter(|line| line.contains(" ERROR ")).for_each(|line| println!("{line}"));
+    } else {
+        println!("{} failed: {said}", suite.language);
+        eprint!("{logged}");
+    }
+    output.status.success()
 }
 
 fn missing() -> Outcome {

@@ -8,10 +8,10 @@ import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { CosmosClient } from "@azure/cosmos";
 import { PRIMARY_KEY, Server } from "./support/server.js";
-import { all, ids, makeContainer, refused } from "./support/check.js";
+import { all, ids, makeContainer, needsOneServer, refused } from "./support/check.js";
 
 for (const scheme of ["http", "https"]) {
-  describe(scheme, () => {
+  describe(scheme, needsOneServer("the server is killed and started again on its folder"), () => {
     let folder;
     let server;
     let client;

@@ -122,7 +122,8 @@ overBothSchemes((shared) => {
             told = [];
             const read = await other.item(key, key).read({ sessionToken: ahead(range) });
             assert.equal(read.statusCode, 200);
-            assert.deepEqual(told, range === home ? [[404, 1002]] : []);
+            // Of several servers the client asks each one before it reads without its token.
+            assert.deepEqual(new Set(told.map(String)), new Set(range === home ? ["404,1002"] : []));
           }
         }
         client.dispose();

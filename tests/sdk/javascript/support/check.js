@@ -10,6 +10,9 @@ import { PRIMARY_KEY } from "./server.js";
 const SYSTEM_PROPERTIES = ["_rid", "_self", "_etag", "_ts", "_attachments"];
 export const GUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 export const KEY = { paths: ["/pk"], kind: "Hash", version: 2 };
+/** For tests that make no sense where several servers take the place of one, as ASTRARIUM_TEST_SERVERS tells. */
+export const needsOneServer = (reason) => ({ skip: process.env.ASTRARIUM_TEST_SERVERS !== undefined && reason });
+const SCHEMES = (process.env.ASTRARIUM_TEST_SCHEMES ?? "http,https").split(",");
 export const OLD_ETAG = '"00000000-0000-0000-0000-000000000000"';
 
 export const cases = (name) => JSON.parse(readFileSync(new URL(`../../cases/${name}.json`, import.meta.url), "utf8"));
@@ -28,11 +31,12 @@ export function endpoint(scheme) {
 }
 
 /**
- * Declares the tests of a file twice, over http and over https. `declare` gets what they share: a client, a database
- * of their own and a container with the partition key /pk, which are there when the tests run.
+ * Declares the tests of a file for each scheme, which are http and https unless asked otherwise. `declare` gets what
+ * they share: a client, a database of their own and a container with the partition key /pk, which are there when the
+ * tests run.
  */
 export function overBothSchemes(declare) {
-  for (const scheme of ["http", "https"]) {
+  for (const scheme of SCHEMES) {
     describe(scheme, () => {
       const shared = { scheme, endpoint: endpoint(scheme) };
       before(async () => {

@@ -1,4 +1,7 @@
-// A quiet reporter: what failed with its reason, and one closing line.
+// A quiet reporter: what failed or was left out with its reason, and one closing line.
+
+import path from "node:path";
+import { inspect } from "node:util";
 
 export default async function* reporter(events) {
   let passed = 0;
@@ -7,6 +10,8 @@ export default async function* reporter(events) {
   for await (const { type, data } of events) {
     if (type === "test:stderr" || type === "test:stdout") {
       yield data.message;
+    } else if (type === "test:pass" && data.skip !== undefined) {
+      yield `left out: ${path.basename(data.file ?? "")} ${data.name}: ${data.skip}\n`;
     } else if (type === "test:pass" && data.details?.type !== "suite") {
       passed += 1;
     } else if (type === "test:fail") {
@@ -15,7 +20,7 @@ export default async function* reporter(events) {
       if (error?.failureType === "subtestsFailed") continue;
       failed += 1;
       const reason = error?.cause ?? error;
-      yield `FAILED ${data.file ?? ""} ${data.name}\n${reason?.stack ?? reason}\n`;
+      yield `FAILED ${data.file ?? ""} ${data.name}\n${reason?.stack ?? inspect(reason)}\n`;
     }
   }
   yield `${passed} passed, ${failed} failed in ${((Date.now() - started) / 1000).toFixed(1)} s\n`;

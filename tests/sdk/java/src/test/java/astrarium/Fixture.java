@@ -52,6 +52,11 @@ final class Fixture implements AutoCloseable {
         database = client.getDatabase(id);
     }
 
+    /** What tests run over, each by itself. */
+    static List<String> schemes() {
+        return List.of(System.getenv().getOrDefault("ASTRARIUM_TEST_SCHEMES", "http,https").split(","));
+    }
+
     static Fixture over(String scheme) throws Exception {
         return new Fixture(scheme);
     }
