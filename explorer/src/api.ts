@@ -193,7 +193,35 @@ export interface QueryRequest {
   signal?: AbortSignal;
 }
 
-export async function query(request: QueryRequest): Promise<Answer & { rows: string[]; continuation: string }> {
+export interface QueryAnswer extends Answer {
+  rows: string[];
+  continuation: string;
+  /** The metrics of each answer that the page is made of. */
+  metrics: string[];
+}
+const PAGE_LENGTH_MAX = 4_000_000;
+
+/**
+ * A page of rows. A single answer may have fewer than were asked for, or none at all though there are more: the server goes
+ * from range to range. So it is asked on until the page is full.
+ */
+export async function query(request: QueryRequest): Promise<QueryAnswer> {
+  const pageSize = request.pageSize ?? 100;
+  const page: QueryAnswer = { ...(await queryOnce(request)) };
+  let length = page.text.length;
+  while (page.continuation && page.rows.length < pageSize && length < PAGE_LENGTH_MAX) {
+    const more = await queryOnce({ ...request, continuation: page.continuation, pageSize: pageSize - page.rows.length });
+    page.rows = page.rows.concat(more.rows);
+    page.metrics.push(...more.metrics);
+    page.charge += more.charge;
+    page.milliseconds += more.milliseconds;
+    page.continuation = more.continuation;
+    length += more.text.length;
+  }
+  return page;
+}
+
+async function queryOnce(request: QueryRequest): Promise<QueryAnswer> {
   const headers: Record<string, string> = {
     "content-type": "application/query+json",
     "x-ms-documentdb-isquery": "true",
@@ -209,7 +237,7 @@ export async function query(request: QueryRequest): Promise<Answer & { rows: str
   const options: Options = { headers, body };
   if (request.signal) options.signal = request.signal;
   const answer = await wire("POST", documentsPath(request.database, request.container), options);
-  return { ...answer, rows: feedRows(answer.text), continuation: answer.headers.get("x-ms-continuation") ?? "" };
+  return { ...answer, rows: feedRows(answer.text), continuation: answer.headers.get("x-ms-continuation") ?? "", metrics: [answer.headers.get("x-ms-documentdb-query-metrics") ?? ""] };
 }
 
 /** Written by hand, because the values of parameters are texts whose digits must stay. */

@@ -56,7 +56,7 @@ function Plot({ length, across, up, kind }: { length: number; across: Column | u
     const axis = { stroke: colour("--muted"), grid: { stroke: colour("--border"), width: 1 }, ticks: { stroke: colour("--border"), width: 1 } };
     const nameOf = (value: number) => (Number.isInteger(value) ? (names?.[value] ?? "").slice(0, 14) : "");
     const plot = new uPlot({
-      width: box.clientWidth, height: Math.max(180, box.clientHeight - 40),
+      width: box.clientWidth, height: Math.max(180, box.clientHeight - 56),
       scales: { x: { time: false, range: (_u, low, high) => (kind === "bars" || low === high ? [low - 0.6, high + 0.6] : [low, high]) }, y: { range: (_u, low, high) => [Math.min(0, low), high === low ? high + 1 : high + (high - Math.min(0, low)) * 0.06] } },
       series: [{ label: across?.name ?? "row", ...(names ? { value: (_u: uPlot, v: number | null) => (v === null ? "" : (names[v] ?? "")) } : {}) }, {
         label: up.name, stroke: colour("--accent"), width: 2,
@@ -66,7 +66,7 @@ function Plot({ length, across, up, kind }: { length: number; across: Column | u
       } as uPlot.Series],
       axes: [{ ...axis, ...(names ? { values: (_u: uPlot, splits: number[]) => splits.map(nameOf), space: 90 } : {}) }, axis],
     }, [xs, ys] as uPlot.AlignedData, box);
-    const watch = new ResizeObserver(() => plot.setSize({ width: box.clientWidth, height: Math.max(180, box.clientHeight - 40) }));
+    const watch = new ResizeObserver(() => plot.setSize({ width: box.clientWidth, height: Math.max(180, box.clientHeight - 56) }));
     watch.observe(box);
     return () => { watch.disconnect(); plot.destroy(); };
   }, [length, across, up, kind]);

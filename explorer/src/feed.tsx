@@ -22,7 +22,8 @@ const ENTRIES_MAX = 1000;
 function entryOf(text: string, range: string, key: number): Entry {
   const value = parse(text);
   const operation = at(value, ["metadata", "operationType"]);
-  return { key, range, text, value, operation: operation === undefined ? "write" : String(operation), time: Date.now() };
+  const seconds = Number(at(value, ["metadata", "crts"]) ?? at(value, ["_ts"]));
+  return { key, range, text, value, operation: operation === undefined ? "write" : String(operation), time: seconds ? seconds * 1000 : Date.now() };
 }
 const idOf = (value: Value) => show(at(value, ["current", "id"]) ?? at(value, ["metadata", "id"]) ?? at(value, ["previous", "id"]) ?? at(value, ["id"]));
 
@@ -59,7 +60,7 @@ export function ChangeFeed({ tab }: PanelProps) {
       const found = (await Promise.all(ranges.map(({ id }) => ask(id, places)))).flat();
       // A pause only stops the asking: what came is shown, since its place in the feed is passed.
       if (places !== positions.current) return;
-      setEntries((old) => (found.length || !old ? [...found.reverse(), ...(old ?? [])].slice(0, ENTRIES_MAX) : old));
+      setEntries((old) => (found.length || !old ? [...found.reverse().sort((a, b) => b.time - a.time), ...(old ?? [])].slice(0, ENTRIES_MAX) : old));
       setError("");
     } catch (e) {
       if (current()) setError((e as Error).message);

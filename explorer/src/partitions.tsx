@@ -22,7 +22,7 @@ interface Warm extends Range {
 }
 
 const INTERVAL = 2000;
-const PICTURE = { width: 1000, height: 220, least: 26 };
+const PICTURE = { widthMax: 1000, height: 220, least: 26 };
 /** A bound as a share of the key space; it is hex, `FF` is the end. */
 const position = (bound: string) => (bound === "" ? 0 : Math.min(1, parseInt(bound.slice(0, 8).padEnd(8, "0"), 16) / 0xffffffff));
 
@@ -68,11 +68,13 @@ export function Partitions({ tab }: PanelProps) {
 function Picture({ ranges }: { ranges: Warm[] }) {
   const biggest = Math.max(1, ...ranges.map((r) => r.bytes));
   const hottest = Math.max(1, ...ranges.map((r) => r.rate));
+  // As wide as a small screen, so that the names keep their size there.
+  const whole = Math.min(PICTURE.widthMax, innerWidth - 32);
   let x = 0;
   return (
-    <svg class="ranges" viewBox={`0 0 ${PICTURE.width} ${PICTURE.height}`} role="img" aria-label={`${ranges.length} key ranges: ${ranges.map((r) => `range ${r.id}, ${count(r.documents)} items, ${size(r.bytes)}, ${r.rate.toFixed(1)} request units per second`).join("; ")}`}>
+    <svg class="ranges" viewBox={`0 0 ${whole} ${PICTURE.height}`} role="img" aria-label={`${ranges.length} key ranges: ${ranges.map((r) => `range ${r.id}, ${count(r.documents)} items, ${size(r.bytes)}, ${r.rate.toFixed(1)} request units per second`).join("; ")}`}>
       {ranges.map((range) => {
-        const width = range.share * PICTURE.width;
+        const width = range.share * whole;
         const height = PICTURE.least + (range.bytes / biggest) * (PICTURE.height - PICTURE.least - 4);
         const left = x;
         x += width;
@@ -81,7 +83,7 @@ function Picture({ ranges }: { ranges: Warm[] }) {
             <title>{`Range ${range.id}: ${count(range.documents)} items, ${size(range.bytes)}, ${units(range.rate)} per second`}</title>
             <rect class="range-ground" x="1" width={Math.max(1, width - 2)} height={height} rx="6" />
             <rect class="range-heat" x="1" width={Math.max(1, width - 2)} height={height} rx="6" opacity={range.rate / hottest} />
-            {width > 60 && <text x="12" y="18">{range.id}</text>}
+            {width > 30 && <text x="12" y="18">{range.id}</text>}
           </g>
         );
       })}

@@ -1,7 +1,7 @@
 // A query tab: text with completion and errors, parameters, running, pages, and the ways to look at what comes back.
 import type { EditorView } from "@codemirror/view";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { call, canWrite, parametersText, query, type Answer, type Parameter } from "./api.ts";
+import { call, canWrite, parametersText, query, type Parameter, type QueryAnswer } from "./api.ts";
 import { Editor } from "./editor.tsx";
 import { exportRows } from "./export.ts";
 import { copyAsActions } from "./copyas.ts";
@@ -17,7 +17,7 @@ import { Button, Choices, Dialog, Empty, Field, Menu, Problem, Split, Waiting, c
 export interface ResultPage {
   rows: string[];
   continuation: string;
-  answer: Answer;
+  answer: QueryAnswer;
 }
 type View = ResultView | "plan" | "statistics";
 const VIEWS: readonly (readonly [View, string])[] = [["table", "Table"], ["json", "JSON"], ["tree", "Tree"], ["chart", "Chart"], ["statistics", "Statistics"], ["plan", "Plan"]];

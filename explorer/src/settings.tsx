@@ -1,5 +1,5 @@
 // The settings of a container: what is fixed is shown, what can change has an editor of its own and is saved by itself.
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ApiError, call, canWrite, readContainer, replaceContainer, scope, wire, type ContainerDefinition } from "./api.ts";
 import { Editor, jsonProblems } from "./editor.tsx";
 import { feedRows, format } from "./json.ts";
@@ -24,13 +24,12 @@ const PARTS: Part[] = [
 
 export function Settings({ tab }: PanelProps) {
   const { database, container } = tab;
-  const { value: loaded, error, reload } = useLoaded(() => readContainer(database, container), [database, container]);
+  const { value: loaded, error } = useLoaded(() => readContainer(database, container), [database, container]);
   const [saved, setSaved] = useState<ContainerDefinition | null>(null);
-  useEffect(() => setSaved(null), [loaded]);
   const definition = saved ?? loaded;
   const latest = useRef(definition);
   latest.current = definition;
-  const saving = useRef(Promise.resolve());
+  const saving = useRef<Promise<unknown>>(Promise.resolve());
   const summary = containerSummary(database, container);
   // One after the other, each from what the one before has made of the container: nobody is in conflict with himself.
   const save = (change: Partial<ContainerDefinition>, without: string[] = []) => {
@@ -41,11 +40,12 @@ export function Settings({ tab }: PanelProps) {
         setSaved((latest.current = await replaceContainer(database, next)));
       } catch (e) {
         if (!(e instanceof ApiError && e.status === 412)) throw e;
-        reload();
+        setSaved((latest.current = await readContainer(database, container)));
         throw new Error("Somebody else changed these settings meanwhile. They have been loaded again; save once more to have yours.");
       }
       tell("Saved.");
       void refreshOverview();
+      return latest.current;
     });
     saving.current = mine.catch(() => undefined);
     return mine;
@@ -69,10 +69,11 @@ export function Settings({ tab }: PanelProps) {
   );
 }
 
-type Save = (change: Partial<ContainerDefinition>, without?: string[]) => Promise<void>;
+type Save = (change: Partial<ContainerDefinition>, without?: string[]) => Promise<ContainerDefinition>;
+const textOf = (definition: ContainerDefinition, property: string) => (definition[property] === undefined ? "" : format(JSON.stringify(definition[property])));
 
 function JsonPart({ part, definition, onSave, children }: { part: Part; definition: ContainerDefinition; onSave: Save; children?: preact.ComponentChildren }) {
-  const stored = definition[part.property] === undefined ? "" : format(JSON.stringify(definition[part.property]));
+  const stored = textOf(definition, part.property);
   const [text, setText] = useState(stored);
   const [error, setError] = useState("");
   // What the server has replaces the text, unless somebody has typed since it was the server's.
@@ -84,13 +85,11 @@ function JsonPart({ part, definition, onSave, children }: { part: Part; definiti
   const save = async () => {
     const problem = jsonProblems(text)[0];
     if (problem) return setError(`${problem.message} (at character ${problem.from + 1}).`);
-    const before = known.current;
-    known.current = text;
     try {
-      await (text.trim() ? onSave({ [part.property]: JSON.parse(text) as unknown }) : onSave({}, [part.property]));
+      const saved = await (text.trim() ? onSave({ [part.property]: JSON.parse(text) as unknown }) : onSave({}, [part.property]));
+      setText((now) => (now === text ? textOf(saved, part.property) : now));
       setError("");
     } catch (e) {
-      if (known.current === text) known.current = before;
       setError((e as Error).message);
     }
   };
@@ -125,13 +124,13 @@ function IndexCosts({ database, container, version }: { database: string; contai
     <>
       <h3>What each path costs when an item is written</h3>
       <p class="hint">Measured on {count(value.documents)} items. Excluding a path that no query filters or sorts by makes writes cheaper.</p>
-      {paths.length > 0 && <table class="costs">
+      {paths.length > 0 && <div class="table-scroll" tabIndex={0} role="group" aria-label="What each path costs"><table class="costs">
         <thead><tr><th scope="col">Path</th><th scope="col" class="number">Index entries per item</th><th scope="col" class="number">Bytes per item</th><th scope="col"><span class="visually-hidden">Share</span></th></tr></thead>
         <tbody>{paths.slice(0, 60).map((p) => (
           <tr key={p.path}><td><code>{p.path}</code></td><td class="number">{(p.terms / Math.max(1, value.documents)).toFixed(1)}</td><td class="number">{(p.bytes / Math.max(1, value.documents)).toFixed(0)}</td>
             <td class="share"><span style={{ width: `${(p.bytes / most) * 100}%` }} /></td></tr>
         ))}</tbody>
-      </table>}
+      </table></div>}
     </>
   );
 }

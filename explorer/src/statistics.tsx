@@ -45,14 +45,15 @@ export function utilizationOf(header: string | null): Utilization {
 
 function metricsOf(pages: ResultPage[]): [string, string][] {
   const sums = new Map<string, number>();
-  for (const page of pages)
-    for (const part of (page.answer.headers.get("x-ms-documentdb-query-metrics") ?? "").split(";")) {
+  const answers = pages.flatMap((page) => page.answer.metrics);
+  for (const metrics of answers)
+    for (const part of metrics.split(";")) {
       const [name, value] = part.split("=");
       if (name && value) sums.set(name, (sums.get(name) ?? 0) + Number(value));
     }
   return [...sums].filter(([name, value]) => Object.hasOwn(NAMES, name) && (value > 0 || !name.endsWith("InMs"))).map(([name, value]) => [
     NAMES[name]!,
-    name.endsWith("InMs") ? `${value.toFixed(2)} ms` : name.endsWith("Size") ? size(value) : name.endsWith("Ratio") ? (value / pages.length).toFixed(2) : count(value),
+    name.endsWith("InMs") ? `${value.toFixed(2)} ms` : name.endsWith("Size") ? size(value) : name.endsWith("Ratio") ? (value / answers.length).toFixed(2) : count(value),
   ]);
 }
 

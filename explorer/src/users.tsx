@@ -39,7 +39,7 @@ export function Users({ tab }: PanelProps) {
     <div class="page">
       <h1>Users of {database}</h1>
       <Problem error={error} />
-      <div class="columns">
+      <div class="columns people">
         <section aria-label="Users">
           {canWrite() && <form class="row" onSubmit={create}><Field label="New user"><input value={name} onInput={(event) => setName(event.currentTarget.value)} /></Field><Button type="submit" icon="add" disabled={!name}>Add user</Button></form>}
           {!users && !error && <Waiting />}

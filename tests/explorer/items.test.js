@@ -138,3 +138,25 @@ test("many items of a condition are changed and deleted after a preview, and tho
   await expect(page.getByText(/^10 of 10 done/)).toBeVisible();
   await expect(server.read(name, "products", "p3", "tea")).rejects.toThrow("404");
 });
+
+test("items are found in whatever range they are, and a page of a query is full", async ({ page, server, open }) => {
+  const name = unique("spread");
+  await server.database(name);
+  await server.container(name, "c", "/pk", {}, { "x-ms-offer-throughput": "25000" });
+  await Promise.all(Array.from({ length: 25 }, (_, i) => server.document(name, "c", { id: `${i}`, pk: `key ${i}` }, `key ${i}`)));
+  await server.container(name, "one", "/pk", {}, { "x-ms-offer-throughput": "25000" });
+  // Its range is one of several, and the others have nothing.
+  await server.document(name, "one", { id: "lonely", pk: "z" }, "z");
+  await open(`#/items/${name}/one`);
+  await expect(page.getByRole("gridcell", { name: "lonely", exact: true })).toBeVisible();
+  await expect(page.getByText(/^1 items/)).toBeVisible();
+  await page.goto(`${server.origin}/_explorer/#/items/${name}/c`);
+  await expect(page.getByText(/^25 items/)).toBeVisible();
+  await page.goto(`${server.origin}/_explorer/#/query/${name}/c?${new URLSearchParams({ sql: "SELECT * FROM c", size: "10" })}`);
+  await page.getByRole("button", { name: "Run", exact: true }).click();
+  for (const [shown, rows] of [["Page 1", 10], ["Page 2", 10], ["Page 3 of 3", 5]]) {
+    await expect(page.getByRole("region", { name: "Result" }).getByText(shown, { exact: true })).toBeVisible();
+    await expect(page.getByText(new RegExp(`^${rows} rows`))).toBeVisible();
+    if (rows === 10) await page.getByRole("button", { name: "Next page" }).click();
+  }
+});

@@ -98,3 +98,24 @@ test("on a small screen the tree is behind a button and nothing is wider than th
   await expect(page.getByRole("navigation")).toBeHidden();
   await expect.poll(() => page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);
 });
+
+for (const width of [390, 1280])
+  test(`no panel is wider than a screen of ${width}`, async ({ page, server, open }) => {
+    const name = unique("wide");
+    await server.database(name);
+    await server.container(name, "c", "/a/long/path/of/a/partition/key", {}, { "x-ms-offer-throughput": "25000" });
+    await server.document(name, "c", { id: "1", word: "longword".repeat(40), inner: { [`property${"x".repeat(60)}`]: 1 } }, {});
+    await page.setViewportSize({ width, height: 800 });
+    await open("#/home");
+    const at = (kind, more = "") => `#/${kind}/${name}/c${more}`;
+    for (const [hash, shown] of [
+      [at("items"), page.getByRole("gridcell").first()], [at("query", "?view=table"), page.getByRole("textbox", { name: "Query text" })], [at("bulk"), page.getByRole("button", { name: "Preview" })],
+      [at("settings"), page.getByRole("row").filter({ hasText: "/word/?" })], [at("scripts"), page.getByText("None.").first()], [at("partitions"), page.getByRole("row").nth(1)], [at("feed"), page.getByText("Waiting for changes.")],
+      [`#/users/${name}`, page.getByText("No users.")], ["#/inspector", page.getByRole("gridcell").first()], ["#/saved", page.getByRole("heading", { name: "Queries" })], ["#/home", page.getByRole("heading", { name: "Samples" })],
+    ]) {
+      await page.goto(`${server.origin}/_explorer/${hash}`);
+      await expect(shown).toBeVisible();
+      if (hash === at("items") || hash === "#/inspector") await shown.click();
+      await expect.poll(() => page.evaluate(() => document.documentElement.scrollWidth), { message: hash }).toBeLessThanOrEqual(width);
+    }
+  });
