@@ -37,7 +37,15 @@ pub(crate) fn run() -> anyhow::Result<bool> {
 /// The parts of deny.toml that we read.
 struct Policy {
     allowed: Vec<String>,
-    banned: Vec<String>,
+    /// Licences that single packages may have besides.
+    exceptions: Vec<(String, Vec<String>)>,
+    banned: Vec<BannedPackage>,
+}
+
+/// A package that only its wrappers may depend on; nobody if there are none.
+struct BannedPackage {
+    name: String,
+    wrappers: Vec<String>,
 }
 
 impl Policy {
@@ -48,12 +56,21 @@ impl Policy {
             value.and_then(|value| value.as_array().cloned()).with_context(|| format!("{section}.{key}"))
         };
         let text = |value: &toml::Value| value.as_str().map(str::to_owned).context("a text in deny.toml");
+        let texts = |value: Option<&toml::Value>| -> anyhow::Result<Vec<String>> {
+            let list = value.map(|value| value.as_array().context("a list in deny.toml")).transpose()?;
+            list.into_iter().flatten().map(text).collect()
+        };
+        let name = |entry: &toml::Value| text(entry.get("crate").context("an entry's crate in deny.toml")?);
+        let exceptions = list("licenses", "exceptions").unwrap_or_default();
+        let exceptions = exceptions.iter().map(|entry| Ok((name(entry)?, texts(entry.get("allow"))?)));
+        let banned = list("bans", "deny")?;
+        let banned = banned
+            .iter()
+            .map(|entry| Ok(BannedPackage { name: name(entry)?, wrappers: texts(entry.get("wrappers"))? }));
         Ok(Policy {
             allowed: list("licenses", "allow")?.iter().map(text).collect::<Result<_, _>>()?,
-            banned: list("bans", "deny")?
-                .iter()
-                .map(|entry| text(entry.get("crate").context("bans.deny.crate")?))
-                .collect::<Result<_, _>>()?,
+            exceptions: exceptions.collect::<anyhow::Result<_>>()?,
+            banned: banned.collect::<anyhow::Result<_>>()?,
         })
     }
 }
@@ -64,6 +81,8 @@ struct Package {
     version: Version,
     licence: String,
     source: String,
+    /// Who depends on it, by name.
+    users: Vec<String>,
 }
 
 fn packages() -> anyhow::Result<Vec<Package>> {
@@ -72,26 +91,47 @@ fn packages() -> anyhow::Result<Vec<Package>> {
     let output = command.output().context("start cargo metadata")?;
     anyhow::ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let metadata: Value = serde_json::from_slice(&output.stdout)?;
-    let packages = metadata["packages"].as_array().context("cargo metadata names packages")?;
-    packages.iter().filter(|package| !package["source"].is_null()).map(Package::read).collect()
+    let all = metadata["packages"].as_array().context("cargo metadata names packages")?;
+    let foreign = all.iter().filter(|package| !package["source"].is_null());
+    foreign.map(|package| Package::read(package, users(&metadata, all, &package["id"]))).collect()
+}
+
+/// The names of the packages that depend on one, for whatever target.
+fn users(metadata: &Value, packages: &[Value], id: &Value) -> Vec<String> {
+    let nodes = metadata["resolve"]["nodes"].as_array().map_or(&[][..], Vec::as_slice);
+    let uses = |node: &&Value| node["dependencies"].as_array().is_some_and(|used| used.contains(id));
+    let user = |node: &Value| packages.iter().find(|package| package["id"] == node["id"]);
+    let names = nodes.iter().filter(uses).filter_map(user).filter_map(|user| user["name"].as_str());
+    names.map(str::to_owned).collect()
 }
 
 impl Package {
-    fn read(package: &Value) -> anyhow::Result<Package> {
+    fn read(package: &Value, users: Vec<String>) -> anyhow::Result<Package> {
         let text = |key: &str| package[key].as_str().unwrap_or_default().to_owned();
         let version = text("version").parse().context("a package's version")?;
-        Ok(Package { name: text("name"), version, licence: text("license"), source: text("source") })
+        let (name, licence, source) = (text("name"), text("license"), text("source"));
+        Ok(Package { name, version, licence, source, users })
     }
 
     fn check(&self, policy: &Policy, problems: &mut Vec<String>) {
-        let Package { name, version, licence, source } = self;
-        if !is_allowed(licence, &policy.allowed) {
+        let Package { name, version, licence, source, users } = self;
+        let excepted = policy.exceptions.iter().filter(|(excepted, _)| excepted == name);
+        let allowed = excepted.flat_map(|(_, allowed)| allowed).chain(&policy.allowed).cloned();
+        if !is_allowed(licence, &allowed.collect::<Vec<_>>()) {
             problems.push(format!(
                 "{name} {version} has the licence {licence:?}, which deny.toml does not allow"
             ));
         }
-        if policy.banned.contains(name) {
-            problems.push(format!("{name} {version} is banned by deny.toml"));
+        if let Some(banned) = policy.banned.iter().find(|banned| banned.name == *name) {
+            let is_wrapped = !banned.wrappers.is_empty() && !users.is_empty();
+            let stranger = users.iter().find(|user| !banned.wrappers.contains(user));
+            match stranger {
+                None if is_wrapped => {}
+                None => problems.push(format!("{name} {version} is banned by deny.toml")),
+                Some(user) => {
+                    problems.push(format!("{name} {version} is banned by deny.toml, and {user} has it"))
+                }
+            }
         }
         if source != REGISTRY {
             problems.push(format!("{name} {version} comes from {source}, which is not crates.io"));
@@ -206,6 +246,35 @@ mod tests {
     }
 
     #[test]
+    fn exceptions_hold_for_whom_they_name() {
+        let policy = Policy::read(
+            "[licenses]\nallow = [\"MIT\"]\nexceptions = [{ crate = \"odd\", allow = [\"CC0-1.0\"] }]\n\
+             [bans]\ndeny = [{ crate = \"never\" }, { crate = \"inside\", wrappers = [\"around\"] }]\n",
+        );
+        let policy = policy.unwrap();
+        let check = |name: &str, licence: &str, users: &[&str], expected: &str| {
+            let users = users.iter().map(|user| (*user).to_owned()).collect();
+            let (name, licence, source) = (name.to_owned(), licence.to_owned(), REGISTRY.to_owned());
+            let package = Package { name, version: Version::new(1, 0, 0), licence, source, users };
+            let mut problems = Vec::new();
+            package.check(&policy, &mut problems);
+            let told = problems.join("; ");
+            assert!(
+                told.contains(expected) && told.is_empty() == expected.is_empty(),
+                "{told:?} {expected:?}"
+            );
+        };
+        check("good", "MIT", &["us"], "");
+        check("odd", "CC0-1.0", &["us"], "");
+        check("good", "CC0-1.0", &["us"], "has the licence");
+        check("never", "MIT", &["us"], "banned");
+        check("never", "MIT", &[], "banned");
+        check("inside", "MIT", &["around"], "");
+        check("inside", "MIT", &["around", "us"], "and us has it");
+        check("inside", "MIT", &[], "banned");
+    }
+
+    #[test]
     fn a_faulty_version_is_found_and_a_mended_one_is_not() {
         let text = "date: 2026-11-16\nlooked-up: one two\nRUSTSEC-1 one: >= 1.2.3, < 2.0.0 | < 0.5.0\n";
         let advisories = Advisories::read(text).unwrap();
@@ -214,7 +283,8 @@ mod tests {
             let (name, source) = ("one".to_owned(), REGISTRY.to_owned());
             let version = version.parse().unwrap();
             let mut problems = Vec::new();
-            advisories.check(&Package { name, version, licence: String::new(), source }, &mut problems);
+            let (licence, users) = (String::new(), Vec::new());
+            advisories.check(&Package { name, version, licence, source, users }, &mut problems);
             assert_eq!(problems.len(), expected, "{problems:?}");
         };
         check("1.2.2", 1);

@@ -81,12 +81,17 @@ pub(crate) struct CheckedArchive {
 
 /// Reads an archive from its beginning to its end, and checks everything in it against its manifest.
 pub(crate) fn check(path: &Path) -> Result<CheckedArchive, ToolError> {
+    check_bytes(opened(path)?, path)
+}
+
+/// The same of an archive that is opened already.
+pub(crate) fn check_bytes(raw: Box<dyn Read + Send>, path: &Path) -> Result<CheckedArchive, ToolError> {
     let bad = |what: String| {
         ToolError::input(format!("{} cannot be loaded, and nothing was changed: {what}", path.display()))
     };
     let mut found: BTreeMap<String, (u64, String)> = BTreeMap::new();
     let (mut manifest, mut definitions) = (None, None);
-    let read = for_each_entry(path, |name, content| {
+    let read = read_entries(raw, path, |name, content| {
         if manifest.is_some() {
             return Err(ToolError::input("something follows its manifest"));
         }
@@ -133,11 +138,23 @@ pub(crate) fn check(path: &Path) -> Result<CheckedArchive, ToolError> {
 /// Gives every entry, in order.
 pub(crate) fn for_each_entry(
     path: &Path,
+    take: impl FnMut(&str, Vec<u8>) -> Result<(), ToolError>,
+) -> Result<(), ToolError> {
+    read_entries(opened(path)?, path, take)
+}
+
+fn opened(path: &Path) -> Result<Box<dyn Read + Send>, ToolError> {
+    let file = File::open(path).map_err(ToolError::file("open", path))?;
+    Ok(Box::new(BufReader::new(file)))
+}
+
+fn read_entries(
+    raw: Box<dyn Read + Send>,
+    path: &Path,
     mut take: impl FnMut(&str, Vec<u8>) -> Result<(), ToolError>,
 ) -> Result<(), ToolError> {
-    let file = File::open(path).map_err(ToolError::file("open", path))?;
     let failed = |error| ToolError::file("read", path)(error);
-    let raw = input::decompressed(Box::new(BufReader::new(file))).map_err(failed)?;
+    let raw = input::decompressed(raw).map_err(failed)?;
     let mut archive = tar::Archive::new(raw);
     for entry in archive.entries().map_err(failed)? {
         let mut entry = entry.map_err(failed)?;

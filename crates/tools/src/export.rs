@@ -1,8 +1,9 @@
 //! `astrarium export`: the documents of a container, or the rows of a query, into a file or onto standard output.
 //!
 //! Pages are read ahead, of several key ranges at once, and written as they come: in the order of insertion within a range. A file appears under
-//! its name when it is whole.
+//! its name when it is whole. Parquet is written when all rows are known, which wait in a temporary file until then.
 
+mod parquet;
 mod rows;
 
 use crate::ToolReport;
@@ -17,7 +18,7 @@ use astrarium_client::{ContainerClient, QueryRequest, RangeOfKeys};
 use bytes::Bytes;
 use clap::Args;
 use rows::RowSink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -40,7 +41,7 @@ pub struct ExportSettings {
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
-    /// What to write: json-lines, json, csv or tsv. The default is told by the file's name, else JSON lines.
+    /// What to write: json-lines, json, csv, tsv or parquet. The default is told by the file's name, else JSON lines.
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<FileFormat>,
 
@@ -52,7 +53,7 @@ pub struct ExportSettings {
     #[arg(long, value_name = "JSON", requires = "query")]
     pub partition_key: Option<String>,
 
-    /// Columns of CSV, with commas. The default are the properties of the first thousand rows.
+    /// Columns of CSV and Parquet, with commas. The default are the properties of the first thousand rows, for Parquet of all.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub columns: Vec<String>,
 
@@ -91,6 +92,25 @@ impl ExportSettings {
         }
     }
 
+    /// The file that is written, none for standard output.
+    fn file(&self) -> Option<&Path> {
+        self.output.as_deref().filter(|path| path.as_os_str() != "-")
+    }
+
+    fn checked_format(&self) -> Result<FileFormat, ToolError> {
+        let format = self.file_format();
+        let is_packed = |path: &Path| {
+            matches!(path.extension().and_then(|end| end.to_str()), Some("gz" | "tgz" | "zst" | "zstd"))
+        };
+        match self.file() {
+            Some(path) if format == FileFormat::Parquet && is_packed(path) => Err(ToolError::input(format!(
+                "{}: Parquet is compressed inside, and cannot be read if it is compressed as a whole; give a name that ends in .parquet",
+                path.display()
+            ))),
+            _ => Ok(format),
+        }
+    }
+
     fn file_format(&self) -> FileFormat {
         let name = self.output.as_deref().and_then(|path| path.file_name()?.to_str()).unwrap_or_default();
         let name = [".gz", ".zst", ".zstd"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
@@ -98,6 +118,7 @@ impl ExportSettings {
             "json" => FileFormat::Json,
             "csv" => FileFormat::Csv,
             "tsv" => FileFormat::Tsv,
+            "parquet" | "pq" => FileFormat::Parquet,
             _ => FileFormat::JsonLines,
         })
     }
@@ -105,6 +126,7 @@ impl ExportSettings {
 
 /// Does an export.
 pub async fn export(settings: &ExportSettings) -> Result<ToolReport, ToolError> {
+    let format = settings.checked_format()?;
     let client = settings.account.connect(settings.workers + 1).await?;
     let path = &settings.container;
     let opened = client.container(&path.database, &path.container).await;
@@ -112,7 +134,7 @@ pub async fn export(settings: &ExportSettings) -> Result<ToolReport, ToolError> 
     let (sender, mut pages) = mpsc::channel(PAGES_AHEAD);
     let mut readers = start_readers(settings, &container, sender).await?;
     let mut output = OpenOutput::open(settings.output.as_deref())?;
-    let mut sink = RowSink::new(settings.file_format(), &settings.columns);
+    let mut sink = RowSink::new(format, &settings.columns, settings.file());
     let mut line = ProgressLine::new(settings.quiet);
     let (mut count, mut bytes) = (0_u64, 0_u64);
     while let Some(page) = pages.recv().await {
@@ -126,7 +148,7 @@ pub async fn export(settings: &ExportSettings) -> Result<ToolReport, ToolError> 
     while let Some(joined) = readers.join_next().await {
         joined.map_err(|error| ToolError::input(format!("a reader ended unexpectedly: {error}")))??;
     }
-    sink.finish(&mut output)?;
+    tokio::task::block_in_place(|| sink.finish(&mut output))?;
     output.finish()?;
     line.end();
     let (seconds, charge) = (line.seconds(), client.traffic().charge);

@@ -1,4 +1,4 @@
-//! Rows of files: JSON lines, JSON values, CSV.
+//! Rows of files: JSON lines, JSON values, CSV, Parquet.
 //!
 //! In: the bytes of a source. Out: [`InputRow`]s with the text of a JSON object each, or why a row is none, so that the caller decides whether to
 //! go on. Each format is a file here; what all of them promise is [`InputRows`].
@@ -6,16 +6,22 @@
 mod csv;
 mod json_lines;
 mod json_values;
+mod parquet;
 
 use crate::error::ToolError;
-use crate::input::OpenInput;
+use crate::input::{self, OpenInput};
 use clap::ValueEnum;
+use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
 pub(crate) use csv::{CellKind, CsvOptions, CsvShape, write_cell};
+pub(crate) use parquet::ParquetRows;
 
 /// Longest row that is read: twice the longest document, for spaces.
 pub(crate) const ROW_BYTES_MAX: usize = 4 << 20;
+/// Most columns of a file.
+pub(crate) const COLUMNS_MAX: usize = 10_000;
 /// How much of a bad row is kept to be shown.
 const SHOWN_BYTES_MAX: usize = 64 << 10;
 
@@ -30,6 +36,8 @@ pub enum FileFormat {
     Csv,
     /// The same with tabs.
     Tsv,
+    /// Columns with types, as data lakes have them.
+    Parquet,
 }
 
 /// One row of a source.
@@ -64,27 +72,51 @@ pub(crate) trait InputRows: Send {
 }
 
 /// The format of a source: as told, by its name, or by its first bytes.
-pub(crate) fn choose(told: Option<FileFormat>, path: &Path, head: &[u8]) -> Result<FileFormat, ToolError> {
-    if head.starts_with(b"PAR1") {
+pub(crate) fn choose(
+    told: Option<FileFormat>,
+    path: &Path,
+    opened: &OpenInput,
+) -> Result<FileFormat, ToolError> {
+    let format = format_of(told, path, &opened.head)?;
+    if format == FileFormat::Parquet && (input::is_stdin(path) || opened.is_compressed) {
+        let what = if opened.is_compressed { "compressed as a whole" } else { "standard input" };
         return Err(ToolError::input(format!(
-            "{} is Parquet, which is not read; write it as JSON lines or CSV first",
+            "{} is Parquet and {what}, but Parquet begins at its end: give a plain file (its columns are compressed inside)",
             path.display()
         )));
     }
-    if let Some(format) = told {
-        return Ok(format);
-    }
+    Ok(format)
+}
+
+fn format_of(told: Option<FileFormat>, path: &Path, head: &[u8]) -> Result<FileFormat, ToolError> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_ascii_lowercase();
     let name = [".gz", ".zst", ".zstd"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);
+    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+    let is_called_parquet = matches!(extension, "parquet" | "pq");
+    match (told, head.starts_with(parquet::MAGIC)) {
+        (None | Some(FileFormat::Parquet), true) => return Ok(FileFormat::Parquet),
+        (Some(_), true) => {
+            let shown = path.display();
+            return Err(ToolError::input(format!(
+                "{shown} is Parquet by its first bytes, and --format says otherwise"
+            )));
+        }
+        (Some(FileFormat::Parquet), false) | (None, false) if told.is_some() || is_called_parquet => {
+            let shown = path.display();
+            return Err(ToolError::input(format!("{shown} is no Parquet: its first bytes are not PAR1")));
+        }
+        (Some(format), false) => return Ok(format),
+        (None, false) => {}
+    }
     let first = head.trim_ascii_start().first();
-    match (name.rsplit_once('.').map_or("", |(_, extension)| extension), first) {
+    match (extension, first) {
         ("jsonl" | "ndjson" | "jsonlines", _) => Ok(FileFormat::JsonLines),
         ("csv", _) => Ok(FileFormat::Csv),
         ("tsv" | "tab", _) => Ok(FileFormat::Tsv),
         ("json", _) | (_, Some(b'[')) => Ok(FileFormat::Json),
         (_, Some(b'{') | None) => Ok(FileFormat::JsonLines),
         _ => Err(ToolError::input(format!(
-            "what {} holds is told neither by its name nor by its first bytes; say --format json-lines, json, csv or tsv",
+            "what {} holds is told neither by its name nor by its first bytes; say --format json-lines, json, csv, tsv or parquet",
             path.display()
         ))),
     }
@@ -103,18 +135,49 @@ pub(crate) fn rows(
         FileFormat::Json => Box::new(json_values::ValueRows::new(input.reader, path)),
         FileFormat::Csv => Box::new(csv::CsvRows::new(input.reader, path, b',', csv, shape)?),
         FileFormat::Tsv => Box::new(csv::CsvRows::new(input.reader, path, b'\t', csv, shape)?),
+        FileFormat::Parquet => Box::new(parquet_rows(input, path, csv)?),
     })
 }
 
-/// Reads a whole CSV file for the kinds of its columns.
-pub(crate) fn csv_shape(
+fn parquet_rows(input: OpenInput, path: &Path, options: &CsvOptions) -> Result<ParquetRows, ToolError> {
+    let file = File::open(path).map_err(ToolError::file("open", path))?;
+    ParquetRows::new(Box::new(file), input.read, path, options)
+}
+
+/// The rows of bytes in memory.
+pub(crate) fn rows_of_bytes(
     format: FileFormat,
-    input: OpenInput,
+    bytes: &[u8],
     path: &Path,
-    csv: &CsvOptions,
-) -> Result<CsvShape, ToolError> {
-    let separator = if format == FileFormat::Tsv { b'\t' } else { b',' };
-    csv::shape(input.reader, path, separator, csv)
+    options: &CsvOptions,
+) -> Result<Box<dyn InputRows>, ToolError> {
+    let reader = || Box::new(std::io::Cursor::new(bytes.to_vec()));
+    let separated = |separator| {
+        let shape = csv::shape(reader(), path, separator, options)?;
+        csv::CsvRows::new(reader(), path, separator, options, Some(shape))
+    };
+    Ok(match format {
+        FileFormat::JsonLines => Box::new(json_lines::LineRows::new(reader(), path)),
+        FileFormat::Json => Box::new(json_values::ValueRows::new(reader(), path)),
+        FileFormat::Csv => Box::new(separated(b',')?),
+        FileFormat::Tsv => Box::new(separated(b'\t')?),
+        FileFormat::Parquet => Box::new(ParquetRows::new(reader(), Arc::default(), path, options)?),
+    })
+}
+
+/// The kinds of columns, where a format has columns: a CSV file is read as a whole for them.
+pub(crate) fn shape(
+    format: FileFormat,
+    path: &Path,
+    options: &CsvOptions,
+) -> Result<Option<CsvShape>, ToolError> {
+    let opened = || input::open(path);
+    Ok(match format {
+        FileFormat::Csv => Some(csv::shape(opened()?.reader, path, b',', options)?),
+        FileFormat::Tsv => Some(csv::shape(opened()?.reader, path, b'\t', options)?),
+        FileFormat::Parquet => Some(parquet_rows(opened()?, path, options)?.shape()),
+        FileFormat::JsonLines | FileFormat::Json => None,
+    })
 }
 
 #[cfg(test)]
@@ -124,14 +187,18 @@ mod tests {
     #[test]
     fn formats_are_told_by_names_and_bytes() {
         let check = |name: &str, head: &[u8], expected: Option<FileFormat>| {
-            assert_eq!(choose(None, Path::new(name), head).ok(), expected, "{name}");
+            assert_eq!(format_of(None, Path::new(name), head).ok(), expected, "{name}");
         };
         check("a.jsonl.gz", b"", Some(FileFormat::JsonLines));
         check("a.CSV", b"[", Some(FileFormat::Csv));
         check("a.json", b"{", Some(FileFormat::Json));
         check("-", b" \n[", Some(FileFormat::Json));
         check("-", b"{", Some(FileFormat::JsonLines));
-        check("a.csv", b"PAR1", None);
+        check("a.csv", b"PAR1", Some(FileFormat::Parquet));
+        check("a.parquet", b"PAR1", Some(FileFormat::Parquet));
+        check("a.parquet", b"{", None);
+        assert!(format_of(Some(FileFormat::Csv), Path::new("a"), b"PAR1").is_err());
+        assert!(format_of(Some(FileFormat::Parquet), Path::new("a.csv"), b"a,b").is_err());
         check("a.tsv.zst", b"x", Some(FileFormat::Tsv));
         check("a.dat", b"hello", None);
     }

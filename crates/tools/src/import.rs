@@ -64,7 +64,7 @@ pub async fn import(settings: &ImportSettings) -> Result<ToolReport, ToolError> 
         return Err(ToolError::input("--resume needs a file: standard input cannot be read again"));
     }
     let opened = input::open(path)?;
-    let format = formats::choose(settings.format, path, &opened.head)?;
+    let format = formats::choose(settings.format, path, &opened)?;
     let csv = settings.csv_options()?;
     let client = settings.account.connect(settings.workers + 1).await?;
     let container = target(settings, &client).await?;
@@ -83,8 +83,7 @@ pub async fn import(settings: &ImportSettings) -> Result<ToolReport, ToolError> 
     let done = earlier.as_ref().map_or(0, |run| run.done);
     let mut source = ImportSource { settings: settings.clone(), format, csv, shape: None, preparation, done };
     let is_stdin = input::is_stdin(path);
-    if !is_stdin && matches!(format, FileFormat::Csv | FileFormat::Tsv) {
-        let shape = formats::csv_shape(format, input::open(path)?, path, &source.csv)?;
+    if !is_stdin && let Some(shape) = formats::shape(format, path, &source.csv)? {
         if !settings.quiet {
             eprintln!("columns: {} (change one with --type NAME=KIND)", shape.described());
         }

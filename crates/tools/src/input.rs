@@ -25,6 +25,8 @@ pub(crate) struct OpenInput {
     pub(crate) head: Vec<u8>,
     /// Size of the file; none for standard input.
     pub(crate) size: Option<u64>,
+    /// Whether the text inside was packed.
+    pub(crate) is_compressed: bool,
     /// Bytes of the file read so far.
     pub(crate) read: Arc<AtomicU64>,
 }
@@ -48,29 +50,34 @@ pub(crate) fn open(path: &Path) -> Result<OpenInput, ToolError> {
     };
     let read = Arc::new(AtomicU64::new(0));
     let counted = CountedBytes { inner: raw, read: Arc::clone(&read) };
-    let mut reader = decompressed(Box::new(counted)).map_err(ToolError::file("read", path))?;
+    let (mut reader, is_compressed) = unpacked(Box::new(counted)).map_err(ToolError::file("read", path))?;
     let head = take_head(&mut reader).map_err(ToolError::file("read", path))?;
     let start = if head.starts_with(b"\xEF\xBB\xBF") { 3 } else { 0 };
     let head = head.get(start..).unwrap_or_default().to_vec();
     let whole = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(head.clone()).chain(reader));
-    Ok(OpenInput { reader: Box::new(whole), head, size, read })
+    Ok(OpenInput { reader: Box::new(whole), head, size, is_compressed, read })
 }
 
 /// Reads through compression, if the first bytes tell of one.
-pub(crate) fn decompressed(mut raw: Box<dyn Read + Send>) -> std::io::Result<Box<dyn Read + Send>> {
+pub(crate) fn decompressed(raw: Box<dyn Read + Send>) -> std::io::Result<Box<dyn Read + Send>> {
+    unpacked(raw).map(|(reader, _)| reader)
+}
+
+/// The same, and whether there is one.
+fn unpacked(mut raw: Box<dyn Read + Send>) -> std::io::Result<(Box<dyn Read + Send>, bool)> {
     let mut magic = [0; 4];
     let count = read_full(&mut raw, &mut magic)?;
     let start = magic.get(..count).unwrap_or_default().to_vec();
     let whole = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(start.clone()).chain(raw));
     if start.starts_with(b"\x1f\x8b") {
-        return Ok(Box::new(flate2::bufread::MultiGzDecoder::new(whole)));
+        return Ok((Box::new(flate2::bufread::MultiGzDecoder::new(whole)), true));
     }
     if start == b"\x28\xb5\x2f\xfd" {
         let mut decoder = zstd::stream::read::Decoder::with_buffer(whole)?;
         decoder.window_log_max(WINDOW_LOG_MAX)?;
-        return Ok(Box::new(decoder));
+        return Ok((Box::new(decoder), true));
     }
-    Ok(Box::new(whole))
+    Ok((Box::new(whole), false))
 }
 
 fn take_head(reader: &mut Box<dyn Read + Send>) -> std::io::Result<Vec<u8>> {

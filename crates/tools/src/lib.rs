@@ -25,6 +25,7 @@ mod dump;
 mod error;
 mod export;
 mod formats;
+pub mod fuzzing;
 mod import;
 mod input;
 mod load;

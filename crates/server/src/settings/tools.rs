@@ -13,6 +13,7 @@ pub(super) const EXPORT_HELP: &str = "\
 Examples:
   astrarium export shop/orders > orders.jsonl
   astrarium export shop/orders --output orders.json.zst
+  astrarium export shop/orders --output orders.parquet
   astrarium export shop/orders --query 'SELECT c.id, c.total FROM c' --output totals.csv";
 
 pub(super) const DUMP_HELP: &str = "\

@@ -1,5 +1,6 @@
-//! Rows as they are written to a file: JSON lines, a JSON array, CSV.
+//! Rows as they are written to a file: JSON lines, a JSON array, CSV; Parquet has a file of its own.
 
+use super::parquet::ParquetRows;
 use crate::error::ToolError;
 use crate::formats::{FileFormat, write_cell};
 use crate::output::OpenOutput;
@@ -18,6 +19,7 @@ pub(super) enum RowSink {
     /// Whether a row was written.
     Array(bool),
     Separated(SeparatedRows),
+    Parquet(ParquetRows),
 }
 
 /// CSV under way.
@@ -32,7 +34,7 @@ pub(super) struct SeparatedRows {
 }
 
 impl RowSink {
-    pub(super) fn new(format: FileFormat, columns: &[String]) -> RowSink {
+    pub(super) fn new(format: FileFormat, columns: &[String], output: Option<&Path>) -> RowSink {
         let separated = |separator| {
             let (columns, is_told) = (columns.to_vec(), !columns.is_empty());
             RowSink::Separated(SeparatedRows {
@@ -48,6 +50,7 @@ impl RowSink {
             FileFormat::Json => RowSink::Array(false),
             FileFormat::Csv => separated(b','),
             FileFormat::Tsv => separated(b'\t'),
+            FileFormat::Parquet => RowSink::Parquet(ParquetRows::new(columns, output)),
         }
     }
 
@@ -61,6 +64,7 @@ impl RowSink {
                 output.write_all(before).and_then(|()| output.write_all(row))
             }),
             RowSink::Separated(separated) => return separated.take(rows, output),
+            RowSink::Parquet(parquet) => return parquet.take(rows),
         };
         written.map_err(ToolError::file("write", Path::new("the output")))
     }
@@ -71,6 +75,7 @@ impl RowSink {
             RowSink::Array(true) => output.write_all(b"\n]\n"),
             RowSink::Array(false) => output.write_all(b"[]\n"),
             RowSink::Separated(separated) => return separated.begin(output),
+            RowSink::Parquet(parquet) => return parquet.finish(output),
         };
         written.map_err(ToolError::file("write", Path::new("the output")))
     }

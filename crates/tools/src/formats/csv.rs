@@ -5,7 +5,7 @@
 //! is true or false, else `string`; `json` only if told. A number keeps its text. An empty cell gives no property.
 //! A row with more or fewer cells than there are names is a bad row.
 
-use super::{BadRow, InputRow, InputRows, ROW_BYTES_MAX};
+use super::{BadRow, COLUMNS_MAX, InputRow, InputRows, ROW_BYTES_MAX};
 use crate::error::ToolError;
 use astrarium_value::json::{Text, write_string};
 use csv_core::ReadRecordResult;
@@ -13,8 +13,6 @@ use std::collections::VecDeque;
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
-/// Most columns of a file.
-const COLUMNS_MAX: usize = 10_000;
 /// Rows that tell the kinds where the file cannot be read twice.
 const SAMPLE_ROWS: usize = 1_000;
 
@@ -53,7 +51,7 @@ impl CellKind {
         })
     }
 
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             CellKind::Text => "string",
             CellKind::Number => "number",
@@ -311,7 +309,7 @@ impl CsvRows {
     }
 }
 
-fn write_value(kind: CellKind, cell: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+pub(super) fn write_value(kind: CellKind, cell: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     let shown = || String::from_utf8_lossy(cell).chars().take(80).collect::<String>();
     let not = |what: &str| {
         format!("has {:?}, which is not {what}; say --type NAME=string to keep it as it is", shown())

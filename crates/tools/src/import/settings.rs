@@ -18,7 +18,7 @@ pub struct ImportSettings {
     #[arg(value_name = "DB/CONTAINER")]
     pub container: ContainerPath,
 
-    /// The file; - is standard input. Compression (gzip, zstd) is told by its first bytes.
+    /// The file; - is standard input. Compression (gzip, zstd) is told by its first bytes; Parquet must be a plain file.
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
 
@@ -46,11 +46,11 @@ pub struct ImportSettings {
     #[arg(long, value_name = "RU", requires = "create_container")]
     pub throughput: Option<u32>,
 
-    /// Kind of a CSV column: NAME=string, number, boolean or json.
+    /// Kind of a column of CSV or Parquet: NAME=string, number, boolean or json.
     #[arg(long = "type", value_name = "NAME=KIND")]
     pub types: Vec<String>,
 
-    /// Empty CSV cells become null; otherwise they give no property.
+    /// Empty cells of CSV and nulls of Parquet become null; otherwise they give no property.
     #[arg(long)]
     pub empty_as_null: bool,
 

@@ -4,7 +4,7 @@ use super::{SeedContainer, SeedDatabase};
 use crate::definitions::text;
 use crate::documents;
 use crate::error::ToolError;
-use crate::formats::{self, CsvOptions, FileFormat};
+use crate::formats::{self, CsvOptions};
 use crate::input;
 use astrarium_value::json::{Kind, Text};
 use bytes::Bytes;
@@ -140,14 +140,9 @@ fn read_container(id: &str, folder: &Path, room: &mut usize) -> Result<SeedConta
 
 fn read_items(path: &Path, room: &mut usize, documents: &mut Vec<Bytes>) -> Result<(), ToolError> {
     let opened = input::open(path)?;
-    let format = formats::choose(None, path, &opened.head)?;
+    let format = formats::choose(None, path, &opened)?;
     let options = CsvOptions::default();
-    let shape = match format {
-        FileFormat::Csv | FileFormat::Tsv => {
-            Some(formats::csv_shape(format, input::open(path)?, path, &options)?)
-        }
-        _ => None,
-    };
+    let shape = formats::shape(format, path, &options)?;
     let mut rows = formats::rows(format, opened, path, &options, shape)?;
     while let Some(row) = rows.next_row()? {
         let bad = |what: &str| wrong(path, &format!("row {}: {what}", row.number));

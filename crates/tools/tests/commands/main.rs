@@ -5,5 +5,6 @@
 mod dumping;
 mod exporting;
 mod importing;
+mod parquet;
 mod seeding;
 mod world;
