@@ -145,8 +145,10 @@ fn run_suite(suite: &Suite, is_long: bool) -> bool {
     };
     let (said, logged) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     if output.status.success() {
-        println!("{}: {} in {} s", suite.language, said.trim_end(), began.elapsed().as_secs());
+        let end = said.lines().last().unwrap_or_default();
+        println!("{}: {end} ({} s with PostgreSQL and servers)", suite.language, began.elapsed().as_secs());
         println!("{}: left out: {}", suite.language, suite.without.join(" "));
+        said.lines().filter(|line| line.starts_with("left out: ")).for_each(|line| println!("  {line}"));
         if !is_long && !suite.http_only.is_empty() {
             println!("{}: left out: https, without ASTRARIUM_LONG=1", suite.language);
         }
