@@ -93,20 +93,19 @@ fn format_of(told: Option<FileFormat>, path: &Path, head: &[u8]) -> Result<FileF
     let name = [".gz", ".zst", ".zstd"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     let is_called_parquet = matches!(extension, "parquet" | "pq");
+    let shown = path.display();
     match (told, head.starts_with(parquet::MAGIC)) {
         (None | Some(FileFormat::Parquet), true) => return Ok(FileFormat::Parquet),
         (Some(_), true) => {
-            let shown = path.display();
             return Err(ToolError::input(format!(
                 "{shown} is Parquet by its first bytes, and --format says otherwise"
             )));
         }
-        (Some(FileFormat::Parquet), false) | (None, false) if told.is_some() || is_called_parquet => {
-            let shown = path.display();
+        (Some(format), false) if format != FileFormat::Parquet => return Ok(format),
+        (None, false) if !is_called_parquet => {}
+        (_, false) => {
             return Err(ToolError::input(format!("{shown} is no Parquet: its first bytes are not PAR1")));
         }
-        (Some(format), false) => return Ok(format),
-        (None, false) => {}
     }
     let first = head.trim_ascii_start().first();
     match (extension, first) {

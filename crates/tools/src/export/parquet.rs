@@ -28,7 +28,7 @@ const GROUP_ROWS: usize = 100_000;
 const GROUP_BYTES: usize = 64 << 20;
 
 /// Parquet under way.
-pub(super) struct ParquetRows {
+pub(super) struct ParquetSink {
     columns: Vec<ColumnFacts>,
     places: BTreeMap<String, usize>,
     /// Whether columns were given: then other properties are left out.
@@ -54,7 +54,7 @@ struct ColumnFacts {
 
 /// What a column becomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ColumnType {
+enum WrittenType {
     String,
     Boolean,
     Int64,
@@ -62,16 +62,16 @@ enum ColumnType {
     Json,
 }
 
-impl ParquetRows {
+impl ParquetSink {
     /// Rows wait in a folder: that of the output, where there has to be room anyway.
-    pub(super) fn new(columns: &[String], output: Option<&Path>) -> ParquetRows {
+    pub(super) fn new(columns: &[String], output: Option<&Path>) -> ParquetSink {
         let folder = output.and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty());
         let folder = match (folder, output) {
             (Some(folder), _) => folder.to_owned(),
             (None, Some(_)) => PathBuf::from("."),
             (None, None) => std::env::temp_dir(),
         };
-        let mut rows = ParquetRows {
+        let mut rows = ParquetSink {
             columns: Vec::new(),
             places: BTreeMap::new(),
             is_told: !columns.is_empty(),
@@ -110,7 +110,7 @@ impl ParquetRows {
             // A file of no columns is none to many readers; this is what documents always have.
             self.place("id".to_owned());
         }
-        let types: Vec<ColumnType> = self.columns.iter().map(ColumnFacts::settled).collect();
+        let types: Vec<WrittenType> = self.columns.iter().map(ColumnFacts::settled).collect();
         let failed = |error: ParquetError| ToolError::input(format!("write Parquet: {error}"));
         let schema = self.schema(&types).map_err(failed)?;
         let properties =
@@ -119,7 +119,7 @@ impl ParquetRows {
         let mut rows = self.waiting()?;
         let mut left = self.row_count;
         while left > 0 {
-            let mut group: Vec<ColumnValues> = types.iter().map(|kind| ColumnValues::new(*kind)).collect();
+            let mut group: Vec<GroupColumn> = types.iter().map(|kind| GroupColumn::new(*kind)).collect();
             let (mut count, mut bytes) = (0, 0);
             while left > 0 && count < GROUP_ROWS && bytes < GROUP_BYTES {
                 let row = self.next_waiting(&mut rows)?;
@@ -176,15 +176,15 @@ impl ParquetRows {
         Ok(())
     }
 
-    fn schema(&self, types: &[ColumnType]) -> Result<Arc<Type>, ParquetError> {
+    fn schema(&self, types: &[WrittenType]) -> Result<Arc<Type>, ParquetError> {
         let fields = self.columns.iter().zip(types).map(|(column, kind)| {
             let builder = Type::primitive_type_builder(&column.name, kind.physical());
             let builder = builder.with_repetition(Repetition::OPTIONAL);
             let builder = match kind {
-                ColumnType::String => builder
+                WrittenType::String => builder
                     .with_logical_type(Some(LogicalType::String))
                     .with_converted_type(ConvertedType::UTF8),
-                ColumnType::Json => builder
+                WrittenType::Json => builder
                     .with_logical_type(Some(LogicalType::Json))
                     .with_converted_type(ConvertedType::JSON),
                 _ => builder,
@@ -216,7 +216,7 @@ impl ParquetRows {
     }
 
     /// Adds a row to the columns.
-    fn scatter(&self, row: &[u8], group: &mut [ColumnValues]) -> Result<(), ToolError> {
+    fn scatter(&self, row: &[u8], group: &mut [GroupColumn]) -> Result<(), ToolError> {
         let rows = group.first().map_or(0, |values| values.levels.len());
         for (name, value) in raw_json::members(row) {
             let name: String = serde_json::from_slice(name).unwrap_or_default();
@@ -254,37 +254,37 @@ impl ColumnFacts {
         }
     }
 
-    fn settled(&self) -> ColumnType {
+    fn settled(&self) -> WrittenType {
         match (self.has_strings, self.has_booleans, self.has_integers, self.has_doubles) {
-            _ if self.has_others => ColumnType::Json,
-            (_, false, false, false) => ColumnType::String,
-            (false, true, false, false) => ColumnType::Boolean,
-            (false, false, true, false) => ColumnType::Int64,
-            (false, false, _, true) if !self.has_long_integers => ColumnType::Double,
-            _ => ColumnType::Json,
+            _ if self.has_others => WrittenType::Json,
+            (_, false, false, false) => WrittenType::String,
+            (false, true, false, false) => WrittenType::Boolean,
+            (false, false, true, false) => WrittenType::Int64,
+            (false, false, _, true) if !self.has_long_integers => WrittenType::Double,
+            _ => WrittenType::Json,
         }
     }
 }
 
-impl ColumnType {
+impl WrittenType {
     fn physical(self) -> PhysicalType {
         match self {
-            ColumnType::String | ColumnType::Json => PhysicalType::BYTE_ARRAY,
-            ColumnType::Boolean => PhysicalType::BOOLEAN,
-            ColumnType::Int64 => PhysicalType::INT64,
-            ColumnType::Double => PhysicalType::DOUBLE,
+            WrittenType::String | WrittenType::Json => PhysicalType::BYTE_ARRAY,
+            WrittenType::Boolean => PhysicalType::BOOLEAN,
+            WrittenType::Int64 => PhysicalType::INT64,
+            WrittenType::Double => PhysicalType::DOUBLE,
         }
     }
 }
 
 /// The values of a column in a row group.
-struct ColumnValues {
+struct GroupColumn {
     /// 1 where there is a value, for each row.
     levels: Vec<i16>,
-    values: TypedValues,
+    values: GroupValues,
 }
 
-enum TypedValues {
+enum GroupValues {
     Strings(Vec<ByteArray>),
     Booleans(Vec<bool>),
     Integers(Vec<i64>),
@@ -292,28 +292,28 @@ enum TypedValues {
     Json(Vec<ByteArray>),
 }
 
-impl ColumnValues {
-    fn new(kind: ColumnType) -> ColumnValues {
+impl GroupColumn {
+    fn new(kind: WrittenType) -> GroupColumn {
         let values = match kind {
-            ColumnType::String => TypedValues::Strings(Vec::new()),
-            ColumnType::Boolean => TypedValues::Booleans(Vec::new()),
-            ColumnType::Int64 => TypedValues::Integers(Vec::new()),
-            ColumnType::Double => TypedValues::Doubles(Vec::new()),
-            ColumnType::Json => TypedValues::Json(Vec::new()),
+            WrittenType::String => GroupValues::Strings(Vec::new()),
+            WrittenType::Boolean => GroupValues::Booleans(Vec::new()),
+            WrittenType::Int64 => GroupValues::Integers(Vec::new()),
+            WrittenType::Double => GroupValues::Doubles(Vec::new()),
+            WrittenType::Json => GroupValues::Json(Vec::new()),
         };
-        ColumnValues { levels: Vec::new(), values }
+        GroupColumn { levels: Vec::new(), values }
     }
 
     /// Adds a value; none if it is not of the type.
     fn push(&mut self, value: &[u8]) -> Option<()> {
         match &mut self.values {
-            TypedValues::Strings(values) => {
+            GroupValues::Strings(values) => {
                 values.push(serde_json::from_slice::<String>(value).ok()?.into_bytes().into());
             }
-            TypedValues::Booleans(values) => values.push(serde_json::from_slice(value).ok()?),
-            TypedValues::Integers(values) => values.push(integer(value)?),
-            TypedValues::Doubles(values) => values.push(double(value)?),
-            TypedValues::Json(values) => values.push(value.to_vec().into()),
+            GroupValues::Booleans(values) => values.push(serde_json::from_slice(value).ok()?),
+            GroupValues::Integers(values) => values.push(integer(value)?),
+            GroupValues::Doubles(values) => values.push(double(value)?),
+            GroupValues::Json(values) => values.push(value.to_vec().into()),
         }
         self.levels.push(1);
         Some(())
@@ -322,12 +322,12 @@ impl ColumnValues {
     fn write(&self, column: &mut SerializedColumnWriter<'_>) -> Result<usize, ParquetError> {
         let levels = Some(&self.levels[..]);
         match &self.values {
-            TypedValues::Strings(values) | TypedValues::Json(values) => {
+            GroupValues::Strings(values) | GroupValues::Json(values) => {
                 column.typed::<ByteArrayType>().write_batch(values, levels, None)
             }
-            TypedValues::Booleans(values) => column.typed::<BoolType>().write_batch(values, levels, None),
-            TypedValues::Integers(values) => column.typed::<Int64Type>().write_batch(values, levels, None),
-            TypedValues::Doubles(values) => column.typed::<DoubleType>().write_batch(values, levels, None),
+            GroupValues::Booleans(values) => column.typed::<BoolType>().write_batch(values, levels, None),
+            GroupValues::Integers(values) => column.typed::<Int64Type>().write_batch(values, levels, None),
+            GroupValues::Doubles(values) => column.typed::<DoubleType>().write_batch(values, levels, None),
         }
     }
 }
@@ -354,8 +354,8 @@ fn decimal(text: &str) -> Option<(bool, String, i64)> {
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let digits = format!("{whole}{fraction}");
     let trimmed = digits.trim_end_matches('0');
-    let power =
-        exponent.checked_sub(fraction.len() as i64)?.checked_add((digits.len() - trimmed.len()) as i64)?;
+    let (after_point, zeros) = (fraction.len(), digits.len() - trimmed.len());
+    let power = exponent.checked_sub(after_point.try_into().ok()?)?.checked_add(zeros.try_into().ok()?)?;
     let digits = trimmed.trim_start_matches('0');
     Some((is_negative, digits.to_owned(), if digits.is_empty() { 0 } else { power }))
 }
@@ -391,21 +391,23 @@ mod tests {
 
     #[test]
     fn types_of_columns() {
-        let check = |values: &[&str], expected: ColumnType| {
+        let check = |values: &[&str], expected: WrittenType| {
             let mut facts = ColumnFacts::default();
-            values.iter().for_each(|value| facts.see(value.as_bytes()));
+            for value in values {
+                facts.see(value.as_bytes());
+            }
             assert_eq!(facts.settled(), expected, "{values:?}");
         };
-        check(&[], ColumnType::String);
-        check(&["null", "\"a\""], ColumnType::String);
-        check(&["\"\\ud800\""], ColumnType::Json);
-        check(&["true", "false", "null"], ColumnType::Boolean);
-        check(&["1", "9223372036854775807"], ColumnType::Int64);
-        check(&["1", "1.5"], ColumnType::Double);
-        check(&["9007199254740993", "1.5"], ColumnType::Json);
-        check(&["12345678901234567890"], ColumnType::Json);
-        check(&["1", "true"], ColumnType::Json);
-        check(&["1", "\"1\""], ColumnType::Json);
-        check(&["{}"], ColumnType::Json);
+        check(&[], WrittenType::String);
+        check(&["null", "\"a\""], WrittenType::String);
+        check(&["\"\\ud800\""], WrittenType::Json);
+        check(&["true", "false", "null"], WrittenType::Boolean);
+        check(&["1", "9223372036854775807"], WrittenType::Int64);
+        check(&["1", "1.5"], WrittenType::Double);
+        check(&["9007199254740993", "1.5"], WrittenType::Json);
+        check(&["12345678901234567890"], WrittenType::Json);
+        check(&["1", "true"], WrittenType::Json);
+        check(&["1", "\"1\""], WrittenType::Json);
+        check(&["{}"], WrittenType::Json);
     }
 }

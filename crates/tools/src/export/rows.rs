@@ -1,6 +1,6 @@
 //! Rows as they are written to a file: JSON lines, a JSON array, CSV; Parquet has a file of its own.
 
-use super::parquet::ParquetRows;
+use super::parquet::ParquetSink;
 use crate::error::ToolError;
 use crate::formats::{FileFormat, write_cell};
 use crate::output::OpenOutput;
@@ -19,7 +19,7 @@ pub(super) enum RowSink {
     /// Whether a row was written.
     Array(bool),
     Separated(SeparatedRows),
-    Parquet(ParquetRows),
+    Parquet(ParquetSink),
 }
 
 /// CSV under way.
@@ -50,7 +50,7 @@ impl RowSink {
             FileFormat::Json => RowSink::Array(false),
             FileFormat::Csv => separated(b','),
             FileFormat::Tsv => separated(b'\t'),
-            FileFormat::Parquet => RowSink::Parquet(ParquetRows::new(columns, output)),
+            FileFormat::Parquet => RowSink::Parquet(ParquetSink::new(columns, output)),
         }
     }
 

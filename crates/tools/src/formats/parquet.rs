@@ -15,7 +15,7 @@ use super::csv::{self, CellKind, CsvOptions, CsvShape};
 use super::{BadRow, COLUMNS_MAX, InputRow, InputRows, ROW_BYTES_MAX};
 use crate::error::ToolError;
 use astrarium_value::json::write_string;
-use cells::{Cell, CellForm};
+use cells::{CellForm, ParquetCell};
 use pages::{BoundedPages, ChunkPlace, PageSource, fault};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::{ByteArray, DataType, FixedLenByteArray, Int96};
@@ -187,7 +187,9 @@ impl ParquetRows {
                     Ok(())
                 }
                 None => Ok(()),
-                Some(Cell::Bytes(bytes)) if bytes.len() + object.len() > ROW_BYTES_MAX => Err(too_long()),
+                Some(ParquetCell::Bytes(bytes)) if bytes.len() + object.len() > ROW_BYTES_MAX => {
+                    Err(too_long())
+                }
                 Some(cell) => {
                     text.clear();
                     column.form.write(cell, &mut text).and_then(|()| column.put(&text, &mut object))
@@ -243,7 +245,7 @@ impl InputRows for ParquetRows {
 
 impl DecodedColumn {
     /// The value of the next row, none for null.
-    fn next(&mut self) -> Option<Cell<'_>> {
+    fn next(&mut self) -> Option<ParquetCell<'_>> {
         if !self.levels.is_empty() {
             let level = self.levels.get(self.next_level).copied().unwrap_or(0);
             self.next_level += 1;
@@ -254,14 +256,14 @@ impl DecodedColumn {
         let at = self.next_value;
         self.next_value += 1;
         Some(match &self.values {
-            DecodedValues::Boolean(values) => Cell::Boolean(*values.get(at)?),
-            DecodedValues::Int32(values) => Cell::Int32(*values.get(at)?),
-            DecodedValues::Int64(values) => Cell::Int64(*values.get(at)?),
-            DecodedValues::Int96(values) => Cell::Int96(values.get(at)?),
-            DecodedValues::Float(values) => Cell::Float(*values.get(at)?),
-            DecodedValues::Double(values) => Cell::Double(*values.get(at)?),
-            DecodedValues::Bytes(values) => Cell::Bytes(values.get(at)?.data()),
-            DecodedValues::Fixed(values) => Cell::Bytes(values.get(at)?.data()),
+            DecodedValues::Boolean(values) => ParquetCell::Boolean(*values.get(at)?),
+            DecodedValues::Int32(values) => ParquetCell::Int32(*values.get(at)?),
+            DecodedValues::Int64(values) => ParquetCell::Int64(*values.get(at)?),
+            DecodedValues::Int96(values) => ParquetCell::Int96(values.get(at)?),
+            DecodedValues::Float(values) => ParquetCell::Float(*values.get(at)?),
+            DecodedValues::Double(values) => ParquetCell::Double(*values.get(at)?),
+            DecodedValues::Bytes(values) => ParquetCell::Bytes(values.get(at)?.data()),
+            DecodedValues::Fixed(values) => ParquetCell::Bytes(values.get(at)?.data()),
         })
     }
 }
@@ -334,11 +336,10 @@ fn find_nested(footer: &[u8]) -> Result<Option<(String, &'static str)>, ThriftFa
             return Ok(Some((String::new(), "one of more than 10000")));
         }
         for index in 0..count {
-            let (name, repetition, children) = schema_element(&mut reader)?;
+            let SchemaElement { name, repetition, children } = schema_element(&mut reader)?;
             let name = String::from_utf8_lossy(name).into_owned();
             match (index, children, repetition) {
                 // The first is the file itself.
-                (0, Some(children), _) if u64::try_from(children) == Ok(count - 1) => {}
                 (0, ..) => {}
                 (_, Some(_), Some(2)) => return Ok(Some((name, "a repeated group"))),
                 (_, Some(_), _) => return Ok(Some((name, "a group of columns (a struct, list or map)"))),
@@ -351,20 +352,29 @@ fn find_nested(footer: &[u8]) -> Result<Option<(String, &'static str)>, ThriftFa
     Err(ThriftFault::Bad)
 }
 
-/// Name, repetition and count of children of a column.
-fn schema_element<'a>(
-    reader: &mut ThriftReader<'a>,
-) -> Result<(&'a [u8], Option<i64>, Option<i64>), ThriftFault> {
-    let (mut name, mut repetition, mut children, mut last) = (&b""[..], None, None, 0);
+/// What matters of a column of the footer.
+struct SchemaElement<'a> {
+    name: &'a [u8],
+    /// Required, optional, or repeated, which is 2.
+    repetition: Option<i64>,
+    /// A group has some.
+    children: Option<i64>,
+}
+
+fn schema_element<'a>(reader: &mut ThriftReader<'a>) -> Result<SchemaElement<'a>, ThriftFault> {
+    let mut element = SchemaElement { name: b"", repetition: None, children: None };
+    let mut last = 0;
     while let Some((number, kind)) = reader.field(&mut last)? {
         match (number, kind) {
-            (3, ThriftType::Integer) => repetition = Some(reader.integer()?),
-            (4, ThriftType::Binary) => name = reader.binary()?,
-            (5, ThriftType::Integer) => children = Some(reader.integer()?).filter(|count| *count != 0),
+            (3, ThriftType::Integer) => element.repetition = Some(reader.integer()?),
+            (4, ThriftType::Binary) => element.name = reader.binary()?,
+            (5, ThriftType::Integer) => {
+                element.children = Some(reader.integer()?).filter(|count| *count != 0);
+            }
             (_, other) => reader.skip(other)?,
         }
     }
-    Ok((name, repetition, children))
+    Ok(element)
 }
 
 fn columns(
@@ -562,10 +572,8 @@ mod tests {
             }
             for at in 0..file.len() {
                 let mut damaged = file.to_vec();
-                for flipped in [0x01, 0x80, 0xff] {
-                    damaged[at] = file[at] ^ flipped;
-                    let _ = read(&damaged, &options);
-                }
+                damaged[at] ^= [0x01, 0x80, 0xff][at % 3];
+                let _ = read(&damaged, &options);
             }
         }
     }

@@ -16,6 +16,8 @@ const JULIAN_EPOCH: i64 = 2_440_588;
 /// Longest decimal number: 32 bytes are 77 digits.
 const DECIMAL_BYTES_MAX: usize = 32;
 
+const OTHER_TYPE: &str = "has a value of another type than it declares";
+
 /// What the values of a column mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CellForm {
@@ -39,7 +41,7 @@ pub(super) enum CellForm {
 
 /// One value.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Cell<'a> {
+pub(super) enum ParquetCell<'a> {
     Boolean(bool),
     Int32(i32),
     Int64(i64),
@@ -63,10 +65,10 @@ impl CellForm {
             (Some(LogicalType::Decimal(kind)), _) if is_integer || is_bytes => return decimal(kind.scale),
             (Some(LogicalType::Date), _) if is_integer => CellForm::Date,
             (Some(LogicalType::Time(kind)), _) if is_integer => {
-                CellForm::Time(digits(&kind.unit), kind.is_adjusted_to_u_t_c)
+                CellForm::Time(digits(kind.unit), kind.is_adjusted_to_u_t_c)
             }
             (Some(LogicalType::Timestamp(kind)), _) if is_integer => {
-                CellForm::Timestamp(digits(&kind.unit), kind.is_adjusted_to_u_t_c)
+                CellForm::Timestamp(digits(kind.unit), kind.is_adjusted_to_u_t_c)
             }
             (Some(LogicalType::String | LogicalType::Enum), _) if is_bytes => CellForm::Text,
             (Some(LogicalType::Json), _) if is_bytes => CellForm::Json,
@@ -113,61 +115,79 @@ impl CellForm {
     }
 
     /// The text of a value, or why there is none.
-    pub(super) fn write(self, cell: Cell<'_>, out: &mut Vec<u8>) -> Result<(), String> {
-        match (self, cell) {
-            (CellForm::Boolean, Cell::Boolean(value)) => put(out, format_args!("{value}")),
-            (CellForm::Integer, Cell::Int32(value)) => put(out, format_args!("{value}")),
-            (CellForm::Integer, Cell::Int64(value)) => put(out, format_args!("{value}")),
-            (CellForm::Unsigned, Cell::Int32(value)) => put(out, format_args!("{}", value as u32)),
-            (CellForm::Unsigned, Cell::Int64(value)) => put(out, format_args!("{}", value as u64)),
-            (CellForm::Float, Cell::Float(value)) => {
-                write_float(f64::from(value), &format!("{value:?}"), out)
+    pub(super) fn write(self, cell: ParquetCell<'_>, out: &mut Vec<u8>) -> Result<(), String> {
+        match cell {
+            ParquetCell::Boolean(value) if self == CellForm::Boolean => put(out, format_args!("{value}")),
+            ParquetCell::Int32(value) if self == CellForm::Unsigned => {
+                put(out, format_args!("{}", value.cast_unsigned()));
             }
-            (CellForm::Float, Cell::Double(value)) => write_float(value, &format!("{value:?}"), out),
-            (CellForm::Half, Cell::Bytes(bytes)) => {
+            ParquetCell::Int64(value) if self == CellForm::Unsigned => {
+                put(out, format_args!("{}", value.cast_unsigned()));
+            }
+            ParquetCell::Int32(value) => return self.write_integer(i64::from(value), out),
+            ParquetCell::Int64(value) => return self.write_integer(value, out),
+            ParquetCell::Int96(value) if self == CellForm::OldTimestamp => {
+                return write_old_timestamp(value, out);
+            }
+            ParquetCell::Float(value) if self == CellForm::Float => {
+                write_float(f64::from(value), &format!("{value:?}"), out);
+            }
+            ParquetCell::Double(value) if self == CellForm::Float => {
+                write_float(value, &format!("{value:?}"), out);
+            }
+            ParquetCell::Bytes(bytes) => return self.write_bytes(bytes, out),
+            _ => return Err(OTHER_TYPE.to_owned()),
+        }
+        Ok(())
+    }
+
+    fn write_integer(self, value: i64, out: &mut Vec<u8>) -> Result<(), String> {
+        match self {
+            CellForm::Integer => put(out, format_args!("{value}")),
+            CellForm::Decimal(scale) => return write_decimal(&value.to_be_bytes(), scale, out),
+            CellForm::Date => return write_date(value, out),
+            CellForm::Time(digits, is_utc) => return write_time(value, digits, is_utc, out),
+            CellForm::Timestamp(digits, is_utc) => {
+                let day = SECONDS_A_DAY * 10_i64.pow(digits);
+                write_date(value.div_euclid(day), out)?;
+                out.push(b'T');
+                return write_time(value.rem_euclid(day), digits, is_utc, out);
+            }
+            _ => return Err(OTHER_TYPE.to_owned()),
+        }
+        Ok(())
+    }
+
+    fn write_bytes(self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+        match self {
+            CellForm::Text | CellForm::Json => out.extend_from_slice(bytes),
+            CellForm::Decimal(scale) => return write_decimal(bytes, scale, out),
+            CellForm::Half => {
                 let bytes = bytes.try_into().map_err(|_| "is no number of 16 bits")?;
                 let value = half(u16::from_le_bytes(bytes));
                 write_float(f64::from(value), &format!("{value:?}"), out);
             }
-            (CellForm::Decimal(scale), Cell::Int32(value)) => {
-                write_decimal(&value.to_be_bytes(), scale, out)?
-            }
-            (CellForm::Decimal(scale), Cell::Int64(value)) => {
-                write_decimal(&value.to_be_bytes(), scale, out)?
-            }
-            (CellForm::Decimal(scale), Cell::Bytes(bytes)) => write_decimal(bytes, scale, out)?,
-            (CellForm::Date, Cell::Int32(days)) => write_date(i64::from(days), out)?,
-            (CellForm::Time(digits, is_utc), Cell::Int32(value)) => {
-                write_time(i64::from(value), digits, is_utc, out)?
-            }
-            (CellForm::Time(digits, is_utc), Cell::Int64(value)) => write_time(value, digits, is_utc, out)?,
-            (CellForm::Timestamp(digits, is_utc), Cell::Int64(value)) => {
-                let day = SECONDS_A_DAY * 10_i64.pow(digits);
-                write_date(value.div_euclid(day), out)?;
-                out.push(b'T');
-                write_time(value.rem_euclid(day), digits, is_utc, out)?;
-            }
-            (CellForm::OldTimestamp, Cell::Int96(value)) => {
-                let &[low, high, day] = value.data() else { return Err("is no time".to_owned()) };
-                write_date(i64::from(day) - JULIAN_EPOCH, out)?;
-                out.push(b'T');
-                let nanoseconds = i64::try_from(u64::from(high) << 32 | u64::from(low));
-                write_time(nanoseconds.unwrap_or(i64::MAX), 9, true, out)?;
-            }
-            (CellForm::Text | CellForm::Json, Cell::Bytes(bytes)) => out.extend_from_slice(bytes),
-            (CellForm::Uuid, Cell::Bytes(bytes)) if bytes.len() == 16 => {
+            CellForm::Uuid if bytes.len() == 16 => {
                 for (index, byte) in bytes.iter().enumerate() {
                     let dash = if matches!(index, 4 | 6 | 8 | 10) { "-" } else { "" };
                     put(out, format_args!("{dash}{byte:02x}"));
                 }
             }
-            (CellForm::Bytes | CellForm::Uuid, Cell::Bytes(bytes)) => {
+            CellForm::Bytes | CellForm::Uuid => {
                 out.extend_from_slice(base64::engine::general_purpose::STANDARD.encode(bytes).as_bytes());
             }
-            _ => return Err("has a value of another type than it declares".to_owned()),
+            _ => return Err(OTHER_TYPE.to_owned()),
         }
         Ok(())
     }
+}
+
+fn write_old_timestamp(value: &Int96, out: &mut Vec<u8>) -> Result<(), String> {
+    let &[low, high, day] = value.data() else { return Err(OTHER_TYPE.to_owned()) };
+    write_date(i64::from(day) - JULIAN_EPOCH, out)?;
+    out.push(b'T');
+    let nanoseconds = i64::try_from(u64::from(high) << 32 | u64::from(low));
+    write_time(nanoseconds.unwrap_or(i64::MAX), 9, true, out)
 }
 
 fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
@@ -175,7 +195,7 @@ fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
     let _ = out.write_fmt(text);
 }
 
-fn digits(unit: &TimeUnit) -> u32 {
+fn digits(unit: TimeUnit) -> u32 {
     match unit {
         TimeUnit::MILLIS => 3,
         TimeUnit::MICROS => 6,
@@ -281,7 +301,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(form: CellForm, cell: Cell<'_>, expected: &str) {
+    fn check(form: CellForm, cell: ParquetCell<'_>, expected: &str) {
         let mut out = Vec::new();
         let text = match form.write(cell, &mut out) {
             Ok(()) => String::from_utf8(out).unwrap(),
@@ -292,55 +312,63 @@ mod tests {
 
     #[test]
     fn numbers() {
-        check(CellForm::Unsigned, Cell::Int64(-1), "18446744073709551615");
-        check(CellForm::Unsigned, Cell::Int32(-1), "4294967295");
-        check(CellForm::Integer, Cell::Int64(i64::MIN), "-9223372036854775808");
-        check(CellForm::Float, Cell::Float(0.1), "0.1");
-        check(CellForm::Float, Cell::Double(1e300), "1e300");
-        check(CellForm::Float, Cell::Double(-0.0), "-0");
-        check(CellForm::Float, Cell::Double(f64::NAN), "NaN");
-        check(CellForm::Float, Cell::Float(f32::NEG_INFINITY), "-Infinity");
+        check(CellForm::Unsigned, ParquetCell::Int64(-1), "18446744073709551615");
+        check(CellForm::Unsigned, ParquetCell::Int32(-1), "4294967295");
+        check(CellForm::Integer, ParquetCell::Int64(i64::MIN), "-9223372036854775808");
+        check(CellForm::Float, ParquetCell::Float(0.1), "0.1");
+        check(CellForm::Float, ParquetCell::Double(1e300), "1e300");
+        check(CellForm::Float, ParquetCell::Double(-0.0), "-0");
+        check(CellForm::Float, ParquetCell::Double(f64::NAN), "NaN");
+        check(CellForm::Float, ParquetCell::Float(f32::NEG_INFINITY), "-Infinity");
         for (bits, expected) in
             [(0x3c00, "1"), (0xc000, "-2"), (0x7bff, "65504"), (1, "5.9604645e-8"), (0x7c00, "Infinity")]
         {
-            check(CellForm::Half, Cell::Bytes(&u16::to_le_bytes(bits)), expected);
+            check(CellForm::Half, ParquetCell::Bytes(&u16::to_le_bytes(bits)), expected);
         }
-        check(CellForm::Decimal(2), Cell::Int32(-12345), "-123.45");
-        check(CellForm::Decimal(2), Cell::Int32(-5), "-0.05");
-        check(CellForm::Decimal(0), Cell::Int64(i64::MIN), "-9223372036854775808");
-        check(CellForm::Decimal(3), Cell::Bytes(&[0]), "0.000");
-        check(CellForm::Decimal(1), Cell::Bytes(&[0xff, 0xff]), "-0.1");
-        check(CellForm::Decimal(0), Cell::Bytes(&[0x80]), "-128");
-        check(CellForm::Decimal(4), Cell::Bytes(&[1, 0, 0, 0, 0, 0, 0, 0, 0]), "1844674407370955.1616");
-        check(CellForm::Decimal(0), Cell::Bytes(&[1; 33]), "has a decimal number that is too long");
+        check(CellForm::Decimal(2), ParquetCell::Int32(-12345), "-123.45");
+        check(CellForm::Decimal(2), ParquetCell::Int32(-5), "-0.05");
+        check(CellForm::Decimal(0), ParquetCell::Int64(i64::MIN), "-9223372036854775808");
+        check(CellForm::Decimal(3), ParquetCell::Bytes(&[0]), "0.000");
+        check(CellForm::Decimal(1), ParquetCell::Bytes(&[0xff, 0xff]), "-0.1");
+        check(CellForm::Decimal(0), ParquetCell::Bytes(&[0x80]), "-128");
+        check(
+            CellForm::Decimal(4),
+            ParquetCell::Bytes(&[1, 0, 0, 0, 0, 0, 0, 0, 0]),
+            "1844674407370955.1616",
+        );
+        check(CellForm::Decimal(0), ParquetCell::Bytes(&[1; 33]), "has a decimal number that is too long");
     }
 
     #[test]
     fn times() {
-        check(CellForm::Date, Cell::Int32(0), "1970-01-01");
-        check(CellForm::Date, Cell::Int32(-1), "1969-12-31");
-        check(CellForm::Date, Cell::Int32(19_782), "2024-02-29");
-        check(CellForm::Date, Cell::Int32(-719_528), "0000-01-01");
-        check(CellForm::Date, Cell::Int32(2_932_896), "9999-12-31");
+        check(CellForm::Date, ParquetCell::Int32(0), "1970-01-01");
+        check(CellForm::Date, ParquetCell::Int32(-1), "1969-12-31");
+        check(CellForm::Date, ParquetCell::Int32(19_782), "2024-02-29");
+        check(CellForm::Date, ParquetCell::Int32(-719_528), "0000-01-01");
+        check(CellForm::Date, ParquetCell::Int32(2_932_896), "9999-12-31");
         check(
             CellForm::Date,
-            Cell::Int32(2_932_897),
+            ParquetCell::Int32(2_932_897),
             "has the year 10000, which ISO 8601 does not write with four digits",
         );
-        check(CellForm::Time(3, false), Cell::Int32(86_399_999), "23:59:59.999");
-        check(CellForm::Time(6, true), Cell::Int64(86_400_000_000), "has a time that is not within a day");
-        check(CellForm::Timestamp(3, true), Cell::Int64(-1), "1969-12-31T23:59:59.999Z");
-        check(CellForm::Timestamp(9, false), Cell::Int64(1), "1970-01-01T00:00:00.000000001");
-        check(CellForm::Timestamp(9, true), Cell::Int64(i64::MIN), "1677-09-21T00:12:43.145224192Z");
+        check(CellForm::Time(3, false), ParquetCell::Int32(86_399_999), "23:59:59.999");
+        check(
+            CellForm::Time(6, true),
+            ParquetCell::Int64(86_400_000_000),
+            "has a time that is not within a day",
+        );
+        check(CellForm::Timestamp(3, true), ParquetCell::Int64(-1), "1969-12-31T23:59:59.999Z");
+        check(CellForm::Timestamp(9, false), ParquetCell::Int64(1), "1970-01-01T00:00:00.000000001");
+        check(CellForm::Timestamp(9, true), ParquetCell::Int64(i64::MIN), "1677-09-21T00:12:43.145224192Z");
         let mut old = Int96::new();
         old.set_data(1, 0, 2_440_589);
-        check(CellForm::OldTimestamp, Cell::Int96(&old), "1970-01-02T00:00:00.000000001Z");
+        check(CellForm::OldTimestamp, ParquetCell::Int96(&old), "1970-01-02T00:00:00.000000001Z");
     }
 
     #[test]
     fn bytes() {
-        check(CellForm::Uuid, Cell::Bytes(&[0xab; 16]), "abababab-abab-abab-abab-abababababab");
-        check(CellForm::Bytes, Cell::Bytes(&[0, 255]), "AP8=");
-        check(CellForm::Text, Cell::Boolean(true), "has a value of another type than it declares");
+        check(CellForm::Uuid, ParquetCell::Bytes(&[0xab; 16]), "abababab-abab-abab-abab-abababababab");
+        check(CellForm::Bytes, ParquetCell::Bytes(&[0, 255]), "AP8=");
+        check(CellForm::Text, ParquetCell::Boolean(true), "has a value of another type than it declares");
     }
 }

@@ -86,7 +86,7 @@ impl<'a> ThriftReader<'a> {
     /// An integer of any width.
     pub(super) fn integer(&mut self) -> Result<i64, ThriftFault> {
         let value = self.varint()?;
-        Ok((value >> 1) as i64 ^ -((value & 1) as i64))
+        Ok((value >> 1).cast_signed() ^ -(value & 1).cast_signed())
     }
 
     /// Bytes or a text.
