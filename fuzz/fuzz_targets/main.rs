@@ -11,6 +11,7 @@ mod container_definition;
 mod continuation;
 mod etag_condition;
 mod hybrid_row;
+mod import_rows;
 mod incoming_document;
 mod json_text;
 mod ordered_key;
@@ -45,6 +46,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("continuation", Target::Bytes(continuation::run)),
     ("etag_condition", Target::Text(etag_condition::run)),
     ("hybrid_row", Target::Bytes(hybrid_row::run)),
+    ("import_rows", Target::Bytes(import_rows::run)),
     ("incoming_document", Target::Bytes(incoming_document::run)),
     ("json_text", Target::Bytes(json_text::run)),
     ("ordered_key", Target::Bytes(ordered_key::run)),
