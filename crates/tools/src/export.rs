@@ -138,11 +138,14 @@ pub async fn export(settings: &ExportSettings) -> Result<ToolReport, ToolError> 
     let mut line = ProgressLine::new(settings.quiet);
     let (mut count, mut bytes) = (0_u64, 0_u64);
     while let Some(page) = pages.recv().await {
-        let page: Vec<Bytes> = page;
-        count += page.len() as u64;
-        bytes += page.iter().map(|row| row.len() as u64).sum::<u64>();
-        // Writing may wait for a disk or a pipe; nothing else has to be done meanwhile but reading ahead, which other threads do.
-        tokio::task::block_in_place(|| sink.write(&page, &mut output))?;
+        // Writing may wait for a disk or a pipe; nothing else has to be done meanwhile but reading ahead, which other threads do. Rows are made
+        // ready here and not where they are read, so that the next page is asked for at once.
+        tokio::task::block_in_place(|| {
+            let page = shown(page, !settings.system_properties);
+            count += page.len() as u64;
+            bytes += page.iter().map(|row| row.len() as u64).sum::<u64>();
+            sink.write(&page, &mut output)
+        })?;
         line.show(count, None, &format!("{} MB", bytes >> 20));
     }
     while let Some(joined) = readers.join_next().await {
@@ -164,13 +167,12 @@ async fn start_readers(
 ) -> Result<JoinSet<Result<(), ToolError>>, ToolError> {
     let mut readers = JoinSet::new();
     let rate = Arc::new(RateBound::new(settings.rate));
-    let strips = !settings.system_properties;
     if let Some(text) = &settings.query {
         let mut query = QueryRequest::new(text);
         query.page_size = Some(1_000);
         query.partition_key = settings.partition_key.as_deref().map(key_array).transpose()?;
         let pages = container.query(query);
-        readers.spawn(read_query(pages, rate, strips, sender));
+        readers.spawn(read_query(pages, rate, sender));
         return Ok(readers);
     }
     let ranges = container.ranges().await.map_err(ToolError::account("read the key ranges"))?;
@@ -180,7 +182,7 @@ async fn start_readers(
             (container.clone(), Arc::clone(&rate), Arc::clone(&turns), sender.clone());
         readers.spawn(async move {
             let Ok(_turn) = turns.acquire().await else { return Ok(()) };
-            read_range(&container, &range, &rate, strips, &sender).await
+            read_range(&container, &range, &rate, &sender).await
         });
     }
     Ok(readers)
@@ -190,7 +192,6 @@ async fn read_range(
     container: &ContainerClient,
     range: &RangeOfKeys,
     rate: &RateBound,
-    strips: bool,
     sender: &mpsc::Sender<Vec<Bytes>>,
 ) -> Result<(), ToolError> {
     let mut continuation: Option<String> = None;
@@ -202,7 +203,7 @@ async fn read_range(
             .map_err(ToolError::account("read documents"))?;
         rate.spend(page.charge);
         continuation = page.continuation;
-        if sender.send(shown(page.items, strips)).await.is_err() || continuation.is_none() {
+        if sender.send(page.items).await.is_err() || continuation.is_none() {
             return Ok(());
         }
     }
@@ -211,7 +212,6 @@ async fn read_range(
 async fn read_query(
     mut pages: astrarium_client::QueryPages,
     rate: Arc<RateBound>,
-    strips: bool,
     sender: mpsc::Sender<Vec<Bytes>>,
 ) -> Result<(), ToolError> {
     loop {
@@ -219,7 +219,7 @@ async fn read_query(
         let page = pages.next_page().await.map_err(ToolError::account("run the query"))?;
         let Some(page) = page else { return Ok(()) };
         rate.spend(page.charge);
-        if sender.send(shown(page.items, strips)).await.is_err() {
+        if sender.send(page.items).await.is_err() {
             return Ok(());
         }
     }
