@@ -260,3 +260,67 @@ fn a_copy_is_the_same() {
     };
     assert!(run(astrarium_tools::copy(&same)).unwrap_err().to_string().contains("the same account"));
 }
+
+/// What changes at the source arrives, until the command is ended; a deletion does not, as the documentation says.
+#[test]
+fn a_copy_that_follows() {
+    let world = World::furnished();
+    let put = |id: &str, number: u32| {
+        let body = format!("{{\"id\":\"{id}\",\"pk\":\"a\",\"n\":{number}}}");
+        let request = Request::new("POST", "/dbs/d/colls/c/docs").body(body).partition_key("[\"a\"]");
+        world.server.client().ask(&request.header("x-ms-documentdb-is-upsert", "true"));
+    };
+    put("1", 1);
+    put("2", 1);
+    let other = World::new();
+    let settings = CopySettings {
+        from: String::new(),
+        from_key: Key::Primary.text(),
+        to: String::new(),
+        to_key: Key::Primary.text(),
+        only: Vec::new(),
+        merge: false,
+        follow: true,
+        insecure: false,
+        workers: 2,
+        quiet: true,
+        accounts: Some((world.account(), other.account())),
+    };
+    std::thread::scope(|scope| {
+        let (end, ended) = tokio::sync::oneshot::channel::<()>();
+        let follower = scope.spawn(|| {
+            run(async {
+                tokio::select! {
+                    report = astrarium_tools::copy(&settings) => report,
+                    _ = ended => Err(astrarium_tools::ToolError::Input("ended".to_owned())),
+                }
+            })
+        });
+        // A container that is not there yet has no documents.
+        let copied = || {
+            let request = Request::new("GET", "/dbs/d/colls/c/docs");
+            other.server.client().ask(&request).text()
+        };
+        let arrives = |text: &str| {
+            for _ in 0..1_200 {
+                if copied().contains(text) {
+                    return;
+                }
+                assert!(!follower.is_finished(), "it goes on until it is ended");
+                std::thread::sleep(std::time::Duration::from_millis(50));
+            }
+            panic!("{text} does not arrive: {}", copied());
+        };
+        arrives("\"id\":\"2\"");
+        put("1", 2);
+        arrives("\"id\":\"1\",\"pk\":\"a\",\"n\":2");
+        world.server.client().ask(&Request::new("DELETE", "/dbs/d/colls/c/docs/2").partition_key("[\"a\"]"));
+        // What is written after the deletion arrives, so the deletion was passed by.
+        put("3", 3);
+        arrives("\"id\":\"3\"");
+        assert_eq!(world.documents().len(), 2);
+        assert!(copied().contains("\"id\":\"2\""), "deletions are not followed");
+        end.send(()).unwrap();
+        assert!(follower.join().unwrap().unwrap_err().to_string().contains("ended"));
+    });
+}
