@@ -200,14 +200,19 @@ impl CatalogHandle<'_> {
         goal: ReshardingGoal,
     ) -> Result<Arc<Container>, Error> {
         let core = self.core;
-        let container = core.container(database, container).await?;
-        let rid = container.rid();
+        // Not one that another process has removed and made anew meanwhile.
+        let container = self.current_container(database, container).await?;
+        let (rid, known) = (container.rid(), &container);
         core.attempt_catalog(|| async move {
             let view = core.catalog().await?;
             if records::resharding(&*view, rid).await?.is_some() {
                 return Err(Error::Resharding.into());
             }
-            let rows = records::ranges(&*view, rid).await?;
+            let rows = records::ranges(&*view, rid).await;
+            if rows.is_err() && !core.is_current(known).await? {
+                return Err(Error::NotFound.into());
+            }
+            let rows = rows?;
             drop(view);
             let container = core.loaded(rid).await?;
             if plan(&container, &rows, goal).is_none() {

@@ -58,6 +58,25 @@ async fn what_is_told_of_a_container_is_told_of_the_present_one() {
     assert_eq!(current().await.unwrap().rid(), one.container().await.rid());
 }
 
+/// Ranges are split of the container that has the name now.
+#[tokio::test]
+async fn ranges_of_a_container_that_is_made_again_are_its_own() {
+    let processes = Processes::new(json!({})).await;
+    let (one, other) = (&processes.one, &processes.other);
+    for _ in 0..3 {
+        other.create("1", "a").await.unwrap();
+        one.remove().await;
+        one.make(&json!({}), None).await;
+        one.create("2", "a").await.unwrap();
+        let split = other.account.catalog().split_range(DATABASE, CONTAINER, 0).await.unwrap();
+        assert_eq!(split.ranges.iter().map(|range| range.id).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(other.ids().await, ["2"]);
+    }
+    one.remove().await;
+    let gone = other.account.catalog().split_range(DATABASE, CONTAINER, 0).await;
+    assert!(matches!(gone, Err(Error::NotFound)), "{gone:?}");
+}
+
 #[tokio::test]
 async fn a_container_that_is_made_again_is_another_one() {
     let processes = Processes::new(json!({})).await;
