@@ -32,7 +32,8 @@ const CACHE_BYTES: u64 = 64 << 10;
 const RUN_NUMBER_BITS: u32 = 24;
 
 const TAKE_LEASE: &str = "INSERT INTO set_manifest AS m (shard, fence, holder, expires) \
-    VALUES ($1, 1, $2, now() + interval '30 seconds') ON CONFLICT (shard) DO UPDATE \
+    SELECT $1::bigint, 1, $2::bigint, now() + interval '30 seconds' \
+    WHERE NOT EXISTS (SELECT FROM shard WHERE id = $1 AND is_dropped) ON CONFLICT (shard) DO UPDATE \
     SET fence = m.fence + 1, holder = $2, expires = now() + interval '30 seconds' \
     WHERE m.expires < now() OR m.holder = $2 RETURNING fence";
 const GIVE_BACK: &str = "UPDATE set_manifest SET expires = 'epoch' WHERE shard = $1 AND fence = $2";
@@ -78,6 +79,10 @@ impl PostgresCore {
         dropped: Vec<Bytes>,
     ) -> Result<Vec<u64>, Error> {
         let connection = store.workers.get().await.map_err(astrarium_kv_packed::untold)?;
+        // All of it goes with its shard, and nothing is to be made anew for it.
+        if read_shard(&connection, shard).await?.state.is_dropped {
+            return Ok(vec![0; dropped.len()]);
+        }
         let holder = self.server_id();
         let rows = connection.query(TAKE_LEASE, &[&sql_id(shard), &holder]).await?;
         let Some(fence) = rows.first().map(|row| row.get::<_, i64>(0)) else {
@@ -186,7 +191,11 @@ impl PostgresCore {
     async fn begin_set_anew(self: &Arc<PostgresCore>, shard: ShardId, what: &str) -> Result<(), Trouble> {
         let lost = |error: kv::Error| Trouble::Lost(error.to_string());
         let store = self.store_of(shard).await.map_err(lost)?;
-        if self.is_set_whole(&store, shard).await? {
+        let is_dropped = {
+            let connection = store.workers.get().await.map_err(lost)?;
+            read_shard(&connection, shard).await?.state.is_dropped
+        };
+        if is_dropped || self.is_set_whole(&store, shard).await? {
             self.lost.lock().remove(&shard);
             return Ok(());
         }

@@ -1,7 +1,7 @@
 //! The index as rows: merged by whoever has the lease, read by all, damaged without harm.
 
 use crate::ground::{cluster, fresh_store, open};
-use astrarium_kv::contract::block_on;
+use astrarium_kv::contract::{META_SHARD, block_on};
 use astrarium_kv::{Direction, Engine, Error, KeyRange, ScanLimit, ShardId, View, WriteBatch};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -169,4 +169,28 @@ fn blocks_are_merged_without_a_reader() {
         std::thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(keys(&*block_on(writer.view(SHARD, 0)).unwrap()).unwrap().len(), 140_000);
+}
+
+/// A shard that is dropped while a part of its index is still to be given back leaves nothing, and nothing is called damaged.
+#[test]
+fn what_goes_with_its_shard_is_not_made_anew() {
+    let Some(cluster) = cluster() else { return };
+    let url = fresh_store(cluster);
+    let schema = url.rsplit_once('=').unwrap().1;
+    let engine = open(&url);
+    block_on(engine.commit(change(0..300, 0..0))).unwrap();
+    let mut replaced = WriteBatch::new(SHARD, 0);
+    replaced.drop_prefix(None, key(0)[..16].to_vec().into());
+    block_on(engine.commit(replaced)).unwrap();
+    let mut dropped = WriteBatch::new(META_SHARD, 0);
+    dropped.drop_shard(SHARD);
+    dropped.drop_prefix(None, SHARD.0.to_be_bytes().to_vec().into());
+    block_on(engine.commit(dropped)).unwrap();
+    assert_eq!(block_on(engine.unreclaimed()).unwrap().len(), 2);
+    engine.reclaim_now().unwrap();
+    assert_eq!(block_on(engine.unreclaimed()).unwrap(), []);
+    for table in ["set_manifest", "set_group", "set_blob"] {
+        let left = cluster.psql(&format!("SELECT count(*) FROM {schema}.{table} WHERE shard = {}", SHARD.0));
+        assert_eq!(left.unwrap().trim(), "0", "{table}");
+    }
 }
