@@ -32,7 +32,7 @@ const STEPS: &[Step] = &[
     step("explorer", "the explorer in Chromium, and its committed page against its sources", || {
         script("tests/explorer/run")
     }),
-    step("several", "the Python SDK as a client of three servers over one PostgreSQL", postgres::several),
+    step("several", "the official SDKs as clients of three servers over one PostgreSQL", postgres::several),
     step("fuzz", "a few seconds of every fuzz target", || told(crate::fuzz::run(&[]))),
     step(
         "sanitizer",
