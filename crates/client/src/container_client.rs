@@ -11,7 +11,7 @@ use astrarium_partition::{
     Component, EffectiveKey, HashVersion, PartitionKey, PartitionKeyDefinition, PartitionKind,
 };
 use astrarium_value::PropertyPath;
-use astrarium_value::json::{Text, write_number};
+use astrarium_value::json::{Node, Text, write_number};
 use astrarium_wire::headers;
 use bytes::Bytes;
 use serde_json::Value;
@@ -149,9 +149,14 @@ impl ContainerClient {
     pub fn key_of(&self, document: &[u8]) -> Result<(PartitionKey, String), ClientError> {
         let text = Text::parse(document)
             .map_err(|error| ClientError::Settings(format!("the document is not JSON: {error}")))?;
-        let key = self.key.extract(text.root());
+        Ok(self.key_in(text.root()))
+    }
+
+    /// The same of a document that was parsed already.
+    pub fn key_in(&self, document: Node<'_>) -> (PartitionKey, String) {
+        let key = self.key.extract(document);
         let header = key_text(&key);
-        Ok((key, header))
+        (key, header)
     }
 
     /// The key ranges there are now, in order.

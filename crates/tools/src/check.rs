@@ -71,9 +71,15 @@ impl Preparation {
             return Err(BadRow::new("it is not an object", &text));
         }
         let changes = self.changes(row, number).map_err(|reason| BadRow::new(reason, &text))?;
-        let body = if changes.is_empty() { Bytes::from(text) } else { Bytes::from(changed(&text, &changes)) };
-        let (key, header) =
-            self.container.key_of(&body).map_err(|error| BadRow::new(error.to_string(), &body))?;
+        let (body, (key, header)) = if changes.is_empty() {
+            let keyed = self.container.key_in(row);
+            (Bytes::from(text), keyed)
+        } else {
+            let body = Bytes::from(changed(&text, &changes));
+            let keyed = self.container.key_of(&body);
+            let keyed = keyed.map_err(|error| BadRow::new(error.to_string(), &body))?;
+            (body, keyed)
+        };
         key.check_size().map_err(|error| BadRow::new(error.to_string(), &body))?;
         let effective = self.container.key_definition().effective(&key);
         Ok(PreparedDocument { number, body, key: header, effective })
