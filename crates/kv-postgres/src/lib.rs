@@ -88,7 +88,9 @@ pub(crate) const SET_OPTIONS: SetOptions = SetOptions {
 const THREADS: usize = 2;
 
 /// How long closing waits for commits that are under way.
-const CLOSE_TIME_MAX: Duration = Duration::from_secs(20);
+const CLOSE_TIME_MAX: Duration = Duration::from_secs(5);
+/// How long telling the others may take; connections may be dead without anybody knowing.
+const LEAVE_TIME_MAX: Duration = Duration::from_secs(3);
 
 /// What can be chosen when opening.
 #[derive(Debug, Clone)]
@@ -561,7 +563,8 @@ impl Engine for PostgresEngine {
         }
         let core = Arc::clone(&self.core);
         // Others find out by themselves if they are not told.
-        let _ = self.blocking(async move { Ok(core.leave().await?) });
+        let leaving = async move { Ok(tokio::time::timeout(LEAVE_TIME_MAX, core.leave()).await) };
+        let _ = self.blocking(leaving);
         self.core.placement.stores().iter().for_each(|store| store.close());
         if let Some(runtime) = self.runtime.lock().take() {
             runtime.shutdown_background();

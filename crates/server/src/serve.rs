@@ -31,6 +31,9 @@ use tokio::sync::{oneshot, watch};
 /// Largest request body: twice the largest item, so that an item with spaces is still read and judged by its content.
 const BODY_BYTES_MAX: usize = 4 << 20;
 
+/// Longest time from the signal to the end: requests have ten seconds of it, storage the rest.
+const STOP_TIME_MAX: Duration = Duration::from_secs(30);
+
 pub(crate) fn run(settings: &ServeSettings) -> anyhow::Result<()> {
     run_as(settings, None)
 }
@@ -159,6 +162,7 @@ async fn serve(
             Ok(()) = seeding => "a seed that is refused",
         };
         tracing::info!(signal = reason, "stopping: running requests are answered, no new ones are taken");
+        end_after(STOP_TIME_MAX);
         // Those that listen may all be gone already.
         let _ = stop.send(true);
     };
@@ -169,6 +173,20 @@ async fn serve(
     account.maintenance().close().context("close the data folder")?;
     tracing::info!("stopped");
     outcome
+}
+
+/// Ends the process if it has not ended by itself by then. What was acknowledged is on stable storage, whoever waits for what.
+fn end_after(time: Duration) {
+    let end = move || {
+        std::thread::sleep(time);
+        tracing::error!(
+            "stopping took longer than {time:?}: the process ends where it is; nothing acknowledged is lost"
+        );
+        std::process::exit(1);
+    };
+    if let Err(error) = std::thread::Builder::new().name("stop-watch".to_owned()).spawn(end) {
+        tracing::warn!(%error, "nobody watches how long stopping takes");
+    }
 }
 
 /// The further ports of the emulator, where its place is taken.
