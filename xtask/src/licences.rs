@@ -129,7 +129,7 @@ impl Package {
                 None if is_wrapped => {}
                 None => problems.push(format!("{name} {version} is banned by deny.toml")),
                 Some(user) => {
-                    problems.push(format!("{name} {version} is banned by deny.toml, and {user} has it"))
+                    problems.push(format!("{name} {version} is banned by deny.toml, and {user} has it"));
                 }
             }
         }
