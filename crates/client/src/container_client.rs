@@ -53,6 +53,16 @@ pub struct ItemPage {
     pub answer: WireAnswer,
 }
 
+/// One page of all items, its items not looked for yet: so that the next page can be asked for first.
+#[derive(Debug, Clone)]
+pub struct UnreadPage {
+    /// Where the next page begins.
+    pub continuation: Option<String>,
+    /// Request units.
+    pub charge: f64,
+    answer: WireAnswer,
+}
+
 /// Where reading a change feed begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FeedStart {
@@ -239,7 +249,7 @@ impl ContainerClient {
         &self,
         range: &RangeOfKeys,
         continuation: Option<&str>,
-    ) -> Result<ItemPage, ClientError> {
+    ) -> Result<UnreadPage, ClientError> {
         let mut request = WireRequest::new("GET", self.feed("docs"))
             .header(headers::PARTITION_KEY_RANGE_ID, &range.id)
             .header(headers::MAX_ITEM_COUNT, "-1");
@@ -247,7 +257,8 @@ impl ContainerClient {
             request = request.header(headers::CONTINUATION, continuation);
         }
         let answer = self.client.send(self.with_session(request)).await?;
-        ItemPage::of(answer)
+        let continuation = answer.continuation().map(str::to_owned);
+        Ok(UnreadPage { continuation, charge: answer.charge(), answer })
     }
 
     /// One page of the changes of a range: every item once, as it is now, by its latest change; deletes are not told.
@@ -317,15 +328,26 @@ impl ChangesPage {
     }
 }
 
+impl UnreadPage {
+    /// The items, as text.
+    pub fn into_items(self) -> Result<Vec<Bytes>, ClientError> {
+        items_in(&self.answer)
+    }
+}
+
 impl ItemPage {
     pub(crate) fn of(answer: WireAnswer) -> Result<ItemPage, ClientError> {
-        answer.text()?;
-        let array = raw_json::member(&answer.body, "Documents")
-            .ok_or_else(|| ClientError::Protocol("a page has no Documents".to_owned()))?;
-        let items = raw_json::elements(array).map(|item| answer.body.slice_ref(item)).collect();
+        let items = items_in(&answer)?;
         let continuation = answer.continuation().map(str::to_owned);
         Ok(ItemPage { items, continuation, charge: answer.charge(), answer })
     }
+}
+
+fn items_in(answer: &WireAnswer) -> Result<Vec<Bytes>, ClientError> {
+    answer.text()?;
+    let array = raw_json::member(&answer.body, "Documents")
+        .ok_or_else(|| ClientError::Protocol("a page has no Documents".to_owned()))?;
+    Ok(raw_json::elements(array).map(|item| answer.body.slice_ref(item)).collect())
 }
 
 fn read_range(range: &Value) -> Option<RangeOfKeys> {

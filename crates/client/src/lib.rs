@@ -33,7 +33,9 @@ mod tls;
 mod transport;
 
 pub use bulk::{BulkOperation, BulkResult, BulkVerb};
-pub use container_client::{ChangesPage, ContainerClient, FeedStart, ItemPage, ItemWrite, RangeOfKeys};
+pub use container_client::{
+    ChangesPage, ContainerClient, FeedStart, ItemPage, ItemWrite, RangeOfKeys, UnreadPage,
+};
 pub use cosmos_client::{CosmosClient, Traffic, WireAnswer};
 pub use endpoint::Endpoint;
 pub use error::{ClientError, ServerRefusal};

@@ -102,11 +102,11 @@ fn string_end(text: &[u8], start: usize) -> Option<usize> {
     }
     let mut at = start + 1;
     loop {
-        match *text.get(at)? {
-            b'"' => return Some(at + 1),
-            b'\\' => at += 2,
-            _ => at += 1,
+        at += memchr::memchr2(b'"', b'\\', text.get(at..)?)?;
+        if text.get(at) == Some(&b'"') {
+            return Some(at + 1);
         }
+        at += 2;
     }
 }
 

@@ -183,7 +183,7 @@ fn several_ranges_are_merged() {
                 }
                 start = FeedStart::Position(page.position);
             }
-            assert!(!container.items(&range, None).await.unwrap().items.is_empty());
+            assert!(!container.items(&range, None).await.unwrap().into_items().unwrap().is_empty());
         }
         assert_eq!(seen, 20);
     });

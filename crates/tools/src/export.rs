@@ -14,7 +14,7 @@ use crate::formats::FileFormat;
 use crate::output::OpenOutput;
 use crate::progress::ProgressLine;
 use crate::rate::RateBound;
-use astrarium_client::{ContainerClient, QueryRequest, RangeOfKeys};
+use astrarium_client::{ContainerClient, QueryRequest, RangeOfKeys, UnreadPage};
 use bytes::Bytes;
 use clap::Args;
 use rows::RowSink;
@@ -25,6 +25,12 @@ use tokio::task::JoinSet;
 
 /// Pages that wait to be written.
 const PAGES_AHEAD: usize = 4;
+
+/// A page as it came.
+enum ReadPage {
+    Documents(UnreadPage),
+    Rows(Vec<Bytes>),
+}
 
 /// What to export, and how.
 #[derive(Debug, Clone, Args)]
@@ -138,10 +144,10 @@ pub async fn export(settings: &ExportSettings) -> Result<ToolReport, ToolError> 
     let mut line = ProgressLine::new(settings.quiet);
     let (mut count, mut bytes) = (0_u64, 0_u64);
     while let Some(page) = pages.recv().await {
-        // Writing may wait for a disk or a pipe; nothing else has to be done meanwhile but reading ahead, which other threads do. Rows are made
-        // ready here and not where they are read, so that the next page is asked for at once.
+        // Writing may wait for a disk or a pipe; nothing else has to be done meanwhile but reading ahead, which other threads do. Rows are found
+        // and made ready here and not where they are read, so that the next page is asked for at once.
         tokio::task::block_in_place(|| {
-            let page = shown(page, !settings.system_properties);
+            let page = shown(page.into_rows()?, !settings.system_properties);
             count += page.len() as u64;
             bytes += page.iter().map(|row| row.len() as u64).sum::<u64>();
             sink.write(&page, &mut output)
@@ -163,7 +169,7 @@ pub async fn export(settings: &ExportSettings) -> Result<ToolReport, ToolError> 
 async fn start_readers(
     settings: &ExportSettings,
     container: &ContainerClient,
-    sender: mpsc::Sender<Vec<Bytes>>,
+    sender: mpsc::Sender<ReadPage>,
 ) -> Result<JoinSet<Result<(), ToolError>>, ToolError> {
     let mut readers = JoinSet::new();
     let rate = Arc::new(RateBound::new(settings.rate));
@@ -192,7 +198,7 @@ async fn read_range(
     container: &ContainerClient,
     range: &RangeOfKeys,
     rate: &RateBound,
-    sender: &mpsc::Sender<Vec<Bytes>>,
+    sender: &mpsc::Sender<ReadPage>,
 ) -> Result<(), ToolError> {
     let mut continuation: Option<String> = None;
     loop {
@@ -202,8 +208,8 @@ async fn read_range(
             .await
             .map_err(ToolError::account("read documents"))?;
         rate.spend(page.charge);
-        continuation = page.continuation;
-        if sender.send(page.items).await.is_err() || continuation.is_none() {
+        continuation.clone_from(&page.continuation);
+        if sender.send(ReadPage::Documents(page)).await.is_err() || continuation.is_none() {
             return Ok(());
         }
     }
@@ -212,15 +218,24 @@ async fn read_range(
 async fn read_query(
     mut pages: astrarium_client::QueryPages,
     rate: Arc<RateBound>,
-    sender: mpsc::Sender<Vec<Bytes>>,
+    sender: mpsc::Sender<ReadPage>,
 ) -> Result<(), ToolError> {
     loop {
         rate.wait().await;
         let page = pages.next_page().await.map_err(ToolError::account("run the query"))?;
         let Some(page) = page else { return Ok(()) };
         rate.spend(page.charge);
-        if sender.send(page.items).await.is_err() {
+        if sender.send(ReadPage::Rows(page.items)).await.is_err() {
             return Ok(());
+        }
+    }
+}
+
+impl ReadPage {
+    fn into_rows(self) -> Result<Vec<Bytes>, ToolError> {
+        match self {
+            ReadPage::Documents(page) => page.into_items().map_err(ToolError::account("read documents")),
+            ReadPage::Rows(rows) => Ok(rows),
         }
     }
 }
