@@ -1,11 +1,12 @@
 //! Many writes in one request, each on its own: what SDKs call bulk.
 //!
 //! In: up to [`BulkOperation::COUNT_MAX`] operations on documents of one key range. Out: an outcome for each, in order.
-//! Operations that the server asks to send again later (429, 449) are sent again, those alone, until patience ends.
+//! Operations that the server asks to send again later (429, 449) are sent again, those alone, until patience ends. Those that may have been
+//! done (408, 500, 503) are not: the caller decides.
 
 use crate::container_client::{ContainerClient, RangeOfKeys};
 use crate::cosmos_client::WireRequest;
-use crate::error::ClientError;
+use crate::error::{ClientError, ServerRefusal, is_ambiguous_status};
 use crate::raw_json;
 use astrarium_env::Instant;
 use astrarium_value::json::write_string;
@@ -85,8 +86,29 @@ impl BulkResult {
         (200..300).contains(&self.status)
     }
 
+    /// Whether it failed and may have been done all the same.
+    pub fn is_ambiguous(&self) -> bool {
+        is_ambiguous_status(self.status)
+    }
+
+    /// The same as the refusal of a single operation.
+    pub fn into_error(self) -> ClientError {
+        ClientError::Refused(Box::new(ServerRefusal {
+            status: self.status,
+            substatus: self.substatus,
+            code: String::new(),
+            raw_message: self.reason.clone(),
+            message: self.reason,
+            location: None,
+            additional_info: None,
+            activity_id: String::new(),
+            charge: self.charge,
+            retry_after: self.retry_after,
+        }))
+    }
+
     fn is_for_later(&self) -> bool {
-        matches!(self.status, 429 | 449 | 503)
+        matches!(self.status, 429 | 449)
     }
 }
 

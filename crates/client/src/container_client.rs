@@ -169,20 +169,19 @@ impl ContainerClient {
         (key, header)
     }
 
-    /// The key ranges there are now, in order.
+    /// The key ranges there are now, in order; together they have every key once.
     pub async fn ranges(&self) -> Result<Vec<RangeOfKeys>, ClientError> {
-        let request = WireRequest::new("GET", self.feed("pkranges")).header(headers::MAX_ITEM_COUNT, "-1");
-        let answer = self.client.send(request).await?.json()?;
-        let listed = answer.get("PartitionKeyRanges").and_then(Value::as_array);
-        let listed =
-            listed.ok_or_else(|| ClientError::Protocol("a feed has no PartitionKeyRanges".to_owned()))?;
-        let mut ranges = listed
-            .iter()
-            .map(read_range)
-            .collect::<Option<Vec<_>>>()
-            .ok_or_else(|| ClientError::Protocol("a key range lacks its id or bounds".to_owned()))?;
-        ranges.sort_by(|a, b| a.min.cmp(&b.min));
-        Ok(ranges)
+        read_ranges(&self.client.list(self.feed("pkranges"), "PartitionKeyRanges").await?)
+    }
+
+    /// How many documents there are about now, if the server tells.
+    pub async fn document_count(&self) -> Option<u64> {
+        let target = RequestTarget::resource(&["dbs", &self.database, "colls", &self.name]);
+        let request = WireRequest::new("GET", target).header(headers::POPULATE_QUOTA_INFO, "True");
+        let answer = self.client.send(request).await.ok()?;
+        let usage = answer.header(headers::RESOURCE_USAGE)?;
+        let told = usage.split(';').find_map(|part| part.trim().strip_prefix("documentsCount="));
+        told?.parse().ok()
     }
 
     /// Writes a new item.
@@ -350,6 +349,33 @@ fn items_in(answer: &WireAnswer) -> Result<Vec<Bytes>, ClientError> {
     Ok(raw_json::elements(array).map(|item| answer.body.slice_ref(item)).collect())
 }
 
+/// Ranges that cover all keys without gaps: whoever goes by others would leave documents out.
+fn read_ranges(listed: &[Value]) -> Result<Vec<RangeOfKeys>, ClientError> {
+    // Servers may list ranges that were split together with those that came of them.
+    let parents: Vec<&str> = listed
+        .iter()
+        .filter_map(|range| range.get("parents")?.as_array())
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let is_there = |range: &&Value| !parents.contains(&range["id"].as_str().unwrap_or_default());
+    let ranges = listed.iter().filter(is_there).map(read_range).collect::<Option<Vec<_>>>();
+    let mut ranges =
+        ranges.ok_or_else(|| ClientError::Protocol("a key range lacks its id or bounds".to_owned()))?;
+    ranges.sort_by(|a, b| a.min.cmp(&b.min));
+    let mut end = &EffectiveKey::MIN;
+    for range in &ranges {
+        if range.min != *end || range.max <= range.min {
+            return Err(ClientError::Protocol("the key ranges have gaps, or overlap".to_owned()));
+        }
+        end = &range.max;
+    }
+    if *end != EffectiveKey::max() {
+        return Err(ClientError::Protocol("the key ranges do not cover all keys".to_owned()));
+    }
+    Ok(ranges)
+}
+
 fn read_range(range: &Value) -> Option<RangeOfKeys> {
     let text = |name: &str| range.get(name).and_then(Value::as_str);
     let bound = |name: &str| EffectiveKey::parse(text(name)?).ok();
@@ -398,11 +424,14 @@ fn key_text(key: &PartitionKey) -> String {
     ascii_json(&String::from_utf8_lossy(&text))
 }
 
-/// JSON text in ASCII, as headers need it: other characters, which stand in strings only, become escapes.
+/// JSON text in printable ASCII, as headers need it: other characters, which stand in strings only, become escapes.
 pub(crate) fn ascii_json(text: &str) -> String {
     let mut ascii = String::with_capacity(text.len());
     for character in text.chars() {
-        if character.is_ascii() {
+        if character.is_ascii_whitespace() {
+            // White space stands between tokens only, where any will do; headers may have no line ends.
+            ascii.push(' ');
+        } else if character.is_ascii_graphic() {
             ascii.push(character);
         } else {
             let mut units = [0; 2];
@@ -420,6 +449,7 @@ mod tests {
 
     #[test]
     fn keys_are_ascii() {
+        assert_eq!(ascii_json("[\n\"\u{7f} x\"]"), "[ \"\\u007f x\"]");
         assert_eq!(ascii_json("[\"é𝄞\"]"), "[\"\\u00e9\\ud834\\udd1e\"]");
         let key = PartitionKey::new(vec![
             Component::Undefined,
@@ -429,6 +459,32 @@ mod tests {
             Component::String("a\"é".into()),
         ]);
         assert_eq!(key_text(&key), "[{},null,true,1.5,\"a\\\"\\u00e9\"]");
+    }
+
+    #[test]
+    fn ranges_cover_all_keys() {
+        let check = |listed: Value, expected: Option<&[&str]>| {
+            let read = read_ranges(listed.as_array().unwrap());
+            let ids = read.map(|ranges| ranges.into_iter().map(|range| range.id).collect::<Vec<_>>());
+            let expected = expected.map(|ids| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>());
+            assert_eq!(ids.ok(), expected, "{listed}");
+        };
+        let range = |id: &str, min: &str, max: &str, parents: &[&str]| serde_json::json!({"id": id, "minInclusive": min, "maxExclusive": max, "parents": parents});
+        check(serde_json::json!([range("0", "", "FF", &[])]), Some(&["0"]));
+        check(
+            serde_json::json!([range("2", "3F", "FF", &["0"]), range("1", "", "3F", &["0"])]),
+            Some(&["1", "2"]),
+        );
+        let with_parent = serde_json::json!([
+            range("0", "", "FF", &[]),
+            range("1", "", "3F", &["0"]),
+            range("2", "3F", "FF", &["0"])
+        ]);
+        check(with_parent, Some(&["1", "2"]));
+        check(serde_json::json!([]), None);
+        check(serde_json::json!([range("1", "", "3F", &[])]), None);
+        check(serde_json::json!([range("1", "", "3F", &[]), range("2", "4F", "FF", &[])]), None);
+        check(serde_json::json!([range("1", "", "4F", &[]), range("2", "3F", "FF", &[])]), None);
     }
 
     #[test]

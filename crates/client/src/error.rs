@@ -108,10 +108,16 @@ impl ClientError {
         self.refusal().map_or(0, |refusal| refusal.status)
     }
 
-    /// Whether the server may have done what was asked although there is no answer.
+    /// Whether the server may have done what was asked although it does not say so: there is no answer, or one that tells of a failure on its side.
     pub fn is_ambiguous(&self) -> bool {
         matches!(self, ClientError::Lost { is_ambiguous: true, .. } | ClientError::TooLong { .. })
+            || is_ambiguous_status(self.status())
     }
+}
+
+/// Whether a write that was refused with a status may have been done.
+pub(crate) fn is_ambiguous_status(status: u16) -> bool {
+    matches!(status, 408 | 500 | 503)
 }
 
 /// Reads an error body; none if it is not one of the protocol.

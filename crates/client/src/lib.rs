@@ -3,10 +3,11 @@
 //! In: an endpoint, a key, and what is asked. Out: [`WireAnswer`]s with the text of bodies as the server sent it (no number passes
 //! through a double), pages of items, and [`ClientError`]s that say whose fault it is.
 //! - `options`, `endpoint`: what a client is made from, defaults of the local server included;
-//! - `target`, `cosmos_client`: what is signed, sent, tried again (429, 449, 503, lost connections) and given up;
+//! - `target`, `cosmos_client`: what is signed, sent, tried again (429, 449, lost connections; reads after 503 too) and given up;
 //! - `container_client`: items, queries, change feed, bulk and scripts of one container;
 //! - `query`, `fan_out`: queries page by page; where a server leaves the merging to clients, it is done here;
-//! - `transport`, `tls`: connections, which are kept and bounded.
+//! - `transport`, `tls`: connections, which are kept and bounded;
+//! - `harmless_text`: what servers and files say, for terminals.
 //!
 //! Invariants
 //! - Every wait has an end: connecting, an answer, and the trying again.
@@ -22,6 +23,7 @@ mod cosmos_client;
 mod endpoint;
 mod error;
 mod fan_out;
+mod harmless_text;
 mod options;
 mod query;
 pub mod raw_json;
@@ -39,6 +41,7 @@ pub use container_client::{
 pub use cosmos_client::{CosmosClient, Traffic, WireAnswer};
 pub use endpoint::Endpoint;
 pub use error::{ClientError, ServerRefusal};
+pub use harmless_text::{harmless, harmless_lines};
 pub use options::{ClientOptions, DEFAULT_ENDPOINT};
 pub use query::{QueryPages, QueryRequest};
 pub use resources::ScriptKind;

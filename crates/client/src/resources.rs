@@ -114,7 +114,7 @@ impl CosmosClient {
     }
 
     /// Every element of a feed of definitions.
-    async fn list(&self, target: RequestTarget, key: &str) -> Result<Vec<Value>, ClientError> {
+    pub(crate) async fn list(&self, target: RequestTarget, key: &str) -> Result<Vec<Value>, ClientError> {
         let mut all = Vec::new();
         let mut continuation: Option<String> = None;
         for _ in 0..PAGES_MAX {

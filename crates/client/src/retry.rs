@@ -21,7 +21,9 @@ pub(crate) fn wait_before_next(error: &ClientError, is_read: bool, tries: u32) -
         ClientError::Connect { .. } => (tries < 3).then_some(growing),
         ClientError::Refused(refusal) => match (refusal.status, refusal.substatus) {
             (429, _) => Some(refusal.retry_after.unwrap_or(growing).max(Duration::from_millis(1))),
-            (449 | 503, _) => Some(refusal.retry_after.unwrap_or(growing)),
+            (449, _) => Some(refusal.retry_after.unwrap_or(growing)),
+            // Who answers 503 may have sent the write on before: a server that lost its store, or a balancer that lost its server.
+            (503, _) if is_read => Some(refusal.retry_after.unwrap_or(growing)),
             (408, _) if is_read => (tries < 3).then_some(growing),
             (404, 1002) => (tries < SESSION_TRIES).then_some(growing),
             (410, 1007 | 1008) => Some(growing),
@@ -56,7 +58,20 @@ mod tests {
         let after = Duration::from_millis(77);
         assert_eq!(wait_before_next(&refused(429, 3200, Some(after)), false, 0), Some(after));
         assert_eq!(wait_before_next(&refused(449, 0, None), false, 1), Some(WAIT_FIRST * 2));
-        assert_eq!(wait_before_next(&refused(503, 0, None), false, 30), Some(Duration::from_secs(2)));
+        assert_eq!(wait_before_next(&refused(503, 0, None), true, 30), Some(Duration::from_secs(2)));
+        for status in [408, 500, 503] {
+            assert_eq!(
+                wait_before_next(&refused(status, 0, Some(after)), false, 0),
+                None,
+                "a write may have been done"
+            );
+            assert!(refused(status, 0, None).is_ambiguous(), "{status}");
+        }
+        assert!(
+            ![400, 404, 409, 410, 412, 429, 449]
+                .iter()
+                .any(|status| refused(*status, 0, None).is_ambiguous())
+        );
         for status in [400, 401, 403, 404, 409, 412, 413, 500] {
             assert_eq!(wait_before_next(&refused(status, 0, None), true, 0), None, "{status}");
         }

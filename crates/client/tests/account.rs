@@ -186,6 +186,7 @@ fn several_ranges_are_merged() {
             assert!(!container.items(&range, None).await.unwrap().into_items().unwrap().is_empty());
         }
         assert_eq!(seen, 20);
+        assert_eq!(container.document_count().await, Some(20));
     });
     split("2");
     let client = CosmosClient::new(options(&server, "http")).unwrap();
@@ -291,6 +292,61 @@ fn servers_that_are_none() {
     stranger.key = astrarium_testkit::Key::Unknown.text();
     let error = run(async { CosmosClient::new(stranger).unwrap().check().await }).unwrap_err();
     assert_eq!(error.status(), 401, "{error}");
+}
+
+/// Counts requests, and refuses all of them with 503.
+fn unavailable() -> (String, Arc<std::sync::atomic::AtomicUsize>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let count = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let _ = stream.read(&mut [0; 4096]);
+            counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let body = "{\"code\":\"ServiceUnavailable\",\"message\":\"later\"}";
+            let length = body.len();
+            let head = format!("HTTP/1.1 503 Later\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
+            let _ = stream.write_all(format!("{head}{body}").as_bytes());
+        }
+    });
+    (format!("http://{address}"), count)
+}
+
+/// A server that answers 503 may have done a write, so it is told of and not sent again; reads are.
+#[test]
+fn writes_are_not_repeated_after_503() {
+    let (endpoint, count) = unavailable();
+    let sent = || count.swap(0, std::sync::atomic::Ordering::Relaxed);
+    run(async {
+        let options = ClientOptions {
+            endpoint,
+            patience: std::time::Duration::from_millis(300),
+            ..ClientOptions::default()
+        };
+        let client = CosmosClient::new(options).unwrap();
+        let definition = json!({"id": "c", "partitionKey": {"paths": ["/pk"]}});
+        let container = ContainerClient::planned(&client, "d", "c", definition).unwrap();
+        let how = ItemWrite::default();
+        let failed = container.create("[\"a\"]", "{\"id\":\"1\"}", &how).await.unwrap_err();
+        assert!(failed.status() == 503 && failed.is_ambiguous(), "{failed:?}");
+        assert_eq!(sent(), 1);
+        let range = astrarium_client::RangeOfKeys {
+            id: "0".to_owned(),
+            min: astrarium_partition::EffectiveKey::MIN,
+            max: astrarium_partition::EffectiveKey::max(),
+        };
+        let operation = BulkOperation {
+            verb: BulkVerb::Create,
+            partition_key: "[\"a\"]".to_owned(),
+            body: Bytes::from_static(b"{\"id\":\"1\"}"),
+        };
+        assert_eq!(container.bulk(&range, &[operation]).await.unwrap_err().status(), 503);
+        assert_eq!(sent(), 1);
+        assert_eq!(container.read("1", "[\"a\"]").await.unwrap_err().status(), 503);
+        assert!(sent() > 1, "a read is tried again");
+    });
 }
 
 #[test]
