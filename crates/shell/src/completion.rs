@@ -4,13 +4,13 @@
 //! for with a bound on time and number, remembered for a while, and left out if it could harm a terminal.
 
 use crate::commands::COMMANDS;
-use crate::json_text::{harmless, quoted};
+use crate::json_text::quoted;
 use crate::place::ShellPlace;
 use crate::rows::OutputMode;
 use crate::schema::SchemaTree;
 use crate::session::Shell;
 use crate::statement;
-use astrarium_client::{QueryRequest, ScriptKind};
+use astrarium_client::{QueryRequest, ScriptKind, harmless};
 use astrarium_env::Instant;
 use astrarium_value::json::Text;
 use serde_json::Value;

@@ -1,8 +1,6 @@
 //! Why a statement did not do what was asked, in words for the person who typed it, and what the exit code is.
 
-use crate::json_text::harmless;
-use astrarium_client::{ClientError, ServerRefusal};
-use std::borrow::Cow;
+use astrarium_client::{ClientError, ServerRefusal, harmless, harmless_lines};
 
 /// The exit code of statements that failed.
 pub(crate) const EXIT_FAILED: u8 = 1;
@@ -22,6 +20,8 @@ pub(crate) enum ShellFailure {
     Client(ClientError),
     /// Ctrl-C.
     Interrupted,
+    /// The pager was left before the end: the end of the statement, and no error.
+    SeenEnough,
     /// Nobody reads the output any more; the end of everything, and no error.
     OutputClosed,
     /// The person wants to leave.
@@ -39,7 +39,7 @@ impl ShellFailure {
             ShellFailure::Client(error) if is_unreachable(error) => EXIT_UNREACHABLE,
             ShellFailure::Told(_) | ShellFailure::Client(_) => EXIT_FAILED,
             ShellFailure::Interrupted => EXIT_INTERRUPTED,
-            ShellFailure::OutputClosed | ShellFailure::Leave => 0,
+            ShellFailure::SeenEnough | ShellFailure::OutputClosed | ShellFailure::Leave => 0,
         }
     }
 
@@ -48,7 +48,7 @@ impl ShellFailure {
         match self {
             ShellFailure::Told(sentence) => harmless_lines(sentence),
             ShellFailure::Interrupted => "cancelled".to_owned(),
-            ShellFailure::OutputClosed | ShellFailure::Leave => String::new(),
+            ShellFailure::SeenEnough | ShellFailure::OutputClosed | ShellFailure::Leave => String::new(),
             ShellFailure::Client(error) => client_message(error, query),
         }
     }
@@ -126,11 +126,6 @@ fn excerpt(text: &str, start: usize, end: usize) -> String {
         .map_or(1, |piece| piece.chars().take_while(|one| *one != '\n').count());
     let room = shown.chars().count().saturating_sub(column - skipped).max(1);
     format!("  {shown}\n  {}{}", " ".repeat(column - skipped), "^".repeat(marked.clamp(1, room)))
-}
-
-/// Harmless text that keeps its lines.
-pub(crate) fn harmless_lines(text: &str) -> String {
-    text.lines().map(harmless).collect::<Vec<Cow<'_, str>>>().join("\n")
 }
 
 #[cfg(test)]

@@ -1,36 +1,9 @@
-//! JSON text for people: on one line, over several lines, and as the content of a cell; and any text made harmless.
+//! JSON text for people: on one line, over several lines, and as the content of a cell.
 //!
 //! In: text as a server sent it. Out: the same tokens in other white space, numbers as they were spelled. Total: broken text comes out
 //! broken, and nothing recurses.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
-
-/// Whether a character could move the cursor, change colours, or change the order in which text is read.
-fn is_harmful(character: char) -> bool {
-    character.is_control()
-        || matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
-}
-
-/// Text without power over a terminal: such characters become escapes as JSON has them, line ends included.
-pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(is_harmful) {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = String::with_capacity(text.len() + 16);
-    for character in text.chars() {
-        match character {
-            '\n' => shown.push_str("\\n"),
-            '\t' => shown.push_str("\\t"),
-            '\r' => shown.push_str("\\r"),
-            _ if is_harmful(character) => {
-                let _ = write!(shown, "\\u{:04x}", character as u32);
-            }
-            _ => shown.push(character),
-        }
-    }
-    Cow::Owned(shown)
-}
 
 /// The same tokens on one line, without white space between them.
 pub(crate) fn compact(raw: &str) -> Cow<'_, str> {
@@ -141,15 +114,6 @@ mod tests {
             let _ = (pretty(broken, 2), compact(broken));
         }
         assert!(pretty(&"[".repeat(5000), 0).len() < 2_000_000);
-    }
-
-    #[test]
-    fn terminals_are_safe() {
-        assert_eq!(harmless("plain é"), "plain é");
-        assert_eq!(
-            harmless("\u{1b}[2J\u{9b}31m\r\n\t\u{202e}\u{7f}"),
-            "\\u001b[2J\\u009b31m\\r\\n\\t\\u202e\\u007f"
-        );
     }
 
     #[test]

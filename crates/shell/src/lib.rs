@@ -11,7 +11,7 @@
 //! Invariants
 //! - Only the wire is spoken (`client`): any server of the protocol will do.
 //! - Documents are text from the server to the output and back: no number passes through a double.
-//! - What a server sends cannot control the terminal (`json_text::harmless`).
+//! - What a server sends cannot control the terminal (`client::harmless`).
 //! - A key is never written anywhere: not into the history, not into messages.
 //!
 //! Not here: import, export, dump and load (`tools`).

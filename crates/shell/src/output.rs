@@ -2,11 +2,11 @@
 //!
 //! Invariants
 //! - No pager unless standard output is a terminal and the text does not fit on it.
-//! - Whoever stops reading ends the statement, not the program with a panic.
+//! - Whoever stops reading ends the statement, not the program with a panic. What cannot be written for another reason is a failure.
 
 use crate::failure::ShellFailure;
-use crate::json_text::harmless;
 use crate::terminal::StandardStreams;
+use astrarium_client::harmless;
 use std::borrow::Cow;
 use std::io::Write as _;
 use std::process::{Child, Command, Stdio};
@@ -108,8 +108,10 @@ impl ShellOutput {
         };
         match written {
             Ok(()) => Ok(()),
-            // Who leaves the pager has seen enough of this statement.
-            Err(_) if self.pager.is_some() => Err(ShellFailure::Interrupted),
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                Err(ShellFailure::told(format!("write the output: {error}")))
+            }
+            Err(_) if self.pager.is_some() => Err(ShellFailure::SeenEnough),
             Err(_) => Err(ShellFailure::OutputClosed),
         }
     }

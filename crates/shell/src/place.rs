@@ -71,7 +71,7 @@ impl ShellPlace {
 
 impl std::fmt::Display for ShellPlace {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "/{}", crate::json_text::harmless(&self.parts.join("/")))
+        write!(formatter, "/{}", astrarium_client::harmless(&self.parts.join("/")))
     }
 }
 

@@ -4,9 +4,10 @@
 //! columns from its first rows and refuses later ones with others, rather than losing them.
 
 use crate::failure::ShellFailure;
-use crate::json_text::{compact, harmless, pretty};
+use crate::json_text::{compact, pretty};
 use crate::output::ShellOutput;
 use crate::table::{self, TableCell};
+use astrarium_client::harmless;
 use astrarium_value::json::{Kind, Node, Text};
 use bytes::Bytes;
 

@@ -9,8 +9,8 @@ use crate::rows::OutputMode;
 use crate::schema::SampledSchemas;
 use crate::settings::ShellSettings;
 use crate::statement;
-use crate::terminal::{StandardStreams, coloured};
-use astrarium_client::{ContainerClient, CosmosClient};
+use crate::terminal::{StandardStreams, coloured, tell};
+use astrarium_client::{ContainerClient, CosmosClient, harmless_lines};
 use astrarium_env::Instant;
 use std::collections::BTreeMap;
 use tokio::runtime::Runtime;
@@ -102,7 +102,10 @@ impl Shell {
                 _ = interrupts.recv() => Err(ShellFailure::Interrupted),
             }
         });
-        let result = result.and(self.output.finish());
+        let result = match result.and(self.output.finish()) {
+            Err(ShellFailure::SeenEnough) => Ok(()),
+            result => result,
+        };
         let after = self.client.traffic();
         if let Err(failure) = &result {
             let query = statement::is_sql(text).then(|| statement::without_terminator(text));
@@ -118,7 +121,7 @@ impl Shell {
             let milliseconds = began.elapsed().as_secs_f64() * 1000.0;
             let digits = usize::from(milliseconds < 10.0);
             let line = format!("{rows}{charge:.2} RU, {milliseconds:.digits$} ms");
-            eprintln!("{}", coloured(&line, "2", self.output.surroundings().error_colours));
+            tell(&coloured(&line, "2", self.output.surroundings().error_colours));
         }
         result
     }
@@ -127,14 +130,14 @@ impl Shell {
     pub(crate) fn complain(&self, message: &str) {
         if !message.is_empty() {
             let lead = coloured("error:", "1;31", self.output.surroundings().error_colours);
-            eprintln!("{lead} {message}");
+            tell(&format!("{lead} {message}"));
         }
     }
 
     /// Says something that is no result.
     pub(crate) fn remark(&self, sentence: &str) {
         if self.options.timing {
-            eprintln!("{}", crate::failure::harmless_lines(sentence));
+            tell(&harmless_lines(sentence));
         }
     }
 

@@ -30,9 +30,9 @@ pub struct ShellSettings {
     #[arg(value_name = "URL", conflicts_with = "endpoint")]
     pub url: Option<String>,
 
-    /// URL or connection string of the account.
-    #[arg(long, env = "ASTRARIUM_ENDPOINT", default_value = DEFAULT_ENDPOINT, value_name = "URL", hide_env_values = true)]
-    pub endpoint: String,
+    /// URL or connection string of the account. Without both it is $ASTRARIUM_ENDPOINT, or http://127.0.0.1:8081.
+    #[arg(long, value_name = "URL")]
+    pub endpoint: Option<String>,
 
     /// Its key. The default is the emulator's well-known key.
     #[arg(long, env = "ASTRARIUM_KEY", default_value = EMULATOR_KEY, value_name = "KEY", hide_default_value = true, hide_env_values = true)]
@@ -79,8 +79,10 @@ pub struct ShellSettings {
 impl ShellSettings {
     /// What the client is made from.
     pub(crate) fn client_options(&self) -> ClientOptions {
-        let endpoint = self.url.as_ref().unwrap_or(&self.endpoint);
-        let mut options = ClientOptions::new(endpoint, &self.key);
+        // Not by clap: to it a variable would be a second endpoint beside the URL that was typed.
+        let variable = || std::env::var("ASTRARIUM_ENDPOINT").ok().filter(|endpoint| !endpoint.is_empty());
+        let told = self.url.clone().or_else(|| self.endpoint.clone()).or_else(variable);
+        let mut options = ClientOptions::new(told.as_deref().unwrap_or(DEFAULT_ENDPOINT), &self.key);
         options.insecure = self.insecure;
         options.authority.clone_from(&self.ca);
         options

@@ -6,7 +6,7 @@ use crate::prompt;
 use crate::session::Shell;
 use crate::settings::ShellSettings;
 use crate::statement;
-use crate::terminal::{StandardStreams, coloured};
+use crate::terminal::{StandardStreams, coloured, tell};
 use std::io::Read;
 use std::path::Path;
 use std::process::ExitCode;
@@ -22,7 +22,7 @@ pub fn run(settings: &ShellSettings) -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
             let lead = coloured("error:", "1;31", surroundings.error_colours);
-            eprintln!("{lead} {}", failure.message(None));
+            tell(&format!("{lead} {}", failure.message(None)));
             let code = failure.exit_code();
             ExitCode::from(if code == EXIT_UNREACHABLE { code } else { EXIT_USAGE })
         }

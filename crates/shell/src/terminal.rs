@@ -1,6 +1,6 @@
 //! What the standard streams are: a terminal of some size or not, with colours or without.
 
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 
 /// Columns and lines where a terminal does not tell.
 const USUAL_SIZE: (usize, usize) = (80, 24);
@@ -45,6 +45,11 @@ impl StandardStreams {
         let told = told.map(|size| (usize::from(size.ws_col), usize::from(size.ws_row)));
         Some(told.filter(|(columns, lines)| *columns > 0 && *lines > 0).unwrap_or(USUAL_SIZE))
     }
+}
+
+/// Says something on standard error; if nobody can be told, that is no reason to end.
+pub(crate) fn tell(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// Text in a colour of the terminal: the number of a graphic rendition, `"31"` for red.

@@ -171,7 +171,7 @@ impl Drop for EditedFile {
         if self.is_done || !self.is_opened {
             let _ = std::fs::remove_file(&self.path);
         } else {
-            eprintln!("what you wrote is kept in {}", self.path.display());
+            crate::terminal::tell(&format!("what you wrote is kept in {}", self.path.display()));
         }
     }
 }

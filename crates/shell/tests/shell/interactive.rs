@@ -173,6 +173,18 @@ fn interrupts() {
     terminal.send("\u{3}");
     terminal.expect("> ");
     assert!(terminal.say("SELECT VALUE COUNT(1) FROM c").contains('4'));
+    // A query that would take hours is cancelled, and nothing else.
+    let numbers: Vec<String> = (0..3_000).map(|number| number.to_string()).collect();
+    let item = format!("put {{\"id\":\"many\",\"author\":\"Eve\",\"l\":[{}]}}", numbers.join(","));
+    site.good(&[PLACE[0], PLACE[1], "-c", &item]);
+    terminal
+        .send("SELECT VALUE COUNT(1) FROM c JOIN a IN c.l JOIN b IN c.l JOIN d IN c.l WHERE a + b + d < 0\r");
+    terminal.expect("< 0");
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    terminal.send("\u{3}");
+    terminal.expect("cancelled");
+    terminal.expect("> ");
+    assert!(terminal.say("SELECT VALUE COUNT(1) FROM c").contains('5'));
     assert_eq!(terminal.leave(), 0);
 }
 
@@ -188,6 +200,21 @@ fn pager() {
         long.contains("PAGED:    \"city\": \"Rome\"") || long.contains("PAGED:      \"city\": \"Rome\""),
         "{long:?}"
     );
+    // Whoever leaves the pager early has seen enough: nothing is cancelled, and what was typed after it runs.
+    let items: Vec<String> = (0..300)
+        .map(|number| {
+            format!("put {{\"id\":\"p{number}\",\"author\":\"Eve\",\"text\":\"{}\"}};", "x".repeat(2_000))
+        })
+        .collect();
+    let ended = site.run_with(&PLACE, &items.join("\n"));
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let mut early = Terminal::start(&site, 80, &PLACE, &[("PAGER", "head -n 1 | sed s/^/FIRST:/")]);
+    early.send(".mode json\r");
+    early.expect("> ");
+    early.send("SELECT * FROM c; SELECT VALUE 'after' FROM c WHERE c.id = '1';\r");
+    let shown = early.expect("\"after\"");
+    assert!(shown.contains("FIRST:") && !shown.contains("cancelled"), "{shown:?}");
+    assert_eq!(early.leave(), 0);
     terminal.send(".set pager off\r");
     terminal.expect("> ");
     let plain = terminal.say("SELECT * FROM c");

@@ -16,6 +16,8 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
     ("script::exit_codes", exit_codes),
     ("script::servers_that_are_none", servers_that_are_none),
     ("script::readers_that_leave", readers_that_leave),
+    ("script::outputs_that_fail", outputs_that_fail),
+    ("script::the_url_that_was_typed_counts", the_url_that_was_typed_counts),
 ];
 
 const PLACE: [&str; 2] = ["--use", "library/books"];
@@ -294,4 +296,36 @@ fn readers_that_leave() {
     let ended = child.wait_with_output().unwrap();
     let told = String::from_utf8_lossy(&ended.stderr).into_owned();
     assert!(ended.status.success() && told.is_empty(), "{told}");
+}
+
+/// A full disk is a failure, and is told; that nobody can be told is none.
+fn outputs_that_fail() {
+    let site = Site::with_books();
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = site.command(&[PLACE[0], PLACE[1], "-c", "SELECT * FROM c"]);
+    let ended = command.stdin(Stdio::null()).stdout(full()).stderr(Stdio::piped()).output().unwrap();
+    let told = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(1), "{told}");
+    assert!(told.contains("write the output: No space left"), "{told}");
+    for (statement, code) in [("SELECT * FROM c", 0), ("nonsense", 1)] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = site.command(&[PLACE[0], PLACE[1], "-c", statement]);
+        let ended = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(writer).status().unwrap();
+        assert_eq!(ended.code(), Some(code), "{statement}");
+    }
+}
+
+fn the_url_that_was_typed_counts() {
+    let mut site = Site::with_books();
+    let endpoint = std::mem::take(&mut site.endpoint);
+    let run = |arguments: &[&str], variable: &str| {
+        let mut command = site.command(arguments);
+        command.env("ASTRARIUM_ENDPOINT", variable).stdin(Stdio::null());
+        command.output().unwrap().status.code()
+    };
+    assert_eq!(run(&[&endpoint, "-c", "ls"], "http://127.0.0.1:1"), Some(0));
+    assert_eq!(run(&["--endpoint", &endpoint, "-c", "ls"], "http://127.0.0.1:1"), Some(0));
+    assert_eq!(run(&["-c", "ls"], &endpoint), Some(0));
+    assert_eq!(run(&["-c", "ls"], "http://127.0.0.1:1"), Some(3));
 }
