@@ -212,6 +212,9 @@ impl From<kv::Error> for Error {
             kv::Error::Unavailable { reason } => Error::Unavailable(reason),
             kv::Error::Corruption { what } => Error::Damaged(what),
             kv::Error::SetLost { what } => Error::IndexLost(what),
+            kv::Error::KeyTooLong { what } => Error::Invalid(format!(
+                "The partition key and the id are too long together for the store that keeps the document ({what}). Choose shorter ones."
+            )),
             kv::Error::Contract { what } => Error::Bug(what),
         }
     }

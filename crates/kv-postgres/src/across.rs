@@ -12,7 +12,7 @@
 //! - Nobody waits for a server that is gone: pending changes are settled by whoever comes.
 
 use crate::PostgresCore;
-use crate::committer::touched_shards;
+use crate::committer::{GroupError, touched_shards};
 use crate::connection::StoreConnection;
 use crate::error::Trouble;
 use crate::store::{PostgresStore, ShardRow, read_shard, sql_id, sql_space};
@@ -41,7 +41,9 @@ const END_PENDING: &str = "UPDATE shard SET version = $2, epoch = $3, high_water
 const ADD_DROP: &str =
     "INSERT INTO dropped_prefix (shard, space, prefix) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
 const REFUSE: &str = "INSERT INTO decision (id, is_committed) VALUES ($1, false) ON CONFLICT (id) DO NOTHING";
-const READ_DECISION: &str = "SELECT is_committed FROM decision WHERE id = $1";
+/// Changed and not only read: its answer waits until a standby has the decision, on which other stores are about to rely.
+const READ_DECISION: &str = "UPDATE decision SET at = at WHERE id = $1 RETURNING is_committed";
+const READ_PENDING: &str = "SELECT id FROM shard WHERE pending IS NOT NULL ORDER BY id";
 
 /// What a commit of another store does to a shard.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -218,9 +220,9 @@ impl PostgresCore {
                 Err(error)
             }
             Ok(None) => Err(Error::Contract { what: "a group without a batch".to_owned() }),
-            Err(Error::Conflict { .. }) => Ok(None),
+            Err(GroupError { error: Error::Conflict { .. }, .. }) => Ok(None),
             // Nobody knows whether it is decided: whoever meets what is pending finds out.
-            Err(error) => Err(error),
+            Err(GroupError { error, .. }) => Err(error),
         }
     }
 
@@ -316,6 +318,19 @@ impl PostgresCore {
                 Err(error)
             }
         }
+    }
+
+    /// Ends the pending changes of a store that nobody has met: of dropped shards, say, for which nobody asks any more.
+    pub(crate) async fn settle_all(&self, store: &Arc<PostgresStore>) -> Result<(), Error> {
+        let rows = store.workers.get().await?.query(READ_PENDING, &[]).await?;
+        for row in rows {
+            let shard = ShardId(row.get::<_, i64>(0).cast_unsigned());
+            let row = read_shard(&*store.workers.get().await?, shard).await?;
+            if row.pending.is_some() {
+                self.wait_for_pending(store, shard, &row).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Waits until a pending change is gone; an error if nobody can tell what becomes of it.

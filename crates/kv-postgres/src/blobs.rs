@@ -5,7 +5,8 @@
 //! [`would_block`] instead, and whoever asked does it again on one that may.
 //! Invariants
 //! - Only the holder of the merge lease writes: each write carries his fencing number, and is refused when another one has the lease.
-//! - Bytes of a number never change, so they can be cached without asking again. A blob that is replaced stays for a while, for those
+//! - Bytes of a number never change, so they can be cached without asking again: every merge has numbers of its own, from its fencing
+//!   number, and a store that continues another history than before is another one for the cache. A blob that is replaced stays for a while, for those
 //!   who still read it; then it goes (`reclaim`).
 
 use crate::PostgresCore;
@@ -33,8 +34,8 @@ pub(crate) fn would_block(error: &Error) -> bool {
     matches!(error, Error::Unavailable { reason } if reason == WOULD_BLOCK)
 }
 
-/// A shard, the number of one of its blobs, a row of it.
-type RowKey = (ShardId, u64, u32);
+/// A history, a shard, the number of one of its blobs, a row of it.
+type RowKey = (u64, ShardId, u64, u32);
 
 /// Rows that were read lately, of all shards.
 pub(crate) struct RowCache {
@@ -65,6 +66,8 @@ pub(crate) struct ShardBlobs {
     pub(crate) store: Arc<PostgresStore>,
     pub(crate) shard: ShardId,
     pub(crate) fence: Option<i64>,
+    /// Of which history they are (`history`).
+    pub(crate) history: u64,
 }
 
 const READ_ROW: &str = "SELECT bytes FROM set_blob WHERE shard = $1 AND number = $2 AND n = $3";
@@ -73,7 +76,9 @@ const READ_LENGTH: &str =
 const READ_MANIFEST: &str = "SELECT content FROM set_manifest WHERE shard = $1";
 const LIST_BLOBS: &str = "SELECT DISTINCT number FROM set_blob b WHERE shard = $1 AND NOT EXISTS \
     (SELECT FROM set_garbage g WHERE g.shard = b.shard AND g.number = b.number)";
-const REMOVE_BLOB: &str = "INSERT INTO set_garbage (shard, number) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+/// Nothing by whoever has lost the lease: what he takes for replaced may be his successor's. It is found again by the next merge.
+const REMOVE_BLOB: &str = "INSERT INTO set_garbage (shard, number) SELECT $1::bigint, $2::bigint FROM set_manifest \
+    WHERE shard = $1 AND fence = $3 ON CONFLICT DO NOTHING";
 const WRITE_ROWS: &str = "WITH lease AS (UPDATE set_manifest SET expires = now() + interval '30 seconds' \
     WHERE shard = $1 AND fence = $2 RETURNING shard) \
     INSERT INTO set_blob (shard, number, n, bytes) SELECT $1, $3, e.n, e.bytes \
@@ -111,7 +116,7 @@ impl ShardBlobs {
     }
 
     fn row(&self, number: u64, row: u32) -> Result<Bytes, Error> {
-        let key = (self.shard, number, row);
+        let key = (self.history, self.shard, number, row);
         let core = self.core.upgrade().ok_or_else(closed)?;
         if let Some(bytes) = core.rows.rows.get(&key) {
             return Ok(bytes);
@@ -202,8 +207,9 @@ impl Blobs for ShardBlobs {
             return Ok(());
         }
         self.ask(move |blobs| async move {
-            let (shard, number) = (sql_id(blobs.shard), number.cast_signed());
-            blobs.connection().await?.execute(REMOVE_BLOB, &[&shard, &number]).await.map(drop)
+            let (shard, number, fence) =
+                (sql_id(blobs.shard), number.cast_signed(), blobs.fence.unwrap_or(-1));
+            blobs.connection().await?.execute(REMOVE_BLOB, &[&shard, &number, &fence]).await.map(drop)
         })
     }
 

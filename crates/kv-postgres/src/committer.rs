@@ -183,7 +183,17 @@ impl PostgresCore {
             };
             match self.commit_group(&store, shard, group, None).await {
                 Ok(committed) => outcomes.extend(committed),
-                Err(error) => outcomes.extend(group.iter().map(|_| Err(error.clone()))),
+                // One of them is at fault, and the others are not to suffer for it.
+                Err(GroupError { is_of_group: true, .. }) if group.len() > 1 => {
+                    for batch in group {
+                        let alone = self.commit_group(&store, shard, std::slice::from_ref(batch), None).await;
+                        outcomes.push(match alone.map(|mut outcomes| outcomes.pop()) {
+                            Ok(outcome) => outcome.unwrap_or(Err(Error::Busy)),
+                            Err(GroupError { error, .. }) => Err(error),
+                        });
+                    }
+                }
+                Err(GroupError { error, .. }) => outcomes.extend(group.iter().map(|_| Err(error.clone()))),
             }
             rest = later;
         }
@@ -197,7 +207,7 @@ impl PostgresCore {
         shard: ShardId,
         batches: &[WriteBatch],
         decision: Option<&[u8]>,
-    ) -> Result<Vec<Result<CommitVersion, Error>>, Error> {
+    ) -> Result<Vec<Result<CommitVersion, Error>>, GroupError> {
         let sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
         let began = Instant::now();
         let (mut unanswered, mut refusals) = (None, 0);
@@ -211,13 +221,15 @@ impl PostgresCore {
                     }
                     return Ok(committed.outcomes);
                 }
-                Err(AttemptError::Refused(error)) if unanswered.is_none() => return Err(error),
+                Err(AttemptError::Refused(error)) if unanswered.is_none() => return Err(error.into()),
                 Err(AttemptError::Refused(error)) => Trouble::Lost(error.to_string()),
+                // Without a connection: whoever ends the change needs one.
+                Err(AttemptError::Pending(shard, row)) => self.settle_pending(store, shard, &row).await,
                 Err(AttemptError::Trouble(trouble)) => trouble,
             };
             if decision.is_some() && matches!(&trouble, Trouble::Refused(_)) {
                 // Somebody who waited for it has decided that it shall not happen.
-                return Err(Error::Conflict { expectation: 0 });
+                return Err(Error::Conflict { expectation: 0 }.into());
             }
             refusals += 1;
             let is_over = match (&trouble, &unanswered) {
@@ -225,18 +237,21 @@ impl PostgresCore {
                     refusals >= REFUSED_ATTEMPTS_MAX || began.elapsed() > UNKNOWN_TIME_MAX
                 }
                 (Trouble::Lost(_), None) => refusals > 1,
-                (Trouble::Wrong(_) | Trouble::Refused(_) | Trouble::Full(_), None) => true,
+                (Trouble::Wrong(_) | Trouble::Refused(_) | Trouble::Full(_) | Trouble::TooLong(_), None) => {
+                    true
+                }
                 (_, Some(_)) => began.elapsed() > UNKNOWN_TIME_MAX,
             };
             if is_over {
                 if unanswered.is_none() {
-                    return Err(trouble.into());
+                    let is_of_group = matches!(trouble, Trouble::Wrong(_) | Trouble::TooLong(_));
+                    return Err(GroupError { error: trouble.into(), is_of_group });
                 }
                 let reason = format!(
                     "the store ended the connection ({}); whether the write happened is unknown",
                     trouble.words()
                 );
-                return Err(Error::Unavailable { reason });
+                return Err(Error::Unavailable { reason }.into());
             }
             tokio::time::sleep(ATTEMPT_PAUSE).await;
         }
@@ -262,9 +277,24 @@ impl PostgresCore {
     }
 }
 
+/// Why a group was not committed.
+pub(crate) struct GroupError {
+    pub(crate) error: Error,
+    /// Whether it is for what the group holds, and nothing of it happened.
+    is_of_group: bool,
+}
+
+impl From<Error> for GroupError {
+    fn from(error: Error) -> GroupError {
+        GroupError { error, is_of_group: false }
+    }
+}
+
 enum AttemptError {
     /// It did not begin.
     Refused(Error),
+    /// Another commit is about to change one of its shards (`across`).
+    Pending(ShardId, Box<ShardRow>),
     Trouble(Trouble),
 }
 
@@ -301,6 +331,7 @@ const READ_EXPECTED: &str = "SELECT e.i, kv.stamp \
     CROSS JOIN LATERAL (SELECT substring(v FROM 1 FOR 8) AS stamp FROM kv \
     WHERE kv.shard = $1 AND kv.space = e.space AND kv.k = e.k LIMIT 1) AS kv";
 const READ_MARK: &str = "SELECT sequence FROM mark WHERE shard = $1 AND server = $2";
+const TOUCH_MARK: &str = "UPDATE mark SET sequence = sequence WHERE shard = $1 AND server = $2";
 
 impl GroupAttempt<'_> {
     async fn make(&self, unanswered: &mut Option<Unanswered>) -> Result<Committed, AttemptError> {
@@ -321,8 +352,14 @@ impl GroupAttempt<'_> {
         let (mut rows, ground, now) = match Box::pin(self.lock(connection, unanswered.as_ref())).await? {
             Locked::Open { rows, ground, now } => (rows, ground, now),
             Locked::Committed => {
-                connection.roll_back_later();
-                // What was sent before has happened.
+                // What was sent before has happened. Whether a standby has it is not known: so something is committed after it, which is
+                // answered only when the standby has both.
+                let (shard, server) = (sql_id(self.shard), self.core.server_id());
+                connection.execute(TOUCH_MARK, &[&shard, &server]).await?;
+                connection
+                    .script("COMMIT")
+                    .await
+                    .map_err(|trouble| Trouble::Lost(trouble.words().to_owned()))?;
                 return unanswered.take().map(|before| before.committed).ok_or_else(|| {
                     Trouble::Wrong("a mark was found of a group that was never sent".to_owned()).into()
                 });
@@ -412,9 +449,7 @@ impl GroupAttempt<'_> {
             return Err(Trouble::Again("the row of a shard is not there".to_owned()).into());
         }
         if let Some((shard, row)) = rows.iter().find(|(_, row)| row.pending.is_some()) {
-            // Whoever ends it needs the row.
-            connection.roll_back_later();
-            return Err(self.core.settle_pending(self.store, *shard, row).await.into());
+            return Err(AttemptError::Pending(*shard, Box::new(row.clone())));
         }
         let dropped = self.dropped(connection, &rows).await?;
         let mut ground = Ground { dropped, ..Ground::default() };

@@ -6,7 +6,8 @@
 //! - No timer runs in a caller's task: a watchdog of the engine ends connections that do not answer, and with them all that waits.
 //! - A connection for commits has no `statement_timeout`: PostgreSQL lets one end the wait for a synchronous standby *and reports
 //!   success*, and then a failover would lose what was acknowledged. It only drops the connection, whose commit then has an unknown
-//!   outcome (`committer`).
+//!   outcome (`committer`). The same if somebody else ends that wait (`pg_cancel_backend`): the warning that says so ends the connection
+//!   before the success is read.
 //! - A transaction whose client is frozen or cut off is ended by the store within seconds, so that nobody waits for its locks.
 
 use crate::dialect::Dialect;
@@ -17,10 +18,11 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::AbortHandle;
 use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, NoTls, Row, Statement};
+use tokio_postgres::{AsyncMessage, Client, Connection, NoTls, Row, Statement};
 
 /// How long opening a connection may take, for each host.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -62,19 +64,27 @@ impl ConnectionPurpose {
                 "SET idle_in_transaction_session_timeout = '60s'; SET statement_timeout = '5s';"
             }
             ConnectionPurpose::Commit => {
-                "SET idle_in_transaction_session_timeout = '2s'; SET lock_timeout = '8s';"
+                "SET idle_in_transaction_session_timeout = '2s'; SET lock_timeout = '8s'; SET statement_timeout = 0;"
             }
             ConnectionPurpose::Work => {
-                "SET idle_in_transaction_session_timeout = '30s'; SET lock_timeout = '8s';"
+                "SET idle_in_transaction_session_timeout = '30s'; SET lock_timeout = '8s'; SET statement_timeout = 0;"
             }
         }
     }
 }
 
-/// The wait for stable storage is never switched off for us, whatever the server's default is.
+/// The wait for stable storage is never switched off for us, nor cut short, whatever the server's or the role's defaults are.
 const SESSION: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; SET enable_hashjoin = off; \
     SET enable_mergejoin = off; SET plan_cache_mode = force_generic_plan; SET jit = off; SET client_min_messages = warning; \
-    SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local');";
+    SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local'); \
+    SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'transaction_timeout';";
+
+/// Where PostgreSQL waits for a synchronous standby. A warning from there says that a commit is reported which no standby may have.
+const STANDBY_WAIT: &str = "SyncRepWaitForLSN";
+
+/// The history that a PostgreSQL continues: another one after a standby was promoted, or a backup restored.
+const READ_HISTORY: &str = "SELECT (SELECT system_identifier::text FROM pg_control_system()) \
+    || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)";
 
 /// A connection whose session is set up.
 pub(crate) struct StoreConnection {
@@ -82,6 +92,7 @@ pub(crate) struct StoreConnection {
     /// Whether a transaction was begun that is not known to have ended.
     is_in_transaction: AtomicBool,
     dialect: Dialect,
+    history: String,
     statements: Mutex<HashMap<&'static str, Statement>>,
     watched: Arc<ConnectionWatch>,
 }
@@ -135,6 +146,22 @@ impl Drop for AwaitedAnswer<'_> {
     }
 }
 
+/// Moves the bytes of a connection, until it ends or what it would report cannot be relied on.
+async fn carry<S, T>(mut connection: Connection<S, T>)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    while let Some(Ok(message)) = std::future::poll_fn(|context| connection.poll_message(context)).await {
+        if let AsyncMessage::Notice(notice) = message
+            && notice.routine() == Some(STANDBY_WAIT)
+        {
+            tracing::warn!(notice = notice.message(), "a commit was to be reported that no standby may have");
+            return;
+        }
+    }
+}
+
 impl StoreConnection {
     /// Connects and sets the session up; to be called on the engine's runtime.
     pub(crate) async fn open(url: &StoreUrl, purpose: ConnectionPurpose) -> Result<StoreConnection, Trouble> {
@@ -146,10 +173,10 @@ impl StoreConnection {
         let runtime = tokio::runtime::Handle::current();
         let (client, task) = if let Some(tls) = &url.tls {
             let (client, connection) = config.connect(tls.clone()).await?;
-            (client, runtime.spawn(async { drop(connection.await) }))
+            (client, runtime.spawn(carry(connection)))
         } else {
             let (client, connection) = config.connect(NoTls).await?;
-            (client, runtime.spawn(async { drop(connection.await) }))
+            (client, runtime.spawn(carry(connection)))
         };
         let began = Instant::now();
         let task = task.abort_handle();
@@ -170,18 +197,30 @@ impl StoreConnection {
                 dialect.session()
             );
             client.batch_execute(&session).await?;
-            Ok::<_, tokio_postgres::Error>(dialect)
+            // Who has no history of that kind, or does not tell, is taken to have one only.
+            let history = match dialect {
+                Dialect::Postgres => client.query_one(READ_HISTORY, &[]).await.ok(),
+                Dialect::Yugabyte => None,
+            };
+            let history = history.and_then(|row| row.try_get::<_, String>(0).ok()).unwrap_or_default();
+            Ok::<_, tokio_postgres::Error>((dialect, history))
         };
-        let dialect = tokio::time::timeout(CONNECT_TIMEOUT * 2, set_up)
+        let (dialect, history) = tokio::time::timeout(CONNECT_TIMEOUT * 2, set_up)
             .await
             .map_err(|_| Trouble::Lost("a new connection does not answer".to_owned()))??;
         Ok(StoreConnection {
             client,
             is_in_transaction: false.into(),
             dialect,
+            history,
             statements: Mutex::default(),
             watched,
         })
+    }
+
+    /// Which history its PostgreSQL continues; empty if that is not told.
+    pub(crate) fn history(&self) -> &str {
+        &self.history
     }
 
     pub(crate) fn dialect(&self) -> Dialect {

@@ -3,7 +3,7 @@
 //! In: errors of the client library. Out: whether to try again, and what callers are told.
 
 use astrarium_kv as kv;
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{DbError, Severity, SqlState};
 
 /// Why a transaction did not come to its end.
 #[derive(Debug, Clone)]
@@ -16,7 +16,9 @@ pub(crate) enum Trouble {
     Full(String),
     /// A key is there that must not be: nothing of it happened.
     Refused(String),
-    /// The store does not understand us, or holds what we cannot have written.
+    /// A key has more bytes than an index entry of the store: nothing of it happened.
+    TooLong(String),
+    /// The store does not understand us, or holds what we cannot have written: nothing of it happened.
     Wrong(String),
 }
 
@@ -27,7 +29,11 @@ impl From<tokio_postgres::Error> for Trouble {
         match *state {
             SqlState::T_R_SERIALIZATION_FAILURE
             | SqlState::T_R_DEADLOCK_DETECTED
-            | SqlState::LOCK_NOT_AVAILABLE => Trouble::Again(words),
+            | SqlState::LOCK_NOT_AVAILABLE
+            | SqlState::QUERY_CANCELED => Trouble::Again(words),
+            SqlState::PROGRAM_LIMIT_EXCEEDED => Trouble::TooLong(words),
+            // Not the primary any more, though it was when the connection was made.
+            SqlState::READ_ONLY_SQL_TRANSACTION => Trouble::Lost(words),
             SqlState::DISK_FULL | SqlState::OUT_OF_MEMORY | SqlState::TOO_MANY_CONNECTIONS => {
                 Trouble::Full(words)
             }
@@ -36,6 +42,10 @@ impl From<tokio_postgres::Error> for Trouble {
                 Trouble::Wrong(format!("{words} (was `astrarium store init` run on it?)"))
             }
             SqlState::SYNTAX_ERROR | SqlState::UNDEFINED_FUNCTION | SqlState::INSUFFICIENT_PRIVILEGE => {
+                Trouble::Wrong(words)
+            }
+            // An error ends a transaction; what is worse than one may have ended the connection in the middle of a commit.
+            _ if error.as_db_error().and_then(DbError::parsed_severity) == Some(Severity::Error) => {
                 Trouble::Wrong(words)
             }
             _ => Trouble::Lost(words),
@@ -51,6 +61,7 @@ impl Trouble {
             | Trouble::Lost(words)
             | Trouble::Full(words)
             | Trouble::Refused(words)
+            | Trouble::TooLong(words)
             | Trouble::Wrong(words) => words,
         }
     }
@@ -58,6 +69,9 @@ impl Trouble {
 
 impl From<Trouble> for kv::Error {
     fn from(trouble: Trouble) -> kv::Error {
+        if let Trouble::TooLong(what) = trouble {
+            return kv::Error::KeyTooLong { what };
+        }
         let what = match &trouble {
             Trouble::Full(_) => "the store has no room",
             _ => NO_ANSWER,

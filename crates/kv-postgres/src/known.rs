@@ -1,11 +1,12 @@
 //! What this server has seen of shards: enough to answer a watch at once, and never more than a hint for anything else.
 //!
 //! In: rows of shards, whenever one was read or written. Out: the newest of them.
-//! Invariant: what is noted was true once, and never goes back; it may be old.
+//! Invariant: what is noted was true once, and never goes back while its store continues one history (`history`); it may be old.
 
 use crate::PostgresCore;
 use crate::connection::StoreConnection;
 use crate::error::Trouble;
+use crate::history::StoreHistories;
 use crate::store::{ShardRow, read_drops};
 use astrarium_kv::{PrefixSet, ShardId, ShardState};
 use foldhash::fast::RandomState;
@@ -15,30 +16,40 @@ use std::sync::Arc;
 
 #[derive(Default)]
 pub(crate) struct SeenShards {
-    states: RwLock<HashMap<ShardId, ShardState, RandomState>>,
-    /// Dropped prefixes of shards, as of a number of changes.
-    drops: RwLock<HashMap<ShardId, (u64, Arc<PrefixSet>), RandomState>>,
+    history: Arc<StoreHistories>,
+    /// With the history that they are of.
+    states: RwLock<HashMap<ShardId, (u64, ShardState), RandomState>>,
+    /// Dropped prefixes of shards, as of a history and a number of changes.
+    drops: RwLock<HashMap<ShardId, KnownDrops, RandomState>>,
 }
 
+type KnownDrops = ((u64, u64), Arc<PrefixSet>);
+
 impl SeenShards {
+    pub(crate) fn new(history: Arc<StoreHistories>) -> SeenShards {
+        SeenShards { history, ..SeenShards::default() }
+    }
+
     /// The newest state that was seen.
     pub(crate) fn state(&self, shard: ShardId) -> Option<ShardState> {
-        self.states.read().get(&shard).copied()
+        let (history, state) = *self.states.read().get(&shard)?;
+        (history == self.history.now()).then_some(state)
     }
 
     /// Whether the shard has a row for sure.
     pub(crate) fn exists(&self, shard: ShardId) -> bool {
-        self.states.read().contains_key(&shard)
+        self.state(shard).is_some()
     }
 
     pub(crate) fn note(&self, shard: ShardId, row: &ShardRow) {
         if !row.is_there {
             return;
         }
+        let now = self.history.now();
         let mut states = self.states.write();
-        let known = states.entry(shard).or_default();
-        if (row.state.epoch, row.state.version) >= (known.epoch, known.version) {
-            *known = row.state;
+        let (history, known) = states.entry(shard).or_default();
+        if *history != now || (row.state.epoch, row.state.version) >= (known.epoch, known.version) {
+            (*history, *known) = (now, row.state);
         }
     }
 
@@ -50,12 +61,12 @@ impl SeenShards {
         self.drops
             .read()
             .get(&shard)
-            .filter(|(known, _)| *known == changes)
+            .filter(|(known, _)| *known == (self.history.now(), changes))
             .map(|(_, drops)| Arc::clone(drops))
     }
 
-    fn note_drops(&self, shard: ShardId, changes: u64, drops: &Arc<PrefixSet>) {
-        self.drops.write().insert(shard, (changes, Arc::clone(drops)));
+    fn note_drops(&self, shard: ShardId, known: (u64, u64), drops: &Arc<PrefixSet>) {
+        self.drops.write().insert(shard, (known, Arc::clone(drops)));
     }
 }
 
@@ -73,8 +84,9 @@ impl PostgresCore {
         if let Some(known) = self.known.drops(shard, changes) {
             return Ok(known);
         }
+        let history = self.history.now();
         let drops = Arc::new(read_drops(connection, shard).await?);
-        self.known.note_drops(shard, changes, &drops);
+        self.known.note_drops(shard, (history, changes), &drops);
         Ok(drops)
     }
 }

@@ -14,6 +14,7 @@
 //!
 //! Not here: what keys and values mean, retries of conflicts, backups (the store's own).
 
+mod account_stores;
 mod across;
 mod blobs;
 mod committer;
@@ -21,6 +22,7 @@ mod connection;
 mod dialect;
 mod error;
 mod group;
+mod history;
 mod known;
 mod later_view;
 mod members;
@@ -56,11 +58,14 @@ use astrarium_packed::{OwnerId, SetOptions};
 use blobs::RowCache;
 use bytes::Bytes;
 use committer::CommitQueues;
+use history::StoreHistories;
 use known::SeenShards;
 use members::AccountServers;
+use merging::LostSet;
 use parking_lot::Mutex;
 use peers::{Forwarded, Peers};
 use placement::ShardPlacement;
+use pool::StoreIdentity;
 use sets::KnownSets;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -103,6 +108,8 @@ pub struct PostgresOptions {
     pub reclaim_interval: Duration,
     /// How long replaced runs stay for those who still read them.
     pub replaced_blobs_kept: Duration,
+    /// What is spoken with other servers; those that speak another one are sent nothing. Tests set it.
+    pub peer_protocol: u64,
 }
 
 impl Default for PostgresOptions {
@@ -112,6 +119,7 @@ impl Default for PostgresOptions {
             cache_bytes: 256 << 20,
             reclaim_interval: Duration::from_secs(2),
             replaced_blobs_kept: Duration::from_mins(10),
+            peer_protocol: peers::PEER_PROTOCOL,
         }
     }
 }
@@ -149,12 +157,13 @@ pub(crate) struct PostgresCore {
     pub(crate) members: AccountServers,
     pub(crate) peers: Peers,
     pub(crate) queues: CommitQueues,
+    pub(crate) history: Arc<StoreHistories>,
     pub(crate) known: SeenShards,
     pub(crate) sets: KnownSets,
     pub(crate) rows: RowCache,
     pub(crate) merging: Mutex<BTreeSet<ShardId>>,
-    /// Shards whose index is lost, with what was found.
-    pub(crate) lost: Mutex<BTreeMap<ShardId, String>>,
+    /// Shards whose index is lost.
+    pub(crate) lost: Mutex<BTreeMap<ShardId, LostSet>>,
     pub(crate) watchers: Arc<Watchers>,
     pub(crate) watched: WatchedShards,
     /// Of the next commit group, for its mark.
@@ -176,6 +185,12 @@ impl PostgresCore {
     /// Whose set a shard's is: it stands in the checksum of every block, so that foreign ones are noticed.
     pub(crate) fn set_owner(&self, shard: ShardId) -> OwnerId {
         (self.account ^ u128::from(shard.0)).to_be_bytes()
+    }
+
+    /// What is to be found at the address of a store.
+    pub(crate) fn identity(&self, place: PlaceId) -> StoreIdentity {
+        let (account, histories) = (format!("{:032x}", self.account), Arc::clone(&self.history));
+        StoreIdentity { account, place, histories }
     }
 
     /// This process, as rows name it; no other one has the number.
@@ -263,6 +278,7 @@ impl PostgresEngine {
         let core = Arc::clone(&self.core);
         self.blocking(async move {
             for store in core.placement.stores() {
+                core.settle_all(&store).await?;
                 core.reclaim(&store).await?;
             }
             Ok(())
@@ -330,21 +346,6 @@ impl PostgresEngine {
         self.core.members.clock_shift()
     }
 
-    /// Adds a store to the account, making its tables if need be.
-    pub fn add_store(&self, name: &str, url: &str) -> Result<PlaceId, StoreOpenError> {
-        let url = StoreUrl::parse(url)?;
-        let core = Arc::clone(&self.core);
-        let account = format!("{:032x}", core.account);
-        let made = url.clone();
-        self.blocking(async move { Ok::<_, Error>(schema::init(&made, Some(&account)).await) })??;
-        let name = name.to_owned();
-        Ok(self.blocking(async move {
-            let place = core.add_store(&name, &url).await?;
-            overview::mark_added(&url, place).await?;
-            Ok(place)
-        })?)
-    }
-
     /// Commits a batch by this server's own committer.
     fn commit_here(&self, batch: WriteBatch) -> Reply<Result<CommitVersion, Error>> {
         let (answer, receiver) = oneshot::channel();
@@ -401,7 +402,10 @@ fn block_on<T: Send + 'static>(runtime: &Runtime, work: impl Future<Output = T> 
 impl PostgresCore {
     fn start(url: StoreUrl, account: &str, options: PostgresOptions, runtime: &Runtime) -> Arc<PostgresCore> {
         let handle = runtime.handle().clone();
-        let first = PostgresStore::new(PlaceId::FIRST, "first".to_owned(), url, options.connections, &handle);
+        let history = Arc::<StoreHistories>::default();
+        let (account_text, histories) = (account.to_owned(), Arc::clone(&history));
+        let identity = StoreIdentity { account: account_text, place: PlaceId::FIRST, histories };
+        let first = PostgresStore::new(&identity, "first".to_owned(), url, options.connections, &handle);
         let cache_bytes = options.cache_bytes;
         let (number, _) = uuid::Uuid::new_v4().as_u64_pair();
         Arc::new(PostgresCore {
@@ -412,8 +416,9 @@ impl PostgresCore {
             members: AccountServers::default(),
             peers: Peers::default(),
             queues: CommitQueues::default(),
-            known: SeenShards::default(),
-            sets: KnownSets::new(cache_bytes / 4),
+            known: SeenShards::new(Arc::clone(&history)),
+            sets: KnownSets::new(cache_bytes / 4, Arc::clone(&history)),
+            history,
             rows: RowCache::new(cache_bytes / 4 * 3),
             merging: Mutex::default(),
             lost: Mutex::default(),

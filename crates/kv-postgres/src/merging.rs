@@ -10,15 +10,16 @@
 
 use crate::blobs::ShardBlobs;
 use crate::error::Trouble;
-use crate::store::{PostgresStore, read_shard, sql_id};
+use crate::store::{PostgresStore, ShardRow, read_shard, sql_id};
 use crate::{PostgresCore, SET_OPTIONS};
 use astrarium_kv as kv;
-use astrarium_kv::{KeyRange, SetLoss, ShardId};
+use astrarium_kv::{KeyRange, PlaceId, SetLoss, ShardId};
 use astrarium_packed::{
     Blobs as _, Control, DamageSignal, Error, Journal, MANIFEST_NAME, Publisher, SetView, Source, recover,
 };
 use bytes::Bytes;
 use parking_lot::RwLock;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -28,7 +29,8 @@ const BLOCKS_MAX: u64 = 2048;
 /// Blocks that were read for a merge are not read again.
 const CACHE_BYTES: u64 = 64 << 10;
 
-/// Numbers of runs after a set was begun anew are above those of before: fencing numbers grow.
+/// Every merge has numbers of its own for its runs, above those of before: fencing numbers grow. So what a merge left that came to no
+/// end is never taken for what a later one wrote.
 const RUN_NUMBER_BITS: u32 = 24;
 
 const TAKE_LEASE: &str = "INSERT INTO set_manifest AS m (shard, fence, holder, expires) \
@@ -44,11 +46,21 @@ const BEGIN_ANEW: &str = "WITH renewed AS (UPDATE set_manifest SET number = numb
     UPDATE shard SET manifest = renewed.number, set_is_lost = true FROM renewed WHERE shard.id = $1";
 const ALL_BLOBS_GO: &str = "INSERT INTO set_garbage (shard, number) SELECT DISTINCT shard, number FROM set_blob \
     WHERE shard = $1 ON CONFLICT DO NOTHING";
-const READ_LOST: &str = "SELECT id FROM shard WHERE set_is_lost";
-const LOCK_MANIFEST: &str = "SELECT content FROM set_manifest WHERE shard = $1 FOR UPDATE";
+const READ_LOST: &str = "SELECT id, manifest FROM shard WHERE set_is_lost";
+const LOCK_MANIFEST: &str = "SELECT content, number FROM set_manifest WHERE shard = $1 FOR UPDATE";
 const ACCEPT_LOSS: &str = "WITH renewed AS (UPDATE set_manifest SET number = number + 1, fence = fence + 1, content = $2 \
     WHERE shard = $1 RETURNING number) \
     UPDATE shard SET manifest = renewed.number, set_is_lost = false FROM renewed WHERE shard.id = $1";
+
+/// A shard's index that is lost.
+#[derive(Debug, Clone)]
+pub(crate) struct LostSet {
+    /// What was found.
+    what: String,
+    /// The store and its manifest that tell of it; nothing until there is one. A later one may tell of a further loss, on which an index
+    /// relies that was begun since, so only this one is accepted.
+    told: Option<(PlaceId, u64)>,
+}
 
 impl PostgresCore {
     /// Merges a shard's index beside everything else, if what is in no run has become much.
@@ -113,8 +125,8 @@ impl PostgresCore {
         set_group: u64,
         dropped: Vec<Bytes>,
     ) -> Result<Vec<u64>, Error> {
-        let blobs =
-            ShardBlobs { core: Arc::downgrade(self), store: Arc::clone(store), shard, fence: Some(fence) };
+        let (core, store, history) = (Arc::downgrade(self), Arc::clone(store), self.history.now());
+        let blobs = ShardBlobs { core, store, shard, fence: Some(fence), history };
         let (owner, first_run) = (self.set_owner(shard), fence.cast_unsigned() << RUN_NUMBER_BITS);
         if blobs.read(MANIFEST_NAME)?.is_none() {
             blobs.replace(MANIFEST_NAME, &astrarium_packed::empty_manifest(owner, first_run))?;
@@ -130,7 +142,8 @@ impl PostgresCore {
         let recovered = recover(Arc::new(blobs), &SET_OPTIONS, CACHE_BYTES, &source)?;
         let view = recovered.view();
         let control = Control::new(SET_OPTIONS, &view, recovered.merged_group());
-        let publisher = Arc::new(MergePublisher { view: RwLock::new(view), control, journal, dropped });
+        let publisher =
+            Arc::new(MergePublisher { view: RwLock::new(view), group: set_group, control, journal, dropped });
         recovered.into_merger(Arc::clone(&publisher) as Arc<dyn Publisher>).settle(true)?;
         let view = publisher.view();
         publisher.dropped.iter().map(|prefix| view.stored_entries(prefix)).collect()
@@ -139,7 +152,12 @@ impl PostgresCore {
     /// Notes that a shard's index is damaged, and has it begun anew; gives what whoever met it is told.
     pub(crate) fn note_damage(self: &Arc<PostgresCore>, shard: ShardId, what: String) -> kv::Error {
         self.sets.forget(shard);
-        let is_new = self.lost.lock().insert(shard, what.clone()).is_none();
+        let is_new = {
+            let mut lost = self.lost.lock();
+            let is_new = !lost.contains_key(&shard);
+            lost.entry(shard).or_insert_with(|| LostSet { what: what.clone(), told: None });
+            is_new
+        };
         if is_new && !self.is_closed() {
             let (core, words) = (Arc::clone(self), what.clone());
             self.runtime.spawn(async move {
@@ -213,23 +231,47 @@ impl PostgresCore {
         connection.script("BEGIN").await?;
         let work = async {
             connection.query("SELECT FROM shard WHERE id = $1 FOR UPDATE", &[&id]).await?;
-            let merged = read_shard(&connection, shard).await?.set_group;
+            let ShardRow { set_group: merged, manifest: before, .. } = read_shard(&connection, shard).await?;
             let first_run = fence.cast_unsigned() << RUN_NUMBER_BITS;
             let manifest = astrarium_packed::lost_manifest(self.set_owner(shard), merged, first_run, what);
-            connection.execute(BEGIN_ANEW, &[&id, &fence, &manifest]).await?;
+            if connection.execute(BEGIN_ANEW, &[&id, &fence, &manifest]).await? != 1 {
+                return Err(Trouble::Again("another server merges this index".to_owned()));
+            }
             connection.execute(FORGET_BLOCKS, &[&id, &merged.cast_signed()]).await?;
             connection.execute(ALL_BLOBS_GO, &[&id]).await?;
-            connection.script("COMMIT").await
+            connection.script("COMMIT").await?;
+            Ok(before + 1)
         };
-        work.await.inspect_err(|_| connection.roll_back_later())
+        let manifest: Result<u64, Trouble> = work.await.inspect_err(|_| connection.roll_back_later());
+        let lost = LostSet { what: what.to_owned(), told: Some((store.id, manifest?)) };
+        self.lost.lock().insert(shard, lost);
+        Ok(())
     }
 
-    /// The shards whose index is lost, as the stores say.
+    /// The shards whose index is lost, as the stores say; those that another server has had built anew are lost no more.
     pub(crate) async fn refresh_losses(&self, store: &PostgresStore) -> Result<(), Trouble> {
         let connection = store.workers.get().await.map_err(|error| Trouble::Lost(error.to_string()))?;
-        for row in connection.query(READ_LOST, &[]).await? {
+        let known: Vec<ShardId> = self.lost.lock().keys().copied().collect();
+        let rows = connection.query(READ_LOST, &[]).await?;
+        drop(connection);
+        let mut lost = self.lost.lock();
+        let mut living = BTreeSet::new();
+        for row in rows {
             let shard = ShardId(row.get::<_, i64>(0).cast_unsigned());
-            self.lost.lock().entry(shard).or_insert_with(|| "the index was damaged".to_owned());
+            living.insert(shard);
+            let told = Some((store.id, row.get::<_, i64>(1).cast_unsigned()));
+            let what = "the index was damaged".to_owned();
+            let entry = lost.entry(shard).or_insert(LostSet { what, told });
+            entry.told = entry.told.max(told);
+        }
+        for shard in known {
+            // What was met a moment ago is not told by its store yet.
+            let is_told_here =
+                lost.get(&shard).and_then(|entry| entry.told).is_some_and(|(place, _)| place == store.id);
+            if is_told_here && !living.contains(&shard) {
+                lost.remove(&shard);
+                self.sets.forget(shard);
+            }
         }
         Ok(())
     }
@@ -240,14 +282,16 @@ impl PostgresCore {
         self.lost
             .lock()
             .iter()
-            .map(|(shard, what)| SetLoss { range: range(shard), what: what.clone() })
+            .map(|(shard, lost)| SetLoss { range: range(shard), what: lost.what.clone() })
             .collect()
     }
 
-    /// Has lost shards answer again.
+    /// Has lost shards answer again: those of whose loss nothing more was told since it was known here. The others stay lost.
     pub(crate) async fn accept_losses(&self, shards: Vec<ShardId>) -> Result<(), Trouble> {
         let lost = |error: kv::Error| Trouble::Lost(error.to_string());
         for shard in shards {
+            let known = self.lost.lock().get(&shard).and_then(|lost| lost.told);
+            let Some((_, known)) = known else { continue };
             let store = self.store_of(shard).await.map_err(lost)?;
             let connection = store.workers.get().await.map_err(lost)?;
             let id = sql_id(shard);
@@ -255,16 +299,27 @@ impl PostgresCore {
             let work = async {
                 connection.query("SELECT FROM shard WHERE id = $1 FOR UPDATE", &[&id]).await?;
                 let rows = connection.query(LOCK_MANIFEST, &[&id]).await?;
+                let number = rows.first().map_or(known, |row| row.get::<_, i64>(1).cast_unsigned());
+                if number != known {
+                    connection.script("ROLLBACK").await?;
+                    return Ok(Some(number));
+                }
                 let content = rows.first().and_then(|row| row.get::<_, Option<Vec<u8>>>(0));
                 let content = content.and_then(|content| astrarium_packed::without_losses(&content).ok());
                 if let Some(content) = content {
                     connection.execute(ACCEPT_LOSS, &[&id, &content]).await?;
                 }
-                connection.script("COMMIT").await
+                connection.script("COMMIT").await?;
+                Ok(None)
             };
-            work.await.inspect_err(|_| connection.roll_back_later())?;
+            let later: Result<Option<u64>, Trouble> = work.await;
+            let later = later.inspect_err(|_| connection.roll_back_later())?;
+            let mut all = self.lost.lock();
+            match (later, all.get_mut(&shard)) {
+                (Some(number), Some(entry)) => entry.told = Some((store.id, number)),
+                _ => drop(all.remove(&shard)),
+            }
             self.sets.forget(shard);
-            self.lost.lock().remove(&shard);
         }
         Ok(())
     }
@@ -298,6 +353,8 @@ impl Journal for ShardJournal {
 /// The view that one merge works on; nobody else sees it.
 struct MergePublisher {
     view: RwLock<Arc<SetView>>,
+    /// The last group that it has.
+    group: u64,
     control: Control,
     journal: Arc<ShardJournal>,
     dropped: Vec<Bytes>,
@@ -311,7 +368,7 @@ impl Publisher for MergePublisher {
     fn update(&self, change: &mut dyn FnMut(u64, &mut SetView)) {
         let mut view = self.view.write();
         let mut next = SetView::clone(&view);
-        change(0, &mut next);
+        change(self.group, &mut next);
         *view = Arc::new(next);
     }
 

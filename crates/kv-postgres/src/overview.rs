@@ -13,7 +13,7 @@ use crate::pool::ConnectionPool;
 use crate::schema::{self, FORMAT, SchemaError};
 use crate::store::PostgresStore;
 use crate::url::StoreUrl;
-use crate::{AccountServer, PostgresCore, PostgresEngine, StoreOpenError, StoreStatus};
+use crate::{AccountServer, PostgresCore, PostgresEngine, StoreStatus};
 use astrarium_kv::{Error, PlaceId, ShardId, TALLY_COUNT};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -137,12 +137,6 @@ const READ_STANDBYS: &str = "SELECT application_name, state, coalesce(sync_state
     extract(epoch FROM replay_lag)::float8 \
     FROM pg_stat_replication WHERE state IS NOT NULL AND application_name <> 'pg_basebackup' ORDER BY application_name";
 const READ_WANTED_STANDBYS: &str = "SELECT current_setting('synchronous_standby_names')";
-const IS_FIRST_STORE: &str = "SELECT FROM store LIMIT 1";
-const IS_FURTHER_STORE: &str = "SELECT FROM meta WHERE name = 'place'";
-const READ_PLACE_MARK: &str = "SELECT value FROM meta WHERE name = 'place'";
-const SET_URL: &str = "UPDATE store SET url = $2 WHERE id = $1 AND id > 0";
-const SAY_FURTHER_STORE: &str =
-    "INSERT INTO meta VALUES ('place', $1) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
 
 impl PostgresEngine {
     /// The whole account: asks every store.
@@ -162,21 +156,6 @@ impl PostgresEngine {
             unmerged_bytes: bytes,
             stores: core.placement.stores().iter().map(|store| store_use(store)).collect(),
         }
-    }
-
-    /// Why a store cannot be added to this account, in words; nothing if it can, as far as can be told without adding it.
-    pub fn refusal_to_add(&self, name: &str, url: &str) -> Result<Option<String>, StoreOpenError> {
-        let url = StoreUrl::parse(url)?;
-        let (core, name) = (Arc::clone(&self.core), name.to_owned());
-        Ok(self.blocking(async move { core.refusal_to_add(&name, &url).await })?)
-    }
-
-    /// Changes where a further store is: it was moved, or restored elsewhere. What is there must be that store. Servers learn of it when they
-    /// start. Gives why not, in words.
-    pub fn set_store_url(&self, name: &str, url: &str) -> Result<Option<String>, StoreOpenError> {
-        let url = StoreUrl::parse(url)?;
-        let (core, name) = (Arc::clone(&self.core), name.to_owned());
-        Ok(self.blocking(async move { core.set_store_url(&name, &url).await })?)
     }
 }
 
@@ -222,64 +201,6 @@ impl PostgresCore {
         }
         Ok(Overview { account: format!("{:032x}", self.account), servers, stores })
     }
-
-    async fn refusal_to_add(&self, name: &str, url: &StoreUrl) -> Result<Option<String>, Error> {
-        self.refresh_stores().await?;
-        for store in self.placement.stores() {
-            if store.name == name {
-                return Ok(Some(format!("there is a store {name} already, {}", store.url.shown())));
-            }
-            if store.url.shown() == url.shown() {
-                return Ok(Some(format!("{} is the account's store {} already", url.shown(), store.name)));
-            }
-        }
-        // Under another spelling of its address.
-        let told = match schema::status(url).await {
-            Ok(told) => told,
-            Err(error) => return Ok(Some(error.to_string())),
-        };
-        if told.account != Some(format!("{:032x}", self.account)) || told.format != Some(FORMAT) {
-            return Ok(None);
-        }
-        let connection = StoreConnection::open(url, ConnectionPurpose::Work).await?;
-        let is_used = !connection.query(IS_FIRST_STORE, &[]).await?.is_empty()
-            || !connection.query(IS_FURTHER_STORE, &[]).await?.is_empty();
-        Ok(is_used.then(|| {
-            format!("{} is one of the account's stores already, under another address", url.shown())
-        }))
-    }
-
-    async fn set_store_url(&self, name: &str, url: &StoreUrl) -> Result<Option<String>, Error> {
-        self.refresh_stores().await?;
-        let Some(store) = self.placement.stores().into_iter().find(|store| store.name == name) else {
-            return Ok(Some(format!("there is no store {name}")));
-        };
-        if store.id == PlaceId::FIRST {
-            return Ok(Some("the first store is where --store says".to_owned()));
-        }
-        let told = match schema::status(url).await {
-            Ok(told) => told,
-            Err(error) => return Ok(Some(error.to_string())),
-        };
-        if told.account != Some(format!("{:032x}", self.account)) || told.format != Some(FORMAT) {
-            return Ok(Some(format!("{} is not a store of this account", url.shown())));
-        }
-        let connection = StoreConnection::open(url, ConnectionPurpose::Work).await?;
-        let rows = connection.query(READ_PLACE_MARK, &[]).await?;
-        if rows.first().map(|row| row.get::<_, String>(0)) != Some(store.id.0.to_string()) {
-            return Ok(Some(format!("{} is not the account's store {name}", url.shown())));
-        }
-        let home = self.home();
-        home.workers.get().await?.execute(SET_URL, &[&store.id.0.cast_signed(), &url.text()]).await?;
-        Ok(None)
-    }
-}
-
-/// Writes into a store which place it is, so that it is not added once more under another address.
-pub(crate) async fn mark_added(url: &StoreUrl, place: PlaceId) -> Result<(), Error> {
-    let connection = StoreConnection::open(url, ConnectionPurpose::Work).await?;
-    connection.execute(SAY_FURTHER_STORE, &[&place.0.to_string()]).await?;
-    Ok(())
 }
 
 /// Fills in what a store tells of itself.

@@ -7,6 +7,7 @@
 //! - Nobody waits for a peer that does not answer: while one owes an answer for a second, batches are committed here instead.
 //! - An owner that is cut off from the store costs the others a way to him: what he could not do is done here.
 //! - A batch whose answer did not come has an unknown outcome, and is not sent or committed again.
+//! - Servers of different protocols send each other nothing: each commits its own batches meanwhile.
 //! - Both sides know each other by certificates that stand in the store (`identity`); a frame has a bound, and so has what a peer may
 //!   have under way.
 
@@ -50,9 +51,17 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Bytes of a frame at most: a batch has 16 MiB of values at most, and some keys.
 const FRAME_BYTES_MAX: usize = 64 << 20;
 
-/// Requests of one peer that are under way at most, and connections of peers.
+/// Requests of one peer that are under way at most, what they take in KiB together with those of all others, and connections of peers.
 const UNDER_WAY_MAX: usize = 4096;
+const UNDER_WAY_KIB_MAX: usize = 256 << 10;
 const CONNECTIONS_MAX: usize = 64;
+
+/// How soon a peer that is gone without a word is noticed: his connections would otherwise stay for ever.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(3);
+
+/// A buffer that has become larger than this for once is not kept.
+const KEPT_BYTES_MAX: usize = 1 << 20;
 
 /// Takes what other servers tell.
 pub type NoticeHandler = Arc<dyn Fn(Bytes) + Send + Sync>;
@@ -82,9 +91,15 @@ enum PeerState {
 
 type Frame = (u64, Vec<u8>);
 
-/// What a server says first to whoever it has accepted. In TLS 1.3 a client is done with its handshake before the server has looked at
-/// its certificate, so what was sent before this might be thrown away.
-const HELLO: Frame = (0, Vec::new());
+/// What servers say to each other, in what form (`codec`): raised with every change of it. Servers of different versions may run side by
+/// side while they are replaced one by one; those that do not understand each other send each other nothing.
+pub(crate) const PEER_PROTOCOL: u64 = 1;
+
+/// What a server says first to whoever it has accepted: its protocol. In TLS 1.3 a client is done with its handshake before the server
+/// has looked at its certificate, so what was sent before this might be thrown away.
+const fn hello(protocol: u64) -> Frame {
+    (protocol, Vec::new())
+}
 
 /// A connection to a peer.
 struct PeerConnection {
@@ -156,18 +171,19 @@ impl PostgresCore {
         let (core, acceptor) = (Arc::clone(self), TlsAcceptor::from(config));
         self.runtime.spawn(async move {
             let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+            let memory = Arc::new(Semaphore::new(UNDER_WAY_KIB_MAX));
             while !core.is_closed() {
                 let Ok(permit) = Arc::clone(&connections).acquire_owned().await else { return };
                 let Ok((stream, _)) = listener.accept().await else {
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;
                 };
-                let (core, acceptor) = (Arc::clone(&core), acceptor.clone());
+                let (core, acceptor, memory) = (Arc::clone(&core), acceptor.clone(), Arc::clone(&memory));
                 core.runtime.clone().spawn(async move {
-                    let _ = stream.set_nodelay(true);
+                    set_up(&stream);
                     let shaken = tokio::time::timeout(CONNECT_TIMEOUT * 4, acceptor.accept(stream)).await;
                     match shaken {
-                        Ok(Ok(stream)) => core.answer_peer(stream).await,
+                        Ok(Ok(stream)) => core.answer_peer(stream, memory).await,
                         // It may be a server that has just come.
                         Ok(Err(_)) => core.look_around().await,
                         Err(_) => {}
@@ -183,16 +199,20 @@ impl PostgresCore {
     async fn answer_peer(
         self: Arc<PostgresCore>,
         stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        memory: Arc<Semaphore>,
     ) {
         let (mut reader, writer) = tokio::io::split(stream);
         let (answers, frames) = mpsc::channel(UNDER_WAY_MAX);
         let writing = self.runtime.spawn(write_frames(writer, frames));
-        if answers.send(HELLO).await.is_err() {
+        if answers.send(hello(self.options.peer_protocol)).await.is_err() {
             return;
         }
         let under_way = Arc::new(Semaphore::new(UNDER_WAY_MAX));
         while !self.is_closed() {
             let Ok((number, bytes)) = read_frame(&mut reader).await else { break };
+            // Whoever waits here reads nothing more meanwhile, so that his peer waits too.
+            let kib = (bytes.len() >> 10) as u32 + 1;
+            let Ok(taken) = Arc::clone(&memory).acquire_many_owned(kib).await else { break };
             let Some(request) = codec::decode_request(Bytes::from(bytes)) else { break };
             let Ok(permit) = Arc::clone(&under_way).acquire_owned().await else { break };
             let (core, answers) = (Arc::clone(&self), answers.clone());
@@ -200,7 +220,7 @@ impl PostgresCore {
                 let outcome = core.answer_request(request).await;
                 // A peer that is gone hears nothing, and takes the outcome for unknown.
                 let _ = answers.send((number, codec::encode_outcome(&outcome))).await;
-                drop(permit);
+                drop((permit, taken));
             });
         }
         drop(answers);
@@ -236,7 +256,10 @@ impl PostgresCore {
             return Forwarded::NotSent(Box::new(batch));
         };
         let request = PeerRequest::Commit(Box::new(batch));
-        let (receiver, batch) = match (peer.send(codec::encode_request(&request)), request) {
+        let bytes = codec::encode_request(&request);
+        // A longer one would end the connection, and with it all that is under way there.
+        let sent = if bytes.len() <= FRAME_BYTES_MAX { peer.send(bytes) } else { None };
+        let (receiver, batch) = match (sent, request) {
             (Some(receiver), PeerRequest::Commit(batch)) => (receiver, batch),
             (None, PeerRequest::Commit(batch)) => return Forwarded::NotSent(batch),
             (_, PeerRequest::Notice(_)) => return Forwarded::Done(Err(Error::Busy)),
@@ -327,12 +350,12 @@ impl PostgresCore {
         let identity = self.peers.identity.get()?;
         let config = identity.client_config(&member.description.certificate).ok()?;
         let stream = TcpStream::connect(&member.description.peer).await.ok()?;
-        let _ = stream.set_nodelay(true);
+        set_up(&stream);
         let name = ServerName::try_from(PEER_NAME).ok()?;
         let stream = TlsConnector::from(config).connect(name, stream).await.ok()?;
         let (mut reader, writer) = tokio::io::split(stream);
-        // Only with his first word is it known that he knows us.
-        if read_frame(&mut reader).await.ok()? != HELLO {
+        // Only with his first word is it known that he knows us, and whether he understands what we would say.
+        if read_frame(&mut reader).await.ok()? != hello(self.options.peer_protocol) {
             return None;
         }
         let (frames, receiver) = mpsc::channel(UNDER_WAY_MAX);
@@ -359,16 +382,31 @@ impl PostgresCore {
     }
 }
 
+/// Sends small frames at once, and notices when the other side is gone.
+fn set_up(stream: &TcpStream) {
+    let _ = stream.set_nodelay(true);
+    let socket = socket2::SockRef::from(stream);
+    let keepalive = socket2::TcpKeepalive::new().with_time(KEEPALIVE_IDLE).with_interval(KEEPALIVE_INTERVAL);
+    let _ = socket.set_tcp_keepalive(&keepalive);
+    #[cfg(target_os = "linux")]
+    let _ = socket.set_tcp_user_timeout(Some(KEEPALIVE_IDLE + 3 * KEEPALIVE_INTERVAL));
+}
+
 async fn write_frames(mut writer: impl AsyncWrite + Unpin, mut frames: mpsc::Receiver<Frame>) {
     let mut buffer = Vec::new();
     while let Some(first) = frames.recv().await {
         buffer.clear();
         put_frame(&mut buffer, &first);
-        while let Ok(next) = frames.try_recv() {
+        while buffer.len() < KEPT_BYTES_MAX
+            && let Ok(next) = frames.try_recv()
+        {
             put_frame(&mut buffer, &next);
         }
         if writer.write_all(&buffer).await.is_err() || writer.flush().await.is_err() {
             return;
+        }
+        if buffer.capacity() > KEPT_BYTES_MAX {
+            buffer = Vec::new();
         }
     }
 }

@@ -31,20 +31,24 @@ pub(crate) struct ShardPlacement {
     /// Bytes of stores, as of the last look.
     sizes: RwLock<BTreeMap<PlaceId, u64>>,
     fixed: RwLock<HashMap<ShardId, PlaceId, RandomState>>,
+    refreshing: tokio::sync::Mutex<()>,
 }
 
-const READ_STORES: &str = "SELECT id, name, url, is_draining FROM store ORDER BY id";
+/// A further store without an address was removed (`account_stores`).
+const READ_STORES: &str =
+    "SELECT id, name, url, is_draining FROM store WHERE id = 0 OR url <> '' ORDER BY id";
 const READ_PLACE: &str = "SELECT store, is_fixed FROM placement WHERE shard = $1";
-const FIX_PLACE: &str = "INSERT INTO placement (shard, store, is_fixed) VALUES ($1, $2, true) \
+/// Nothing if the store was removed; whoever removes one waits for those who chose it.
+const FIX_PLACE: &str = "INSERT INTO placement (shard, store, is_fixed) \
+    SELECT $1::bigint, id, true FROM store WHERE id = $2 AND (id = 0 OR url <> '') FOR SHARE \
     ON CONFLICT (shard) DO UPDATE SET is_fixed = true RETURNING store";
-const SAY_PLACE: &str = "INSERT INTO placement AS p (shard, store, is_fixed) VALUES ($1, $2, false) \
+const SAY_PLACE: &str = "INSERT INTO placement AS p (shard, store, is_fixed) \
+    SELECT $1::bigint, id, false FROM store WHERE id = $2 AND (id = 0 OR url <> '') FOR SHARE \
     ON CONFLICT (shard) DO UPDATE SET store = $2 WHERE NOT p.is_fixed OR p.store = $2 RETURNING store";
 const COUNT_SHARDS: &str = "SELECT store, count(*) FROM placement WHERE is_fixed GROUP BY store";
 const COUNT_LIVING: &str = "SELECT count(*) FROM shard WHERE NOT is_dropped";
 const READ_SIZE: &str = "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c \
     JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relkind = 'r'";
-const ADD_STORE: &str =
-    "INSERT INTO store (id, name, url) SELECT coalesce(max(id), 0) + 1, $1, $2 FROM store RETURNING id";
 const SET_DRAINING: &str = "UPDATE store SET is_draining = $2 WHERE id = $1";
 const ADD_FIRST: &str = "INSERT INTO store (id, name, url) VALUES (0, $1, '') ON CONFLICT DO NOTHING";
 
@@ -56,6 +60,7 @@ impl ShardPlacement {
             draining: RwLock::default(),
             sizes: RwLock::default(),
             fixed: RwLock::new(fixed),
+            refreshing: tokio::sync::Mutex::default(),
         }
     }
 
@@ -80,29 +85,47 @@ impl PostgresCore {
         self.placement.store(PlaceId::FIRST).expect("the first store is there from the beginning")
     }
 
-    /// Learns of stores that were added, and which are being drained.
+    /// Learns of stores that were added, removed or got another address, and which are being drained.
     pub(crate) async fn refresh_stores(&self) -> Result<(), Error> {
+        // One at a time: what was read first must not be put in last.
+        let _turn = self.placement.refreshing.lock().await;
         let home = self.home();
         let connection = home.workers.get().await?;
         let rows = connection.query(READ_STORES, &[]).await?;
         if rows.is_empty() {
             connection.execute(ADD_FIRST, &[&FIRST_NAME]).await?;
         }
-        let mut draining = BTreeSet::new();
+        drop(connection);
+        let (mut draining, mut listed) = (BTreeSet::new(), BTreeSet::from([PlaceId::FIRST]));
         for row in rows {
             let place = PlaceId(row.get::<_, i32>(0).cast_unsigned());
+            listed.insert(place);
             if row.get(3) {
                 draining.insert(place);
             }
-            if self.placement.store(place).is_some() {
+            let (name, url): (String, &str) = (row.get(1), row.get(2));
+            let is_known = |store: Arc<PostgresStore>| store.id == PlaceId::FIRST || store.url.text() == url;
+            if self.placement.store(place).is_some_and(is_known) {
                 continue;
             }
-            let url = StoreUrl::parse(row.get(2))
-                .map_err(|error| Error::Unavailable { reason: error.to_string() })?;
-            let store = PostgresStore::new(place, row.get(1), url, self.options.connections, &self.runtime);
-            self.placement.stores.write().entry(place).or_insert(store);
+            let url =
+                StoreUrl::parse(url).map_err(|error| Error::Unavailable { reason: error.to_string() })?;
+            let identity = self.identity(place);
+            let store = PostgresStore::new(&identity, name, url, self.options.connections, &self.runtime);
+            if let Some(before) = self.placement.stores.write().insert(place, store) {
+                // What is under way there ends there.
+                before.close();
+                self.history.change();
+            }
         }
         *self.placement.draining.write() = draining;
+        self.placement.stores.write().retain(|place, store| {
+            let is_listed = listed.contains(place);
+            if !is_listed {
+                store.close();
+            }
+            is_listed
+        });
         Ok(())
     }
 
@@ -111,11 +134,20 @@ impl PostgresCore {
         if let Some(store) = self.known_store(shard) {
             return Ok(store);
         }
-        let roomiest = self.roomiest();
-        let place = {
+        let fix = async || {
+            let place = self.roomiest().0.cast_signed();
             let connection = self.home().workers.get().await?;
-            let rows = connection.query(FIX_PLACE, &[&sql_id(shard), &(roomiest.0.cast_signed())]).await?;
-            place_of(rows.first())
+            Ok::<_, Error>(connection.query(FIX_PLACE, &[&sql_id(shard), &place]).await?)
+        };
+        let mut rows = fix().await?;
+        if rows.is_empty() {
+            // The roomiest one was removed meanwhile.
+            self.refresh_stores().await?;
+            rows = fix().await?;
+        }
+        let place = match rows.first() {
+            Some(row) => place_of(Some(row)),
+            None => return Err(Error::Unavailable { reason: "no store takes a new key range".to_owned() }),
         };
         self.placement.fixed.write().insert(shard, place);
         self.store_at(place).await
@@ -240,17 +272,6 @@ impl PostgresCore {
         connection.execute(SET_DRAINING, &[&place.0.cast_signed(), &is_draining]).await?;
         drop(connection);
         self.refresh_stores().await
-    }
-
-    /// Adds a store whose tables are made.
-    pub(crate) async fn add_store(&self, name: &str, url: &StoreUrl) -> Result<PlaceId, Error> {
-        self.refresh_stores().await?;
-        let connection = self.home().workers.get().await?;
-        let rows = connection.query(ADD_STORE, &[&name, &url.text()]).await?;
-        drop(connection);
-        let place = place_of(rows.first());
-        self.refresh_stores().await?;
-        Ok(place)
     }
 }
 

@@ -3,6 +3,7 @@
 //! In: somebody who needs one. Out: a connection that is his alone until he drops it; or [`kv::Error::Busy`] when there is none for a
 //! while, or at once an error while the store does not answer.
 //! Invariants
+//! - What is at the address is the store that it is taken for; every new connection is asked.
 //! - There are never more connections than the bound, those being opened included.
 //! - A store that is down is asked again by one prober and not by everybody: requests are refused at once meanwhile.
 //! - A connection that is given back with a transaction has it ended before the next one begins: requests are in order. So nobody
@@ -10,8 +11,10 @@
 
 use crate::connection::{ConnectionPurpose, ConnectionWatch, StoreConnection};
 use crate::error::{NO_ANSWER, Trouble};
+use crate::history::{StoreHistories, StoreHistory};
+use crate::schema::FORMAT;
 use crate::url::StoreUrl;
-use astrarium_kv as kv;
+use astrarium_kv::{self as kv, PlaceId};
 use parking_lot::{Mutex, RwLock};
 use std::ops::Deref;
 use std::sync::{Arc, Weak};
@@ -29,6 +32,7 @@ const PROBE_INTERVAL: Duration = Duration::from_millis(200);
 #[derive(Default)]
 pub(crate) struct StoreHealth {
     down: RwLock<Option<String>>,
+    history: StoreHistory,
 }
 
 impl StoreHealth {
@@ -45,7 +49,40 @@ impl StoreHealth {
     }
 }
 
+/// Which store of which account is to be found at an address.
+#[derive(Clone)]
+pub(crate) struct StoreIdentity {
+    pub(crate) account: String,
+    pub(crate) place: PlaceId,
+    pub(crate) histories: Arc<StoreHistories>,
+}
+
+const READ_IDENTITY: &str = "SELECT name, value FROM meta WHERE name IN ('account', 'format', 'place')";
+
+impl StoreIdentity {
+    /// Refuses a connection to anything else: addresses are written by people, and lead elsewhere after a while.
+    async fn check(&self, connection: &StoreConnection) -> Result<(), Trouble> {
+        let rows = connection.query(READ_IDENTITY, &[]).await?;
+        let value = |name: &str| {
+            rows.iter().find(|row| row.get::<_, &str>(0) == name).map(|row| row.get::<_, &str>(1))
+        };
+        let place = value("place").map(|place| place.parse().ok());
+        let is_it = value("account") == Some(&self.account)
+            && value("format").and_then(|format| format.parse().ok()) == Some(FORMAT)
+            // One that is being added does not know its place yet.
+            && place.is_none_or(|place| place == Some(self.place.0));
+        if is_it {
+            return Ok(());
+        }
+        Err(Trouble::Wrong(format!(
+            "what is at the address is not store {} of this account, or has another format",
+            self.place.0
+        )))
+    }
+}
+
 pub(crate) struct ConnectionPool {
+    identity: StoreIdentity,
     url: StoreUrl,
     purpose: ConnectionPurpose,
     runtime: Handle,
@@ -81,6 +118,7 @@ impl Drop for Pooled {
 
 impl ConnectionPool {
     pub(crate) fn new(
+        identity: StoreIdentity,
         url: StoreUrl,
         purpose: ConnectionPurpose,
         connections_max: usize,
@@ -89,7 +127,17 @@ impl ConnectionPool {
     ) -> Arc<ConnectionPool> {
         let permits = Arc::new(Semaphore::new(connections_max));
         let (idle, watched) = (Mutex::default(), Mutex::default());
-        Arc::new(ConnectionPool { url, purpose, runtime, idle, permits, connections_max, health, watched })
+        Arc::new(ConnectionPool {
+            identity,
+            url,
+            purpose,
+            runtime,
+            idle,
+            permits,
+            connections_max,
+            health,
+            watched,
+        })
     }
 
     /// A connection, waiting a while for one if all are in use.
@@ -135,6 +183,8 @@ impl ConnectionPool {
     async fn open(self: &Arc<ConnectionPool>) -> Result<StoreConnection, Trouble> {
         match StoreConnection::open(&self.url, self.purpose).await {
             Ok(connection) => {
+                self.identity.check(&connection).await?;
+                self.health.history.note(connection.history(), &self.identity.histories, &self.url);
                 let mut watched = self.watched.lock();
                 watched.retain(|watched| watched.strong_count() > 0);
                 watched.push(Arc::downgrade(connection.watched()));

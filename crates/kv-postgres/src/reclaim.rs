@@ -22,13 +22,14 @@ const DELETE_KEYS: &str = "DELETE FROM kv WHERE shard = $1 AND space = $2 AND k 
 const DELETE_CHUNKS: &str = "DELETE FROM chunk WHERE shard = $1 AND space = $2 AND k >= $3 AND k < $4";
 const FORGET_PREFIX: &str = "WITH gone AS (DELETE FROM dropped_prefix WHERE shard = $1 AND space = $2 AND prefix = $3 \
     RETURNING shard) UPDATE shard SET drops = drops + 1 FROM gone WHERE shard.id = gone.shard";
-const DELETE_REST: [&str; 6] = [
+/// Not its marks: whoever was cut off while he committed to it still has to find out whether he did. They go with their server
+/// (`members`).
+const DELETE_REST: [&str; 5] = [
     "DELETE FROM set_group WHERE shard = $1",
     "DELETE FROM set_blob WHERE shard = $1",
     "DELETE FROM set_garbage WHERE shard = $1",
     "DELETE FROM set_manifest WHERE shard = $1",
     "DELETE FROM number WHERE shard = $1",
-    "DELETE FROM mark WHERE shard = $1",
 ];
 const PURGE_BLOBS: &str = "WITH old AS (DELETE FROM set_garbage WHERE since < now() - make_interval(secs => $1) \
     RETURNING shard, number) DELETE FROM set_blob b USING old WHERE b.shard = old.shard AND b.number = old.number";

@@ -55,6 +55,9 @@ pub enum SchemaError {
         /// What it has.
         found: u32,
     },
+    /// It has no catalog.
+    #[error("this is a further store of an account; give the address of the account's first store")]
+    Further,
     /// It belongs to another account.
     #[error("the store belongs to account {found}, not to {wanted}")]
     Foreign {
@@ -95,7 +98,9 @@ pub(crate) async fn init(url: &StoreUrl, account: Option<&str>) -> Result<String
             if let Err(trouble) = connection.script(&script).await {
                 connection.roll_back_later();
                 return match found(&connection, url).await? {
-                    Some((FORMAT, there)) => Ok(there),
+                    // Another account may have been the faster one.
+                    Some((FORMAT, there)) if account == there || account == fresh => Ok(there),
+                    Some((FORMAT, found)) => Err(SchemaError::Foreign { found, wanted: account }),
                     _ => Err(trouble.into()),
                 };
             }
@@ -104,11 +109,15 @@ pub(crate) async fn init(url: &StoreUrl, account: Option<&str>) -> Result<String
     }
 }
 
-/// Refuses a store that this program cannot use; tells its account.
+/// Refuses what this program cannot use as an account's first store; tells the account.
 pub(crate) async fn check(url: &StoreUrl) -> Result<String, SchemaError> {
     let connection = StoreConnection::open(url, ConnectionPurpose::Work).await?;
     match found(&connection, url).await? {
-        Some((FORMAT, account)) => Ok(account),
+        Some((FORMAT, account)) => {
+            const IS_FURTHER: &str = "SELECT FROM meta WHERE name = 'place'";
+            let is_further = !connection.query(IS_FURTHER, &[]).await?.is_empty();
+            if is_further { Err(SchemaError::Further) } else { Ok(account) }
+        }
         Some((format, _)) => Err(wrong(format)),
         None => Err(SchemaError::Absent(url.schema.clone())),
     }

@@ -10,6 +10,7 @@
 use crate::blobs::{ShardBlobs, would_block};
 use crate::connection::StoreConnection;
 use crate::error::Trouble;
+use crate::history::StoreHistories;
 use crate::store::{PostgresStore, ShardRow, sql_id};
 use crate::{PostgresCore, SET_OPTIONS};
 use astrarium_kv::{Error, ShardId};
@@ -22,9 +23,10 @@ use quick_cache::Weighter;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use std::sync::Arc;
 
-/// A replica, and the manifest that it is of.
+/// A replica, the manifest that it is of, and the history that both are of.
 #[derive(Clone)]
 pub(crate) struct KnownSet {
+    history: u64,
     number: u64,
     manifest: Option<Bytes>,
     replica: Replica,
@@ -43,21 +45,27 @@ pub(crate) struct KnownSets {
     sets: Cache<ShardId, Arc<KnownSet>, SetWeighter, RandomState>,
     /// Blocks and their bytes that this server has written since it last merged a shard's.
     written: Mutex<HashMap<ShardId, (u64, u64), RandomState>>,
+    history: Arc<StoreHistories>,
 }
 
 const READ_MANIFEST: &str = "SELECT number, content FROM set_manifest WHERE shard = $1";
 const READ_BLOCKS: &str = "SELECT grp, block FROM set_group WHERE shard = $1 AND grp > $2 ORDER BY grp";
 
 impl KnownSets {
-    pub(crate) fn new(bytes_max: u64) -> KnownSets {
+    pub(crate) fn new(bytes_max: u64, history: Arc<StoreHistories>) -> KnownSets {
         let sets =
             Cache::with(1024, bytes_max, SetWeighter, RandomState::default(), DefaultLifecycle::default());
-        KnownSets { sets, written: Mutex::default() }
+        KnownSets { sets, written: Mutex::default(), history }
+    }
+
+    /// What is known of a shard, unless it is of a history that was given up.
+    fn known(&self, shard: ShardId) -> Option<Arc<KnownSet>> {
+        self.sets.get(&shard).filter(|known| known.history == self.history.now())
     }
 
     /// The set of a shard as of a row, if it is here.
     pub(crate) fn at(&self, shard: ShardId, row: &ShardRow) -> Option<Arc<SetView>> {
-        let known = self.sets.get(&shard)?;
+        let known = self.known(shard)?;
         (known.number == row.manifest && known.replica.group() == row.set_group).then(|| known.replica.view())
     }
 
@@ -70,7 +78,7 @@ impl KnownSets {
             *blocks += 1;
             *bytes += block.len() as u64;
         }
-        let Some(known) = self.sets.get(&shard) else { return };
+        let Some(known) = self.known(shard) else { return };
         // What does not fit is fetched by the next view.
         if let Ok(Some(replica)) = known.replica.with(block, group, &SET_OPTIONS) {
             self.sets.insert(shard, Arc::new(KnownSet { replica, ..KnownSet::clone(&known) }));
@@ -116,7 +124,9 @@ impl PostgresCore {
         if let Some(view) = self.sets.at(shard, row) {
             return Ok(view);
         }
-        let known = self.sets.sets.get(&shard).filter(|known| known.replica.group() <= row.set_group);
+        // Before anything is read: what comes of it is of this history, or of an older one that nobody looks at.
+        let history = self.history.now();
+        let known = self.sets.known(shard).filter(|known| known.replica.group() <= row.set_group);
         let (number, manifest) = match &known {
             Some(known) if known.number == row.manifest => (known.number, known.manifest.clone()),
             _ if row.manifest == 0 => (0, None),
@@ -141,7 +151,7 @@ impl PostgresCore {
             Err(error) => return Err(self.note_damage(shard, error.to_string())),
         };
         let view = replica.view();
-        self.sets.sets.insert(shard, Arc::new(KnownSet { number, manifest, replica }));
+        self.sets.sets.insert(shard, Arc::new(KnownSet { history, number, manifest, replica }));
         self.merge_if_due(store, shard);
         Ok(view)
     }
@@ -167,7 +177,8 @@ impl PostgresCore {
     }
 
     fn reader_blobs(self: &Arc<PostgresCore>, store: &Arc<PostgresStore>, shard: ShardId) -> ShardBlobs {
-        ShardBlobs { core: Arc::downgrade(self), store: Arc::clone(store), shard, fence: None }
+        let history = self.history.now();
+        ShardBlobs { core: Arc::downgrade(self), store: Arc::clone(store), shard, fence: None, history }
     }
 
     /// Advances a replica; on a thread that may wait if runs have to be opened.

@@ -7,7 +7,7 @@
 
 use crate::connection::{ConnectionPurpose, StoreConnection};
 use crate::error::Trouble;
-use crate::pool::{ConnectionPool, StoreHealth};
+use crate::pool::{ConnectionPool, StoreHealth, StoreIdentity};
 use crate::url::StoreUrl;
 use astrarium_kv::contract::META_SHARD;
 use astrarium_kv::{KeyPrefix, PlaceId, PrefixSet, ShardId, ShardState, Space};
@@ -49,7 +49,7 @@ pub(crate) struct PostgresStore {
 
 impl PostgresStore {
     pub(crate) fn new(
-        id: PlaceId,
+        identity: &StoreIdentity,
         name: String,
         url: StoreUrl,
         limits: StoreConnections,
@@ -57,12 +57,14 @@ impl PostgresStore {
     ) -> Arc<PostgresStore> {
         let health = Arc::<StoreHealth>::default();
         let pool = |purpose, connections_max| {
-            ConnectionPool::new(url.clone(), purpose, connections_max, Arc::clone(&health), runtime.clone())
+            let (identity, url) = (identity.clone(), url.clone());
+            ConnectionPool::new(identity, url, purpose, connections_max, Arc::clone(&health), runtime.clone())
         };
         let readers = pool(ConnectionPurpose::Read, limits.readers);
         let catalog = pool(ConnectionPurpose::Read, limits.catalog);
         let committers = pool(ConnectionPurpose::Commit, limits.committers);
         let workers = pool(ConnectionPurpose::Work, limits.workers);
+        let id = identity.place;
         Arc::new(PostgresStore { id, name, url, health, readers, catalog, committers, workers })
     }
 

@@ -1,4 +1,4 @@
-//! What runs beside requests for as long as the engine is open: the watchdog of connections, and giving space back.
+//! What runs beside requests for as long as the engine is open: the watchdog of connections, learning of stores, and giving space back.
 
 use crate::PostgresCore;
 use std::sync::Arc;
@@ -7,6 +7,9 @@ use std::time::Duration;
 
 /// How often the watchdog looks.
 const WATCHDOG_INTERVAL: Duration = Duration::from_millis(500);
+
+/// How often the list of stores is read: how soon servers use a store that was added, or another address.
+const STORES_INTERVAL: Duration = Duration::from_secs(2);
 
 /// How often it is asked how much stores hold.
 const SIZE_INTERVAL: Duration = Duration::from_secs(30);
@@ -18,6 +21,14 @@ impl PostgresCore {
             while !core.is_closed() {
                 tokio::time::sleep(WATCHDOG_INTERVAL).await;
                 core.placement.stores().iter().for_each(|store| store.watch());
+            }
+        });
+        let core = Arc::clone(self);
+        self.runtime.spawn(async move {
+            while !core.is_closed() {
+                tokio::time::sleep(STORES_INTERVAL).await;
+                // A store that does not answer is known to be there.
+                let _ = core.refresh_stores().await;
             }
         });
         let core = Arc::clone(self);
@@ -39,6 +50,9 @@ impl PostgresCore {
                     core.stats.bytes.store(bytes, Ordering::Relaxed);
                 }
                 let _ = core.forget_gone().await;
+                for store in core.placement.stores() {
+                    let _ = core.settle_all(&store).await;
+                }
                 tokio::time::sleep(SIZE_INTERVAL).await;
             }
         });

@@ -53,6 +53,13 @@ pub enum Error {
         /// What was found.
         what: String,
     },
+    /// The engine cannot keep so long a key, though the contract allows it: the index of a remote store has its own bound. The client's to
+    /// choose a shorter one.
+    #[error("a key is too long for the store: {what}")]
+    KeyTooLong {
+        /// The store's own words.
+        what: String,
+    },
     /// A batch or a read breaks a rule of the contract (key too long, stamp out of bounds, key of another shard). A bug of the
     /// caller.
     #[error("the storage contract is broken: {what}")]
@@ -65,6 +72,8 @@ pub enum Error {
 /// Who has to act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
+    /// The client.
+    Request,
     /// Retry from a new view.
     Conflict,
     /// Retry later.
@@ -85,6 +94,7 @@ impl Error {
             | Error::Fenced { .. }
             | Error::Dropped { .. }
             | Error::ShardExists { .. } => Kind::Conflict,
+            Error::KeyTooLong { .. } => Kind::Request,
             Error::Busy => Kind::Throttled,
             Error::Unavailable { .. } => Kind::Unavailable,
             Error::Corruption { .. } | Error::SetLost { .. } => Kind::Corruption,

@@ -74,7 +74,7 @@ pub struct Source<'a> {
     pub last_change: Option<u64>,
     /// Where the newest blocks are.
     pub journal: &'a dyn Journal,
-    /// The number of the first run if the set has to be begun anew: above all that ever were, where somebody may have kept them.
+    /// Runs that are written from here on have this number at least: above all that ever were, where somebody may have kept them.
     pub first_run: u64,
 }
 
@@ -108,6 +108,7 @@ fn open(
         }
         None => return Err(damaged("RUNS, the list of index runs, is missing")),
     };
+    manifest.next = manifest.next.max(source.first_run);
     if manifest.owner.is_some_and(|owner| owner != source.owner) {
         return Err(damaged("RUNS, the list of index runs, belongs to another data folder"));
     }

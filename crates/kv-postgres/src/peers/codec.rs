@@ -248,6 +248,7 @@ pub(crate) fn encode_outcome(outcome: &Result<CommitVersion, Error>) -> Vec<u8> 
         Err(Error::Corruption { what }) => put(7, 0, 0, what),
         Err(Error::SetLost { what }) => put(8, 0, 0, what),
         Err(Error::Contract { what }) => put(9, 0, 0, what),
+        Err(Error::KeyTooLong { what }) => put(10, 0, 0, what),
     }
     bytes
 }
@@ -267,6 +268,7 @@ pub(crate) fn decode_outcome(mut bytes: &[u8]) -> Option<Result<CommitVersion, E
         7 => Err(Error::Corruption { what: text() }),
         8 => Err(Error::SetLost { what: text() }),
         9 => Err(Error::Contract { what: text() }),
+        10 => Err(Error::KeyTooLong { what: text() }),
         _ => return None,
     })
 }
@@ -344,6 +346,7 @@ mod tests {
             Err(Error::Corruption { what: text() }),
             Err(Error::SetLost { what: text() }),
             Err(Error::Contract { what: text() }),
+            Err(Error::KeyTooLong { what: text() }),
         ];
         for outcome in outcomes {
             let again = decode_outcome(&encode_outcome(&outcome)).unwrap();

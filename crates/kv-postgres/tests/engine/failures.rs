@@ -263,3 +263,70 @@ fn readers_of_many_shards_do_not_block_each_other() {
         }
     });
 }
+
+/// A key that no index entry of the store can hold costs its own writer an error, at once, and nobody else anything.
+#[test]
+fn a_key_that_is_too_long_is_refused_alone() {
+    let Some(cluster) = cluster() else { return };
+    let engine = open(&fresh_store(cluster));
+    block_on(engine.commit(entry("first"))).unwrap();
+    let mut long = WriteBatch::new(SHARD, 0);
+    let mut state = 7_u64;
+    // Nothing that could be compressed.
+    let bytes: Vec<u8> = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    })
+    .take(4000)
+    .collect();
+    long.put(Space::Body, shard_key(SHARD, &bytes), vec![1].into(), Stamp::NONE);
+    let began = Instant::now();
+    let replies: Vec<_> = (0..20)
+        .map(|number| match number {
+            10 => engine.commit(long.clone()),
+            _ => engine.commit(entry(&number.to_string())),
+        })
+        .collect();
+    for (number, reply) in replies.into_iter().enumerate() {
+        let outcome = block_on(reply);
+        let is_right =
+            if number == 10 { matches!(outcome, Err(Error::KeyTooLong { .. })) } else { outcome.is_ok() };
+        assert!(is_right, "{number}: {outcome:?}");
+    }
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+}
+
+/// While the standby does not answer nothing is acknowledged: not by a timeout of the role, not after somebody has ended the wait, and not
+/// because the mark is found afterwards.
+#[test]
+fn nothing_is_acknowledged_without_the_standby() {
+    let Ok(installation) = Installation::find() else { return };
+    let primary = Cluster::start(&installation, Settings::default()).expect("PostgreSQL starts");
+    primary.psql("ALTER ROLE ALL SET statement_timeout = '500ms'").unwrap();
+    let engine = open(&fresh_store(&primary));
+    block_on(engine.commit(entry("before"))).unwrap();
+    let standby = primary.standby().expect("a standby starts");
+    primary.make_synchronous(standby.name()).unwrap();
+    block_on(engine.commit(entry("with"))).unwrap();
+    standby.freeze().unwrap();
+    let waiting = AtomicBool::new(true);
+    std::thread::scope(|scope| {
+        let commit = scope.spawn(|| {
+            let outcome = block_on(engine.commit(entry("waiting")));
+            waiting.store(false, Ordering::SeqCst);
+            outcome
+        });
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(4) {
+            let cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'astrarium commit' AND wait_event = 'SyncRep'";
+            primary.psql(&format!("SET synchronous_commit = local; {cancel}")).unwrap();
+            std::thread::sleep(Duration::from_millis(200));
+            assert!(waiting.load(Ordering::SeqCst), "acknowledged without the standby");
+        }
+        standby.thaw();
+        let outcome = commit.join().unwrap();
+        assert!(outcome.is_ok(), "{outcome:?}");
+    });
+    let names: Vec<_> = entries(&engine).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["before", "with", "waiting"]);
+}

@@ -1,8 +1,9 @@
 //! The index as rows: merged by whoever has the lease, read by all, damaged without harm.
 
-use crate::ground::{cluster, fresh_store, open};
+use crate::ground::{cluster, fresh_store, open, options};
 use astrarium_kv::contract::{META_SHARD, block_on};
 use astrarium_kv::{Direction, Engine, Error, KeyRange, ScanLimit, ShardId, View, WriteBatch};
+use astrarium_kv_postgres::{PostgresEngine, PostgresOptions};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -193,4 +194,66 @@ fn what_goes_with_its_shard_is_not_made_anew() {
         let left = cluster.psql(&format!("SELECT count(*) FROM {schema}.{table} WHERE shard = {}", SHARD.0));
         assert_eq!(left.unwrap().trim(), "0", "{table}");
     }
+}
+
+/// What a killed merge left is never taken for what a later one wrote, nor the other way round.
+#[test]
+fn what_a_killed_merge_left_does_no_harm() {
+    let Some(cluster) = cluster() else { return };
+    let url = fresh_store(cluster);
+    let schema = url.split("schema=").nth(1).unwrap();
+    let options = PostgresOptions { replaced_blobs_kept: Duration::ZERO, ..options() };
+    let engine = PostgresEngine::open(&url, options).unwrap();
+    for round in 0..4 {
+        block_on(engine.commit(change(round * 1000..(round + 1) * 1000, 0..0))).unwrap();
+        engine.merge_now(SHARD).unwrap();
+        // Rows of the runs that would come next, of a merge that ended before its manifest.
+        let left = format!(
+            "INSERT INTO {schema}.set_blob SELECT {}, m.number + i, n, '\\xDEADBEEF' FROM \
+             (SELECT max(number) AS number FROM {schema}.set_blob) m, generate_series(1, 3) i, generate_series(0, 40) n",
+            SHARD.0
+        );
+        cluster.psql(&left).unwrap();
+    }
+    block_on(engine.commit(change(4000..5000, 0..0))).unwrap();
+    engine.merge_now(SHARD).unwrap();
+    std::thread::sleep(Duration::from_millis(20));
+    engine.reclaim_now().unwrap();
+    assert_eq!(engine.set_losses(), []);
+    let fresh = open(&url);
+    assert_eq!(keys(&*block_on(fresh.view(SHARD, 0)).unwrap()).unwrap().len(), 5000);
+}
+
+/// What one server has had built anew is lost for no other one; and a loss that came later is not accepted with the first.
+#[test]
+fn losses_are_accepted_one_by_one_and_by_all() {
+    let Some(cluster) = cluster() else { return };
+    let url = fresh_store(cluster);
+    let schema = url.split("schema=").nth(1).unwrap();
+    let quick = || PostgresOptions { reclaim_interval: Duration::from_millis(50), ..options() };
+    let writer = open(&url);
+    block_on(writer.commit(change(0..5000, 0..0))).unwrap();
+    writer.merge_now(SHARD).unwrap();
+    let damage = format!(
+        "UPDATE {schema}.set_blob SET bytes = overlay(bytes placing '\\xDEADBEEF'::bytea from 100) WHERE n = 0"
+    );
+    cluster.psql(&damage).unwrap();
+    let (one, other) = (open(&url), PostgresEngine::open(&url, quick()).unwrap());
+    keys(&*block_on(one.view(SHARD, 0)).unwrap()).unwrap_err();
+    let until = |what: &str, is_so: &dyn Fn() -> bool| {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !is_so() {
+            assert!(Instant::now() < deadline, "{what}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    until("the other one hears of it", &|| !other.set_losses().is_empty());
+    let losses = one.set_losses();
+    // Another loss comes: what was begun since the first relies on it.
+    cluster.psql(&format!("UPDATE {schema}.set_manifest SET number = number + 1; UPDATE {schema}.shard SET manifest = manifest + 1")).unwrap();
+    one.accept_set_losses(&losses).unwrap();
+    assert_eq!(one.set_losses().len(), 1, "it stays lost");
+    one.accept_set_losses(&losses).unwrap();
+    assert_eq!(one.set_losses(), []);
+    until("the other one hears of that too", &|| other.set_losses().is_empty());
 }

@@ -1,9 +1,9 @@
 //! Several engines over one store, as several servers have them.
 
-use crate::ground::{cluster, fresh_store, open};
+use crate::ground::{cluster, fresh_store, open, options};
 use astrarium_kv::contract::{block_on, shard_key};
 use astrarium_kv::{CommitVersion, Engine, Error, Expectation, ShardId, Space, Stamp, WriteBatch};
-use astrarium_kv_postgres::{PostgresEngine, ServerDescription};
+use astrarium_kv_postgres::{PostgresEngine, PostgresOptions, ServerDescription};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -139,4 +139,24 @@ fn one_of_several_servers_wins() {
         });
         assert_eq!(outcomes.iter().filter(|is_won| **is_won).count(), 1, "round {round}");
     }
+}
+
+/// While servers are replaced one by one, those of another protocol are not sent what they would not understand.
+#[test]
+fn servers_of_different_protocols_commit_for_themselves() {
+    let Some(cluster) = cluster() else { return };
+    let url = fresh_store(cluster);
+    let newer = PostgresOptions { peer_protocol: u64::MAX, ..options() };
+    let engines = [open(&url), PostgresEngine::open(&url, newer).expect("the store opens")];
+    join(&engines[0], "old");
+    join(&engines[1], "new");
+    until("both know of each other", || engines.iter().all(|engine| engine.alive().len() == 2));
+    for shard in (1..=8).map(ShardId) {
+        for (number, engine) in engines.iter().enumerate() {
+            let version =
+                block_on(engine.commit(log(shard, &number.to_string()))).expect("nothing is in the way");
+            assert_eq!(version, CommitVersion(number as u64 + 1));
+        }
+    }
+    assert_eq!(engines.map(|engine| engine.forwarded()), [(0, 0), (0, 0)]);
 }
