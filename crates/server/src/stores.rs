@@ -21,6 +21,7 @@ pub(crate) fn run(settings: &StoreSettings) -> anyhow::Result<ExitCode> {
         StoreCommand::Import { data, store } => transfers::import(data, store),
         StoreCommand::Export { store, data } => transfers::export(store, data),
         StoreCommand::SetUrl { store, name, url } => set_url(store, name, url),
+        StoreCommand::Remove { store, name } => remove(store, name),
         StoreCommand::Placement(server) => {
             print!("{}", placement(&admin::ask(server, "placement", None)?));
             Ok(ExitCode::SUCCESS)
@@ -123,6 +124,17 @@ fn set_url(first: &str, name: &str, url: &str) -> anyhow::Result<ExitCode> {
     }
     let shown = StoreUrl::parse(url)?.shown();
     print!("{}", facts(&[("store", name.to_owned()), ("url", shown)]));
+    engine.close()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn remove(first: &str, name: &str) -> anyhow::Result<ExitCode> {
+    let engine = engines::postgres_for_command(first)?;
+    if let Some(refusal) = engine.remove_store(name)? {
+        bail!("{refusal}");
+    }
+    let told = "removed; its tables are of no use any more, and can be dropped".to_owned();
+    print!("{}", facts(&[("store", name.to_owned()), ("state", told)]));
     engine.close()?;
     Ok(ExitCode::SUCCESS)
 }

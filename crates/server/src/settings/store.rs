@@ -14,6 +14,7 @@ Examples:
   astrarium store import --data astrarium-data --store postgres://astrarium@db1/astrarium
   astrarium store move library books 0 second
   astrarium store drain second
+  astrarium store remove --store postgres://astrarium@db1/astrarium second
 
 A store with standbys is named by all of its machines; the one that takes writes is used:
   postgres://astrarium@db1:5432,db1b:5432/astrarium
@@ -53,7 +54,7 @@ pub(crate) enum StoreCommand {
         #[arg(value_name = "NEW_URL")]
         url: String,
     },
-    /// Say where a store is that was moved, or restored from a backup elsewhere. Servers learn of it when they start.
+    /// Say where a store is that was moved, or restored from a backup elsewhere. Servers learn of it within seconds.
     SetUrl {
         /// The account's first store.
         #[arg(long, env = "ASTRARIUM_STORE", value_name = "URL", hide_env_values = true)]
@@ -63,6 +64,14 @@ pub(crate) enum StoreCommand {
         /// Where it is now.
         #[arg(value_name = "NEW_URL")]
         url: String,
+    },
+    /// Remove a store that was drained from an account. Its tables stay, and can be dropped then.
+    Remove {
+        /// The account's first store.
+        #[arg(long, env = "ASTRARIUM_STORE", value_name = "URL", hide_env_values = true)]
+        store: String,
+        /// What the store is called; not the first one.
+        name: String,
     },
     /// Copy an account from a data folder into a store that has none, as it is: names, documents, etags, sessions and change-feed
     /// positions stay. The folder's server must be stopped; the folder stays as it is.

@@ -65,6 +65,15 @@ fn stores_are_made_shown_and_added() {
     refused(&["store", "add", "--store", &first, "third", &foreign], &["belongs to account"]);
     told(&["status", "--store", &first], &["problems  none", "no server is running", "second"]);
     told(&["verify", "--store", &first], &["store second: ", "no problems found"]);
+    // One that is not drained stays, and so does the first one; its name and its tables are free for another account's or this one's.
+    refused(&["store", "remove", "--store", &first, "third"], &["there is no store third"]);
+    refused(&["store", "remove", "--store", &first, "first"], &["stays"]);
+    refused(&["store", "remove", "--store", &first, "second"], &["store drain second"]);
+    cluster.psql("UPDATE made_1.store SET is_draining = true WHERE id = 1").unwrap();
+    told(&["store", "remove", "--store", &first, "second"], &["removed"]);
+    told(&["status", "--store", &first], &["1 of 1 answer", "problems  none"]);
+    told(&["verify", "--store", &first], &["no problems found"]);
+    told(&["store", "add", "--store", &first, "second", &second], &["store  second", "place  2"]);
     cluster.psql("UPDATE made_2.meta SET value = '99' WHERE name = 'format'").unwrap();
     let newer = run(&["status", "--store", &first]);
     assert!(!newer.success);
