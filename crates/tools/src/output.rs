@@ -1,4 +1,7 @@
-//! Opens what is exported to: a file or standard output, compressed by the file's name. A file appears under its name when it is whole.
+//! Opens what is exported to: a file or standard output, compressed by the file's name.
+//!
+//! A file appears under its name when it is whole. What is there and no plain file (a device, a pipe) is written to as it is, and a link stays
+//! one: what it leads to is replaced.
 
 use crate::error::ToolError;
 use std::fs::File;
@@ -14,6 +17,8 @@ pub(crate) struct OpenOutput {
     writer: Compressed,
     /// The file that becomes the destination at the end.
     file: Option<(NamedTempFile, PathBuf)>,
+    /// What it is called.
+    path: PathBuf,
 }
 
 enum Compressed {
@@ -28,12 +33,22 @@ impl OpenOutput {
         let Some(path) = path.filter(|path| path.as_os_str() != "-") else {
             let plain =
                 BufWriter::with_capacity(1 << 20, Box::new(std::io::stdout()) as Box<dyn Write + Send>);
-            return Ok(OpenOutput { writer: Compressed::Plain(plain), file: None });
+            return Ok(OpenOutput {
+                writer: Compressed::Plain(plain),
+                file: None,
+                path: "standard output".into(),
+            });
         };
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let made = tempfile::Builder::new().prefix(".astrarium-").tempfile_in(folder);
-        let file = made.map_err(ToolError::file("write into", folder))?;
-        let handle: File = file.reopen().map_err(ToolError::file("write", path))?;
+        let (file, handle) = match destination(path)? {
+            Destination::Written(handle) => (None, handle),
+            Destination::Replaced(target) => {
+                let folder = parent(&target);
+                let made = tempfile::Builder::new().prefix(".astrarium-").tempfile_in(folder);
+                let file = made.map_err(ToolError::file("write into", folder))?;
+                let handle = file.reopen().map_err(ToolError::file("write", path))?;
+                (Some((file, target)), handle)
+            }
+        };
         let plain = BufWriter::with_capacity(1 << 20, Box::new(handle) as Box<dyn Write + Send>);
         let writer = match path.extension().and_then(|extension| extension.to_str()) {
             Some("gz" | "tgz") => {
@@ -45,13 +60,12 @@ impl OpenOutput {
             }
             _ => Compressed::Plain(plain),
         };
-        Ok(OpenOutput { writer, file: Some((file, path.to_owned())) })
+        Ok(OpenOutput { writer, file, path: path.to_owned() })
     }
 
     /// Writes everything out, and gives a file its name.
     pub(crate) fn finish(self) -> Result<(), ToolError> {
-        let shown =
-            self.file.as_ref().map_or(Path::new("standard output"), |(_, path)| path.as_path()).to_owned();
+        let shown = self.path;
         let failed = |error| ToolError::file("write", &shown)(error);
         let mut plain = match self.writer {
             Compressed::Plain(plain) => plain,
@@ -66,6 +80,49 @@ impl OpenOutput {
         }
         Ok(())
     }
+}
+
+/// What a name stands for.
+enum Destination {
+    /// A plain file, or nothing yet: appears when it is whole.
+    Replaced(PathBuf),
+    /// Anything else, which is only written to.
+    Written(File),
+}
+
+fn destination(path: &Path) -> Result<Destination, ToolError> {
+    let failed = |error| ToolError::file("write", path)(error);
+    let is_link = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_file() && is_link => {
+            Ok(Destination::Replaced(path.canonicalize().map_err(failed)?))
+        }
+        Ok(found) if found.is_file() => Ok(Destination::Replaced(path.to_owned())),
+        Ok(found) if found.is_dir() => {
+            Err(ToolError::input(format!("{} is a folder, not a file", path.display())))
+        }
+        Ok(_) => Ok(Destination::Written(File::options().write(true).open(path).map_err(failed)?)),
+        Err(_) if is_link => Err(ToolError::input(format!(
+            "{} is a link that leads nowhere; remove it, or give another name",
+            path.display()
+        ))),
+        Err(_) => Ok(Destination::Replaced(path.to_owned())),
+    }
+}
+
+/// Where there is room beside a destination for what has to wait: with it on its disk, or among temporary files if it is no plain file.
+pub(crate) fn room_beside(path: &Path) -> PathBuf {
+    match std::fs::metadata(path) {
+        Ok(found) if !found.is_file() => std::env::temp_dir(),
+        Ok(_) => {
+            path.canonicalize().map_or_else(|_| parent(path).to_owned(), |path| parent(&path).to_owned())
+        }
+        Err(_) => parent(path).to_owned(),
+    }
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 impl Write for OpenOutput {
@@ -83,5 +140,36 @@ impl Write for OpenOutput {
             Compressed::Gzip(writer) => writer.flush(),
             Compressed::Zstd(writer) => writer.flush(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_and_devices_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        std::fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        let write = |path: &Path| {
+            let mut output = OpenOutput::open(Some(path))?;
+            output.write_all(b"new").unwrap();
+            output.finish()
+        };
+        write(&link).unwrap();
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "new");
+        std::fs::remove_file(&file).unwrap();
+        assert!(write(&link).unwrap_err().to_string().contains("leads nowhere"));
+        assert!(write(folder.path()).unwrap_err().to_string().contains("is a folder"));
+        // A device is written to; nothing can be renamed onto one, so a link to one shows it as well as the device itself.
+        let null = folder.path().join("null");
+        std::os::unix::fs::symlink("/dev/null", &null).unwrap();
+        write(&null).unwrap();
+        assert!(std::fs::symlink_metadata(&null).unwrap().is_symlink());
+        assert_eq!(room_beside(&null), std::env::temp_dir());
+        assert_eq!(room_beside(Path::new("new")), Path::new("."));
     }
 }

@@ -9,6 +9,7 @@
 use crate::error::ToolError;
 use crate::formats::COLUMNS_MAX;
 use crate::output::OpenOutput;
+use crate::output::room_beside;
 use astrarium_client::raw_json;
 use bytes::Bytes;
 use parquet::basic::{Compression, ConvertedType, LogicalType, Repetition, Type as PhysicalType, ZstdLevel};
@@ -65,12 +66,7 @@ enum WrittenType {
 impl ParquetSink {
     /// Rows wait in a folder: that of the output, where there has to be room anyway.
     pub(super) fn new(columns: &[String], output: Option<&Path>) -> ParquetSink {
-        let folder = output.and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty());
-        let folder = match (folder, output) {
-            (Some(folder), _) => folder.to_owned(),
-            (None, Some(_)) => PathBuf::from("."),
-            (None, None) => std::env::temp_dir(),
-        };
+        let folder = output.map_or_else(std::env::temp_dir, room_beside);
         let mut rows = ParquetSink {
             columns: Vec::new(),
             places: BTreeMap::new(),
