@@ -7,13 +7,14 @@
 //! ```
 //!
 //! Compressed by the file's name (`.zst`, `.gz`), plain otherwise. An archive without its manifest was cut, and is refused.
+//! Entries are plain files with names of the header's own length; the documents of a container stand together, in the order of the manifest.
 
 use crate::error::ToolError;
 use crate::input;
 use crate::output::OpenOutput;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -90,6 +91,7 @@ pub(crate) fn check_bytes(raw: Box<dyn Read + Send>, path: &Path) -> Result<Chec
         ToolError::input(format!("{} cannot be loaded, and nothing was changed: {what}", path.display()))
     };
     let mut found: BTreeMap<String, (u64, String)> = BTreeMap::new();
+    let mut folders: Vec<(String, u64)> = Vec::new();
     let (mut manifest, mut definitions) = (None, None);
     let read = read_entries(raw, path, |name, content| {
         if manifest.is_some() {
@@ -100,6 +102,14 @@ pub(crate) fn check_bytes(raw: Box<dyn Read + Send>, path: &Path) -> Result<Chec
             name => {
                 if name == DEFINITIONS {
                     definitions = serde_json::from_slice::<Value>(&content).ok();
+                } else {
+                    let folder = folder_of(name)
+                        .ok_or_else(|| ToolError::input(format!("{name} is unknown in it")))?;
+                    let count = documents_in(&content).count() as u64;
+                    match folders.last_mut() {
+                        Some((last, documents)) if last == folder => *documents += count,
+                        _ => folders.push((folder.to_owned(), count)),
+                    }
                 }
                 if found.insert(name.to_owned(), (content.len() as u64, digest(&content))).is_some()
                     || found.len() > ENTRIES_MAX
@@ -132,7 +142,59 @@ pub(crate) fn check_bytes(raw: Box<dyn Read + Send>, path: &Path) -> Result<Chec
         return Err(bad(format!("{name} is not in its manifest")));
     }
     let definitions = definitions.ok_or_else(|| bad(format!("{DEFINITIONS} is missing or broken")))?;
+    check_containers(&manifest, &definitions, &folders).map_err(bad)?;
     Ok(CheckedArchive { manifest, definitions })
+}
+
+/// The manifest tells of the containers that are defined, and of nothing else; the documents are theirs, as many as it says.
+fn check_containers(manifest: &Value, definitions: &Value, folders: &[(String, u64)]) -> Result<(), String> {
+    let list = |value: &Value, name: &str| value[name].as_array().cloned().unwrap_or_default();
+    let text = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
+    let mut defined = BTreeSet::new();
+    for database in list(definitions, "databases") {
+        for container in list(&database, "containers") {
+            let name = (text(&database, "id"), text(&container, "id"));
+            if !defined.insert(name.clone()) {
+                return Err(format!("{}/{} is defined twice", name.0, name.1));
+            }
+        }
+    }
+    let mut left = folders.iter().peekable();
+    for container in list(manifest, "containers") {
+        let name = (text(&container, "database"), text(&container, "container"));
+        let shown = format!("{}/{}", name.0, name.1);
+        if !defined.remove(&name) {
+            return Err(format!(
+                "its manifest tells of {shown}, which {DEFINITIONS} lacks, or tells of it twice"
+            ));
+        }
+        let folder = text(&container, "folder");
+        let count = left.next_if(|(own, _)| *own == folder).map_or(0, |(_, count)| *count);
+        if container["documents"] != count {
+            return Err(format!(
+                "{shown} has {count} documents in it, and its manifest tells of {}",
+                container["documents"]
+            ));
+        }
+    }
+    match (defined.first(), left.next()) {
+        (Some((database, container)), _) => {
+            Err(format!("its manifest does not tell of {database}/{container}"))
+        }
+        (None, Some((folder, _))) => Err(format!("{folder} belongs to no container, or stands out of order")),
+        (None, None) => Ok(()),
+    }
+}
+
+/// The folder of a part of a container's documents, `items/0001`; none if the name is of something else.
+pub(crate) fn folder_of(name: &str) -> Option<&str> {
+    let (folder, part) = name.rsplit_once('/')?;
+    (folder.starts_with("items/") && part.ends_with(".jsonl")).then_some(folder)
+}
+
+/// The documents of a part.
+pub(crate) fn documents_in(part: &[u8]) -> impl Iterator<Item = &[u8]> {
+    part.split(|byte| *byte == b'\n').filter(|line| !line.is_empty())
 }
 
 /// Gives every entry, in order.
@@ -156,9 +218,13 @@ fn read_entries(
     let failed = |error| ToolError::file("read", path)(error);
     let raw = input::decompressed(raw).map_err(failed)?;
     let mut archive = tar::Archive::new(raw);
-    for entry in archive.entries().map_err(failed)? {
+    // Raw: otherwise long names and such are read into memory before anybody is asked how long they are.
+    for entry in archive.entries().map_err(failed)?.raw(true) {
         let mut entry = entry.map_err(failed)?;
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        if !entry.header().entry_type().is_file() {
+            return Err(ToolError::input(format!("{name:?} is no plain file in it")));
+        }
         let size = entry.size();
         if size > ENTRY_BYTES_MAX {
             return Err(ToolError::input(format!("{name} has {size} bytes, more than any entry may")));
@@ -186,18 +252,81 @@ pub(crate) fn digest(content: &[u8]) -> String {
 mod tests {
     use super::*;
 
+    const DEFINED: &[u8] = b"{\"databases\":[{\"id\":\"d\",\"containers\":[{\"id\":\"c\"}]}]}";
+
+    fn listed(name: &str, folder: &str, documents: u64) -> Value {
+        json!({"database": "d", "container": name, "folder": folder, "documents": documents})
+    }
+
+    #[test]
+    fn manifests_tell_of_what_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.tar");
+        let check = |entries: &[&str], containers: Value, fragment: &str| {
+            let mut writer = ArchiveWriter::create(&path, 7).unwrap();
+            writer.add(DEFINITIONS, DEFINED).unwrap();
+            for entry in entries {
+                writer.add(entry, b"{\"id\":\"1\"}\n{\"id\":\"2\"}\n").unwrap();
+            }
+            writer.finish(json!({"containers": containers})).unwrap();
+            let told = check(&path).map_or_else(|error| error.to_string(), |_| String::new());
+            assert!(
+                told.contains(fragment) && told.is_empty() == fragment.is_empty(),
+                "{told:?} {fragment:?}"
+            );
+        };
+        let (first, second) = ("items/0001/000001.jsonl", "items/0002/000001.jsonl");
+        check(&[first], json!([listed("c", "items/0001", 2)]), "");
+        check(&[], json!([listed("c", "items/0001", 0)]), "");
+        check(
+            &[first],
+            json!([listed("c", "items/0001", 3)]),
+            "has 2 documents in it, and its manifest tells of 3",
+        );
+        check(&[], json!([]), "does not tell of d/c");
+        check(&[], json!([listed("x", "items/0001", 0)]), "which definitions.json lacks");
+        check(&[], json!([listed("c", "items/0001", 0), listed("c", "items/0002", 0)]), "twice");
+        check(&[first, second], json!([listed("c", "items/0001", 2)]), "items/0002 belongs to no container");
+        check(&["other"], json!([listed("c", "items/0001", 0)]), "other is unknown in it");
+    }
+
+    #[test]
+    fn only_plain_files_are_read() {
+        let long = |kind: tar::EntryType| {
+            let mut builder = tar::Builder::new(Vec::new());
+            let mut header = tar::Header::new_gnu();
+            header.set_entry_type(kind);
+            header.set_size(600 << 20);
+            header.set_path("././@LongLink").unwrap();
+            header.set_cksum();
+            let content = std::io::Read::take(std::io::repeat(b'x'), 0);
+            builder.append(&header, content).unwrap();
+            builder.into_inner().unwrap()
+        };
+        for kind in [
+            tar::EntryType::GNULongName,
+            tar::EntryType::XHeader,
+            tar::EntryType::Symlink,
+            tar::EntryType::GNUSparse,
+        ] {
+            let raw = Box::new(std::io::Cursor::new(long(kind)));
+            let error = check_bytes(raw, Path::new("x")).unwrap_err().to_string();
+            assert!(error.contains("is no plain file in it"), "{kind:?} {error}");
+        }
+    }
+
     #[test]
     fn archives_are_whole_or_refused() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["a.tar", "a.tar.zst", "a.tar.gz"] {
             let path = folder.path().join(name);
             let mut writer = ArchiveWriter::create(&path, 7).unwrap();
-            writer.add(DEFINITIONS, b"{\"databases\":[]}").unwrap();
+            writer.add(DEFINITIONS, DEFINED).unwrap();
             writer.add("items/0001/000001.jsonl", &b"{\"id\":\"1\"}\n".repeat(5_000)).unwrap();
             assert!(!path.exists(), "it appears when it is whole");
-            writer.finish(json!({"containers": []})).unwrap();
+            writer.finish(json!({"containers": [listed("c", "items/0001", 5_000)]})).unwrap();
             let checked = check(&path).unwrap();
-            assert_eq!(checked.definitions, json!({"databases": []}));
+            assert_eq!(checked.definitions["databases"][0]["id"], "d");
             let whole = std::fs::read(&path).unwrap();
             for cut in [whole.len() / 2, whole.len() * 9 / 10, 600.min(whole.len() / 3), 0] {
                 std::fs::write(&path, &whole[..cut]).unwrap();

@@ -4,8 +4,9 @@
 //! so many requests run at once as there are workers.
 //! Invariants
 //! - Every document that was taken is told of exactly once, or the writing stops with an error.
-//! - A document is not written twice: after a loss that leaves open what was done, a new document that is found there already is compared with
+//! - A document is not written twice: after a failure that leaves open what was done, a new document that is found there already is compared with
 //!   what was to be written.
+//! - Upserts of one document are done in the order in which they were taken: the second waits until the first is dealt with.
 //! - What is held is bounded: a request for each worker and one for each range.
 
 use crate::check::PreparedDocument;
@@ -15,7 +16,8 @@ use crate::rate::RateBound;
 use astrarium_client::{BulkOperation, BulkVerb, ClientError, ContainerClient, ItemWrite, RangeOfKeys};
 use bytes::Bytes;
 use parking_lot::RwLock;
-use std::collections::{BTreeMap, VecDeque};
+use sha2::{Digest as _, Sha256};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -67,6 +69,32 @@ pub(crate) struct BulkWriter {
     gathered: BTreeMap<String, GatheredRequest>,
     running: JoinSet<Result<Vec<SettledDocument>, ToolError>>,
     settled: Vec<SettledDocument>,
+    upserts: OpenUpserts,
+}
+
+/// Which document an upsert is of: a hash of its partition key and id.
+type DocumentName = [u8; 16];
+
+/// Upserts that were taken and are not dealt with yet.
+#[derive(Default)]
+struct OpenUpserts {
+    names: BTreeSet<DocumentName>,
+    by_number: BTreeMap<u64, DocumentName>,
+}
+
+impl OpenUpserts {
+    fn add(&mut self, number: u64, name: DocumentName) {
+        self.names.insert(name);
+        self.by_number.insert(number, name);
+    }
+
+    fn settle(&mut self, settled: &[SettledDocument]) {
+        for document in settled {
+            if let Some(name) = self.by_number.remove(&document.number) {
+                self.names.remove(&name);
+            }
+        }
+    }
 }
 
 struct WriterState {
@@ -106,14 +134,20 @@ impl BulkWriter {
             gathered: BTreeMap::new(),
             running: JoinSet::new(),
             settled: Vec::new(),
+            upserts: OpenUpserts::default(),
         })
     }
 
     /// Takes a document; waits while all workers are busy.
     pub(crate) async fn push(&mut self, document: PreparedDocument) -> Result<(), ToolError> {
-        let Some(range) = self.shared.range_of(&document) else {
-            return Err(ToolError::input("the container's key ranges do not cover all keys; try again"));
-        };
+        if self.shared.mode == ExistingMode::Upsert {
+            let name = name_of(&document);
+            if self.upserts.names.contains(&name) {
+                self.finish().await?;
+            }
+            self.upserts.add(document.number, name);
+        }
+        let range = self.shared.range_of(&document)?;
         let gathered = self.gathered.entry(range.id.clone()).or_default();
         let is_full = gathered.documents.len() >= BulkOperation::COUNT_MAX
             || (!gathered.documents.is_empty()
@@ -144,18 +178,12 @@ impl BulkWriter {
         Ok(())
     }
 
-    /// What has been dealt with since the last call.
-    pub(crate) fn take_settled(&mut self) -> Vec<SettledDocument> {
+    /// What has been dealt with since the last call; after an error the next call gives the rest.
+    pub(crate) fn take_settled(&mut self) -> Result<Vec<SettledDocument>, ToolError> {
         while let Some(joined) = self.running.try_join_next() {
-            if let Ok(Ok(settled)) = joined {
-                self.settled.extend(settled);
-            } else {
-                // Told again by the next wait.
-                self.running.spawn(async move { joined.unwrap_or_else(|error| Err(panicked(&error))) });
-                break;
-            }
+            self.settle(joined)?;
         }
-        std::mem::take(&mut self.settled)
+        Ok(std::mem::take(&mut self.settled))
     }
 
     async fn start(&mut self, documents: Vec<PreparedDocument>) -> Result<(), ToolError> {
@@ -173,9 +201,19 @@ impl BulkWriter {
         &mut self,
         joined: Result<Result<Vec<SettledDocument>, ToolError>, tokio::task::JoinError>,
     ) -> Result<(), ToolError> {
-        self.settled.extend(joined.map_err(|error| panicked(&error))??);
+        let settled = joined.map_err(|error| panicked(&error))??;
+        self.upserts.settle(&settled);
+        self.settled.extend(settled);
         Ok(())
     }
+}
+
+fn name_of(document: &PreparedDocument) -> DocumentName {
+    let id = documents::id_of(&document.body).unwrap_or_default();
+    let mut name = DocumentName::default();
+    let digest = Sha256::digest([document.key.as_bytes(), b"\0", id.as_bytes()].concat());
+    name.iter_mut().zip(digest).for_each(|(to, from)| *to = from);
+    name
 }
 
 fn panicked(error: &tokio::task::JoinError) -> ToolError {
@@ -183,16 +221,22 @@ fn panicked(error: &tokio::task::JoinError) -> ToolError {
 }
 
 impl WriterState {
-    fn range_of(&self, document: &PreparedDocument) -> Option<RangeOfKeys> {
+    fn range_of(&self, document: &PreparedDocument) -> Result<RangeOfKeys, ToolError> {
         let ranges = Arc::clone(&self.ranges.read());
-        ranges.iter().find(|range| range.min <= document.effective && document.effective < range.max).cloned()
+        let range =
+            ranges.iter().find(|range| range.min <= document.effective && document.effective < range.max);
+        range
+            .cloned()
+            .ok_or_else(|| ToolError::input("the container's key ranges do not cover all keys; try again"))
     }
 
     /// Writes documents, whatever it takes.
     async fn write(&self, documents: Vec<PreparedDocument>) -> Result<Vec<SettledDocument>, ToolError> {
         let mut settled = Vec::with_capacity(documents.len());
-        let mut open = VecDeque::from(self.by_range(documents));
-        let (mut losses, mut is_suspect) = (0, false);
+        let mut open = VecDeque::from(self.by_range(documents)?);
+        // Rows that may have been written although nobody said so.
+        let mut suspects = BTreeSet::new();
+        let mut losses = 0;
         let mut rounds = 0;
         while let Some((range, group)) = open.pop_front() {
             self.rate.wait().await;
@@ -202,12 +246,18 @@ impl WriterState {
                 match self.container.bulk(&range, &operations).await {
                     Ok(results) => {
                         self.rate.spend(results.iter().map(|result| result.charge).sum());
-                        let mut later = Vec::new();
+                        let (mut later, mut unsure) = (Vec::new(), Vec::new());
+                        let mut failure = None;
                         for (document, result) in group.into_iter().zip(results) {
                             match result.status {
                                 200..300 => settled.push(written(&document)),
-                                429 | 449 | 503 => later.push(document),
-                                409 => settled.push(self.existed(document, is_suspect).await?),
+                                429 | 449 => later.push(document),
+                                409 => settled.push(self.existed(document, &suspects).await?),
+                                _ if result.is_ambiguous() => {
+                                    suspects.insert(document.number);
+                                    unsure.push(document);
+                                    failure = Some(result.into_error());
+                                }
                                 // Batches tell no reasons, single requests do.
                                 _ => open.push_back((range.clone(), vec![document])),
                             }
@@ -217,11 +267,17 @@ impl WriterState {
                             check_rounds(rounds)?;
                             open.push_back((range, later));
                         }
+                        if let Some(failure) = failure {
+                            self.after_failure(failure, &mut losses).await?;
+                            open.extend(self.by_range(unsure)?);
+                        }
                     }
                     Err(error) => {
-                        is_suspect |= error.is_ambiguous();
+                        if error.is_ambiguous() {
+                            suspects.extend(group.iter().map(|document| document.number));
+                        }
                         self.after_failure(error, &mut losses).await?;
-                        open.extend(self.by_range(group));
+                        open.extend(self.by_range(group)?);
                     }
                 }
                 continue;
@@ -232,20 +288,22 @@ impl WriterState {
                     settled.push(written(single));
                 }
                 Err(ClientError::Refused(refusal)) if refusal.status == 409 => {
-                    settled.push(self.existed(single.clone(), is_suspect).await?);
+                    settled.push(self.existed(single.clone(), &suspects).await?);
                 }
                 Err(ClientError::Refused(refusal)) if matches!(refusal.status, 400 | 403 | 413 | 412) => {
                     settled.push(failed(single, refusal.status, refusal.message));
                 }
-                Err(ClientError::Refused(refusal)) if matches!(refusal.status, 429 | 449 | 503) => {
+                Err(ClientError::Refused(refusal)) if matches!(refusal.status, 429 | 449) => {
                     rounds += 1;
                     check_rounds(rounds)?;
                     open.push_back((range, group));
                 }
                 Err(error) => {
-                    is_suspect |= error.is_ambiguous();
+                    if error.is_ambiguous() {
+                        suspects.insert(single.number);
+                    }
                     self.after_failure(error, &mut losses).await?;
-                    open.extend(self.by_range(group));
+                    open.extend(self.by_range(group)?);
                 }
             }
         }
@@ -253,10 +311,13 @@ impl WriterState {
     }
 
     /// Documents in groups by the range that they belong to now; large ones alone.
-    fn by_range(&self, documents: Vec<PreparedDocument>) -> Vec<(RangeOfKeys, Vec<PreparedDocument>)> {
+    fn by_range(
+        &self,
+        documents: Vec<PreparedDocument>,
+    ) -> Result<Vec<(RangeOfKeys, Vec<PreparedDocument>)>, ToolError> {
         let mut groups: Vec<(RangeOfKeys, Vec<PreparedDocument>)> = Vec::new();
         for document in documents {
-            let Some(range) = self.range_of(&document) else { continue };
+            let range = self.range_of(&document)?;
             let is_alone = document.body.len() > ALONE_BYTES;
             match groups.iter_mut().find(|(own, group)| {
                 own.id == range.id && !is_alone && group.iter().all(|other| other.body.len() <= ALONE_BYTES)
@@ -265,7 +326,7 @@ impl WriterState {
                 None => groups.push((range, vec![document])),
             }
         }
-        groups
+        Ok(groups)
     }
 
     fn operation(&self, document: &PreparedDocument) -> BulkOperation {
@@ -286,12 +347,12 @@ impl WriterState {
     async fn existed(
         &self,
         document: PreparedDocument,
-        is_suspect: bool,
+        suspects: &BTreeSet<u64>,
     ) -> Result<SettledDocument, ToolError> {
         if self.mode == ExistingMode::Skip {
             return Ok(SettledDocument { number: document.number, end: DocumentEnd::Existed, body: None });
         }
-        if (is_suspect || document.number <= self.suspect_until)
+        if (suspects.contains(&document.number) || document.number <= self.suspect_until)
             && let Some(id) = documents::id_of(&document.body)
         {
             match self.container.read(&id, &document.key).await {

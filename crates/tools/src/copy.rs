@@ -10,9 +10,9 @@ use crate::definitions::{self, text};
 use crate::documents;
 use crate::dump;
 use crate::error::ToolError;
-use crate::progress::ProgressLine;
+use crate::progress::{ProgressLine, tell};
 use crate::restore::{self, RestoredCounts};
-use crate::snapshot::{ContainerSnapshot, SnapshotRange};
+use crate::snapshot::{self, ContainerSnapshot, SnapshotRange};
 use astrarium_client::{ContainerClient, CosmosClient, FeedStart};
 use bytes::Bytes;
 use clap::Args;
@@ -103,6 +103,7 @@ pub async fn copy(settings: &CopySettings) -> Result<ToolReport, ToolError> {
     restore::check_target(&to, &databases, settings.merge).await?;
     restore::make_containers(&to, &databases).await?;
     let mut counts = RestoredCounts::default();
+    counts.total = if settings.quiet { None } else { dump::expected_documents(&from, &databases).await };
     let mut line = ProgressLine::new(settings.quiet);
     let mut followed = Vec::new();
     let mut container_count = 0;
@@ -123,10 +124,21 @@ pub async fn copy(settings: &CopySettings) -> Result<ToolReport, ToolError> {
         line.seconds()
     );
     if settings.follow {
-        eprintln!("{text}\nfollowing changes (not deletions); end with Ctrl-C");
+        tell(&format!("{text}\nfollowing changes (not deletions); end with Ctrl-C"));
+        counts.total = None;
+        counts.failed_told = counts.failed;
+        counts.reasons.clear();
         follow(settings, followed, &mut counts, &mut line).await?;
     }
     Ok(ToolReport { text, is_complete: counts.failed == 0 })
+}
+
+/// What came of asking a range for changes.
+enum FollowedPage {
+    Nothing,
+    Written,
+    /// It was split or merged.
+    RangeIsGone,
 }
 
 /// A container here and there.
@@ -180,22 +192,22 @@ impl ContainerPair {
         Ok(positions)
     }
 
-    /// Writes what has changed in a range; whether there was anything.
+    /// Writes what has changed in a range.
     async fn follow_once(
         &self,
         place: &mut SnapshotRange,
         settings: &CopySettings,
         counts: &mut RestoredCounts,
         line: &mut ProgressLine,
-    ) -> Result<bool, ToolError> {
-        let page = self
-            .from
-            .changes(&place.range, &place.position, 1_000)
-            .await
-            .map_err(ToolError::account("read changes"))?;
+    ) -> Result<FollowedPage, ToolError> {
+        let page = match self.from.changes(&place.range, &place.position, 1_000).await {
+            Ok(page) => page,
+            Err(error) if error.status() == 410 => return Ok(FollowedPage::RangeIsGone),
+            Err(error) => return Err(ToolError::account("read changes")(error)),
+        };
         if page.is_end {
             place.position = FeedStart::Position(page.position);
-            return Ok(false);
+            return Ok(FollowedPage::Nothing);
         }
         let (sender, queue) = mpsc::channel(1);
         let documents =
@@ -204,7 +216,7 @@ impl ContainerPair {
         drop(sender);
         restore::pour(&self.to, ExistingMode::Upsert, settings.workers, queue, counts, line).await?;
         place.position = FeedStart::Position(page.position);
-        Ok(true)
+        Ok(FollowedPage::Written)
     }
 }
 
@@ -217,12 +229,34 @@ async fn follow(
     loop {
         let mut is_moved = false;
         for (pair, places) in &mut followed {
-            for place in places {
-                is_moved |= pair.follow_once(place, settings, counts, line).await?;
+            let mut is_split = false;
+            for place in places.iter_mut() {
+                match pair.follow_once(place, settings, counts, line).await? {
+                    FollowedPage::Nothing => {}
+                    FollowedPage::Written => is_moved = true,
+                    FollowedPage::RangeIsGone => is_split = true,
+                }
+                tell_failures(counts, &pair.to, line);
+            }
+            if is_split {
+                *places = snapshot::after_split(&pair.from, places).await?;
+                is_moved = true;
             }
         }
         if !is_moved {
             tokio::time::sleep(FOLLOW_EVERY).await;
         }
     }
+}
+
+/// Failures are told as they happen, since nobody knows when the command ends.
+fn tell_failures(counts: &mut RestoredCounts, container: &ContainerClient, line: &mut ProgressLine) {
+    if counts.failed > counts.failed_told {
+        line.end();
+        let count = counts.failed - counts.failed_told;
+        let (database, name) = (container.database(), container.name());
+        tell(&format!("{count} documents of {database}/{name} failed:\n{}", counts.reasons.join("\n")));
+        counts.reasons.clear();
+    }
+    counts.failed_told = counts.failed;
 }

@@ -8,6 +8,10 @@ use crate::error::ToolError;
 use astrarium_client::{ContainerClient, CosmosClient, ScriptKind};
 use astrarium_wire::headers;
 use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// How often a definition is made again after a failure that leaves open whether it was, each time after twice the wait.
+const TRIES_MAX: u32 = 6;
 
 /// What the system adds to definitions.
 const SYSTEM_MEMBERS: [&str; 14] = [
@@ -107,15 +111,21 @@ pub(crate) async fn make_if_missing(
     body: &Value,
     headers: Vec<(&'static str, String)>,
 ) -> Result<bool, ToolError> {
-    match client.create_definition(owner, kind, body, headers).await {
-        Ok(_) => Ok(true),
-        Err(error) if error.status() == 409 => Ok(false),
-        Err(error) => {
-            Err(ToolError::account(format!("make {kind}/{} in {:?}", text(body, "id"), owner.join("/")))(
-                error,
-            ))
+    for tries in 0.. {
+        match client.create_definition(owner, kind, body, headers.clone()).await {
+            Ok(_) => return Ok(true),
+            Err(error) if error.status() == 409 => return Ok(false),
+            // Whether it was made or not: the next try tells.
+            Err(error) if error.is_ambiguous() && tries < TRIES_MAX => {
+                tokio::time::sleep(Duration::from_millis(250 << tries)).await;
+            }
+            Err(error) => {
+                let what = format!("make {kind}/{} in {:?}", text(body, "id"), owner.join("/"));
+                return Err(ToolError::account(what)(error));
+            }
         }
     }
+    Ok(false)
 }
 
 /// Everything about a database but its documents.

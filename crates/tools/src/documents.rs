@@ -20,6 +20,11 @@ pub(crate) fn without_system_properties(document: &[u8]) -> Vec<u8> {
     out
 }
 
+/// Whether an object has everything that the system adds, so that it is a document as it was stored.
+pub(crate) fn is_whole(object: &[u8]) -> bool {
+    ["_rid", "_self", "_etag", "_ts"].iter().all(|name| raw_json::member(object, name).is_some())
+}
+
 /// Adds a member to an object that is being written.
 pub(crate) fn push_member(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     if out.len() > 1 {
@@ -36,16 +41,47 @@ pub(crate) fn id_of(document: &[u8]) -> Option<String> {
     serde_json::from_slice(raw).ok()
 }
 
-/// Whether two documents say the same: the system's properties do not count, nor does the order of members.
+/// Digits of a number from which on a double may not tell it from its neighbours.
+const LONG_DIGITS: usize = 16;
+
+/// Whether two documents say the same: the system's properties do not count, nor does the order of members, nor how numbers are spelled unless they
+/// are too long for a double.
 pub(crate) fn is_same(one: &[u8], other: &[u8]) -> bool {
     let value = |document: &[u8]| {
         let stripped = without_system_properties(document);
-        astrarium_value::json::Text::parse(&stripped).ok().map(|text| text.root().to_value())
+        let value = astrarium_value::json::Text::parse(&stripped).ok()?.root().to_value();
+        Some((value, long_numbers(&stripped)))
     };
     match (value(one), value(other)) {
         (Some(one), Some(other)) => one == other,
         _ => false,
     }
+}
+
+/// The long numbers of a JSON text as they are spelled, sorted.
+fn long_numbers(text: &[u8]) -> Vec<Vec<u8>> {
+    let is_part = |byte: &u8| byte.is_ascii_digit() || b"+-.eE".contains(byte);
+    let mut numbers = Vec::new();
+    let (mut at, mut in_string) = (0, false);
+    while let Some(byte) = text.get(at) {
+        match byte {
+            b'\\' if in_string => at += 1,
+            b'"' => in_string = !in_string,
+            b'-' | b'0'..=b'9' if !in_string => {
+                let rest = text.get(at..).unwrap_or_default();
+                let number =
+                    rest.get(..rest.iter().take_while(|byte| is_part(byte)).count()).unwrap_or_default();
+                if number.iter().filter(|byte| byte.is_ascii_digit()).count() >= LONG_DIGITS {
+                    numbers.push(number.to_vec());
+                }
+                at += number.len().saturating_sub(1);
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    numbers.sort_unstable();
+    numbers
 }
 
 #[cfg(test)]
@@ -63,6 +99,9 @@ mod tests {
         check("{}", "{}");
         assert!(is_same(b"{\"a\":1,\"b\":[2],\"_ts\":1}", b"{\"b\":[2],\"a\":1.0}"));
         assert!(!is_same(b"{\"a\":1}", b"{\"a\":2}"));
+        assert!(!is_same(b"{\"a\":12345678901234567890}", b"{\"a\":12345678901234567891}"));
+        assert!(is_same(b"{\"a\":12345678901234567890,\"b\":1}", b"{\"b\":1, \"a\":12345678901234567890}"));
+        assert!(is_same(b"{\"a\":\"\\\"12345678901234567890\"}", b"{\"a\":\"\\u002212345678901234567890\"}"));
         assert!(!is_same(b"{\"a\":1}", b"{\"a\":"));
         assert_eq!(id_of(b"{\"id\":\"a\\u00e9\"}").as_deref(), Some("aé"));
         assert_eq!(id_of(b"{\"id\":7}"), None);

@@ -8,12 +8,14 @@ use crate::archive::{ArchiveWriter, DEFINITIONS};
 use crate::connection::AccountSettings;
 use crate::definitions::{self, text};
 use crate::error::ToolError;
+use crate::output::room_beside;
 use crate::progress::ProgressLine;
 use crate::snapshot::ContainerSnapshot;
 use astrarium_client::CosmosClient;
 use clap::Args;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::fmt::Write as _;
+use std::path::PathBuf;
 
 /// Bytes of one part of a container's documents.
 const PART_BYTES: usize = 8 << 20;
@@ -44,19 +46,24 @@ pub async fn dump(settings: &DumpSettings) -> Result<ToolReport, ToolError> {
     let databases = chosen(&client, &settings.only).await?;
     let mut archive = ArchiveWriter::create(&settings.file, client.now_seconds())?;
     archive.add(DEFINITIONS, format!("{:#}\n", json!({"databases": databases})).as_bytes())?;
-    let folder =
-        settings.file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let room = room_beside(&settings.file);
     let mut line = ProgressLine::new(settings.quiet);
     let (mut containers, mut total) = (Vec::new(), 0_u64);
+    let mut by_range = Vec::new();
+    let expected = if settings.quiet { None } else { expected_documents(&client, &databases).await };
     for database in &databases {
         for container in database["containers"].as_array().into_iter().flatten() {
             let (database, name) = (text(database, "id"), text(container, "id"));
             let opened = client.container(database, name).await;
             let opened = opened.map_err(ToolError::account(format!("open {database}/{name}")))?;
-            let snapshot = ContainerSnapshot::take(&opened, folder, |count| {
-                line.show(total + count as u64, None, &format!("{database}/{name}"));
+            let snapshot = ContainerSnapshot::take(&opened, &room, |count| {
+                let count = total + count as u64;
+                line.show(count, expected.map(|expected| (count, expected)), &format!("{database}/{name}"));
             });
             let snapshot = snapshot.await?;
+            if !snapshot.is_one_moment() {
+                by_range.push(format!("{database}/{name}"));
+            }
             let folder = format!("items/{:04}", containers.len() + 1);
             total += snapshot.count() as u64;
             containers.push(json!({
@@ -74,13 +81,32 @@ pub async fn dump(settings: &DumpSettings) -> Result<ToolReport, ToolError> {
     archive.finish(about)?;
     line.end();
     let bytes = std::fs::metadata(&settings.file).map_or(0, |file| file.len());
-    let text = format!(
+    let mut text = format!(
         "{total} documents of {} containers dumped to {}, {bytes} bytes, in {:.1} s",
         containers.len(),
         settings.file.display(),
         line.seconds()
     );
+    if !by_range.is_empty() {
+        let _ = write!(
+            text,
+            "\n{}: written to all the while, so each key range is as of one moment of its own, and not the container as a whole",
+            by_range.join(", ")
+        );
+    }
     Ok(ToolReport { text, is_complete: true })
+}
+
+/// How many documents there are to be read, if the server tells for all containers.
+pub(crate) async fn expected_documents(client: &CosmosClient, databases: &[Value]) -> Option<u64> {
+    let mut total = 0;
+    for database in databases {
+        for container in database["containers"].as_array().into_iter().flatten() {
+            let opened = client.container(text(database, "id"), text(container, "id")).await.ok()?;
+            total += opened.document_count().await?;
+        }
+    }
+    Some(total)
 }
 
 /// The definitions of everything that is meant.

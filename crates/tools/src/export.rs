@@ -141,18 +141,20 @@ pub async fn export(settings: &ExportSettings) -> Result<ToolReport, ToolError> 
     let mut readers = start_readers(settings, &container, sender).await?;
     let mut output = OpenOutput::open(settings.output.as_deref())?;
     let mut sink = RowSink::new(format, &settings.columns, settings.file());
+    let expected =
+        if settings.query.is_some() || settings.quiet { None } else { container.document_count().await };
     let mut line = ProgressLine::new(settings.quiet);
     let (mut count, mut bytes) = (0_u64, 0_u64);
     while let Some(page) = pages.recv().await {
         // Writing may wait for a disk or a pipe; nothing else has to be done meanwhile but reading ahead, which other threads do. Rows are found
         // and made ready here and not where they are read, so that the next page is asked for at once.
         tokio::task::block_in_place(|| {
-            let page = shown(page.into_rows()?, !settings.system_properties);
+            let page = shown(page.into_rows()?, settings);
             count += page.len() as u64;
             bytes += page.iter().map(|row| row.len() as u64).sum::<u64>();
             sink.write(&page, &mut output)
         })?;
-        line.show(count, None, &format!("{} MB", bytes >> 20));
+        line.show(count, expected.map(|expected| (count, expected)), &format!("{} MB", bytes >> 20));
     }
     while let Some(joined) = readers.join_next().await {
         joined.map_err(|error| ToolError::input(format!("a reader ended unexpectedly: {error}")))??;
@@ -240,13 +242,16 @@ impl ReadPage {
     }
 }
 
-/// Rows as they are written; only objects have properties of the system.
-fn shown(items: Vec<Bytes>, strips: bool) -> Vec<Bytes> {
-    if !strips {
+/// Rows as they are written; only objects have properties of the system. A row of a query is stripped if it is a whole document: single properties
+/// were asked for.
+fn shown(items: Vec<Bytes>, settings: &ExportSettings) -> Vec<Bytes> {
+    if settings.system_properties {
         return items;
     }
+    let is_stripped =
+        |item: &Bytes| item.first() == Some(&b'{') && (settings.query.is_none() || documents::is_whole(item));
     let strip = |item: Bytes| {
-        if item.first() == Some(&b'{') { documents::without_system_properties(&item).into() } else { item }
+        if is_stripped(&item) { documents::without_system_properties(&item).into() } else { item }
     };
     items.into_iter().map(strip).collect()
 }

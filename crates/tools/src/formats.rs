@@ -22,8 +22,6 @@ pub(crate) use parquet::ParquetRows;
 pub(crate) const ROW_BYTES_MAX: usize = 4 << 20;
 /// Most columns of a file.
 pub(crate) const COLUMNS_MAX: usize = 10_000;
-/// How much of a bad row is kept to be shown.
-const SHOWN_BYTES_MAX: usize = 64 << 10;
 
 /// What a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -54,13 +52,13 @@ pub(crate) struct InputRow {
 pub(crate) struct BadRow {
     /// Why.
     pub(crate) reason: String,
-    /// What it is, or the start of it.
+    /// What it is, or the start of one that is longer than any row may be.
     pub(crate) raw: Vec<u8>,
 }
 
 impl BadRow {
     pub(crate) fn new(reason: impl Into<String>, raw: &[u8]) -> BadRow {
-        let kept = raw.get(..SHOWN_BYTES_MAX.min(raw.len())).unwrap_or_default();
+        let kept = raw.get(..ROW_BYTES_MAX.min(raw.len())).unwrap_or_default();
         BadRow { reason: reason.into(), raw: kept.to_vec() }
     }
 }
@@ -78,8 +76,8 @@ pub(crate) fn choose(
     opened: &OpenInput,
 ) -> Result<FileFormat, ToolError> {
     let format = format_of(told, path, &opened.head)?;
-    if format == FileFormat::Parquet && (input::is_stdin(path) || opened.is_compressed) {
-        let what = if opened.is_compressed { "compressed as a whole" } else { "standard input" };
+    if format == FileFormat::Parquet && (opened.size.is_none() || opened.is_compressed) {
+        let what = if opened.is_compressed { "compressed as a whole" } else { "no plain file" };
         return Err(ToolError::input(format!(
             "{} is Parquet and {what}, but Parquet begins at its end: give a plain file (its columns are compressed inside)",
             path.display()

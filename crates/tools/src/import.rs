@@ -2,9 +2,10 @@
 //!
 //! A thread reads rows and makes documents of them, tasks write them by key range (`bulk_writer`); between both is a short queue. A file is read
 //! once before anything is written, so that one with bad rows changes nothing; with `--failed` bad rows go there instead, and all others are
-//! written. Standard input cannot be read twice, so there the first bad row ends the import.
+//! written. What is no plain file (standard input, a pipe) cannot be read twice, so there the first bad row ends the import.
 
 mod report;
+mod row_queue;
 mod settings;
 
 use crate::ToolReport;
@@ -15,26 +16,21 @@ use crate::definitions;
 use crate::error::ToolError;
 use crate::formats::{self, BadRow, CsvOptions, CsvShape, FileFormat};
 use crate::input::{self, HEAD_BYTES, OpenInput};
-use crate::progress::ProgressLine;
+use crate::progress::{ProgressLine, tell};
 use crate::resume::{self, EarlierRun, ImportProgress};
 use crate::template::TextTemplate;
 use astrarium_client::{ContainerClient, CosmosClient};
 use report::ImportCounts;
+use row_queue::{RowReceiver, RowSender, TakenRows, row_queue};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::sync::mpsc;
 
 pub use settings::ImportSettings;
 pub(crate) use settings::positive as positive_number;
 
-/// Rows and bytes that go through the queue at once.
-const CHUNK_ROWS: usize = 200;
-const CHUNK_BYTES: usize = 1 << 20;
-/// Chunks in the queue.
-const QUEUE_CHUNKS: usize = 4;
 /// Rows that may be done before one that is not, before what has gathered is sent.
 const OUT_OF_ORDER_MAX: usize = 50_000;
 /// Bad rows that are told of when a file is refused.
@@ -60,15 +56,18 @@ struct ImportSource {
 /// Does an import.
 pub async fn import(settings: &ImportSettings) -> Result<ToolReport, ToolError> {
     let path = &settings.file;
-    if settings.resume.is_some() && input::is_stdin(path) {
-        return Err(ToolError::input("--resume needs a file: standard input cannot be read again"));
-    }
     let opened = input::open(path)?;
+    let is_plain = opened.size.is_some();
+    if settings.resume.is_some() && !is_plain {
+        return Err(ToolError::input(
+            "--resume needs a plain file: standard input and pipes cannot be read again",
+        ));
+    }
     let format = formats::choose(settings.format, path, &opened)?;
     let csv = settings.csv_options()?;
     let client = settings.account.connect(settings.workers + 1).await?;
     let container = target(settings, &client).await?;
-    let identity = identity(settings, &opened);
+    let identity = identity(settings, &opened, format, &container)?;
     let earlier = match &settings.resume {
         Some(file) => resume::earlier(file, &identity)?,
         None => None,
@@ -82,20 +81,20 @@ pub async fn import(settings: &ImportSettings) -> Result<ToolReport, ToolError> 
     };
     let done = earlier.as_ref().map_or(0, |run| run.done);
     let mut source = ImportSource { settings: settings.clone(), format, csv, shape: None, preparation, done };
-    let is_stdin = input::is_stdin(path);
-    if !is_stdin && let Some(shape) = formats::shape(format, path, &source.csv)? {
+    if is_plain && let Some(shape) = formats::shape(format, path, &source.csv)? {
         if !settings.quiet {
-            eprintln!("columns: {} (change one with --type NAME=KIND)", shape.described());
+            tell(&format!("columns: {} (change one with --type NAME=KIND)", shape.described()));
         }
         source.shape = Some(shape);
     }
-    let needs_check = !is_stdin && settings.failed.is_none() && earlier.is_none();
-    if needs_check || settings.dry_run {
-        let source = source.clone();
-        let checked = blocking(move || check(&source)).await?;
-        if settings.dry_run {
-            return Ok(checked.dry_report(&settings.container.to_string(), container.name()));
-        }
+    if settings.dry_run {
+        // The stream that is open already: a pipe has its bytes once.
+        let checked = blocking(move || check(&source, opened)).await?;
+        return Ok(checked.dry_report(&settings.container.to_string(), container.name()));
+    }
+    if is_plain && settings.failed.is_none() && earlier.is_none() {
+        let (source, again) = (source.clone(), input::open(path)?);
+        blocking(move || check(&source, again)).await?;
     }
     let container = definitions::make_container(
         &client,
@@ -104,6 +103,8 @@ pub async fn import(settings: &ImportSettings) -> Result<ToolReport, ToolError> 
         settings.throughput,
     )
     .await?;
+    // A container that was made just now has its resource id only now.
+    let identity = with_container(identity, &container);
     source.preparation.container = container.clone();
     let progress =
         ImportProgress::begin(settings.resume.as_deref(), &identity, &import_id, earlier.as_ref())?;
@@ -143,19 +144,38 @@ async fn target(settings: &ImportSettings, client: &CosmosClient) -> Result<Cont
 }
 
 /// What makes an import the same as an earlier one.
-fn identity(settings: &ImportSettings, opened: &OpenInput) -> Value {
+fn identity(
+    settings: &ImportSettings,
+    opened: &OpenInput,
+    format: FileFormat,
+    container: &ContainerClient,
+) -> Result<Value, ToolError> {
     let head = opened.head.get(..HEAD_BYTES.min(opened.head.len())).unwrap_or_default();
-    let digest = archive::digest(head);
-    json!({
-        "format": 1,
+    let tail = match opened.size {
+        Some(_) => input::tail(&settings.file)?,
+        None => Vec::new(),
+    };
+    let identity = json!({
+        "version": 2,
+        "endpoint": container.client().endpoint().to_string(),
         "container": settings.container.to_string(),
+        "format": format!("{format:?}").to_lowercase(),
+        "emptyAsNull": settings.empty_as_null,
         "fileBytes": opened.size,
-        "fileStart": digest,
+        "fileStart": archive::digest(head),
+        "fileEnd": archive::digest(&tail),
         "mode": format!("{:?}", settings.mode).to_lowercase(),
         "id": settings.id,
         "partitionKey": settings.partition_key,
         "types": settings.types,
-    })
+    });
+    Ok(with_container(identity, container))
+}
+
+/// The identity with the resource id of the container, which one that is made anew under its name does not have.
+fn with_container(mut identity: Value, container: &ContainerClient) -> Value {
+    identity["containerRid"] = container.definition().get("_rid").cloned().unwrap_or_default();
+    identity
 }
 
 fn random_id() -> String {
@@ -173,9 +193,9 @@ async fn blocking<T: Send + 'static>(
 }
 
 /// Reads all rows, and refuses the file if some are bad; a dry run only tells of them.
-fn check(source: &ImportSource) -> Result<ImportCounts, ToolError> {
+fn check(source: &ImportSource, opened: OpenInput) -> Result<ImportCounts, ToolError> {
     let path = &source.settings.file;
-    let mut rows = formats::rows(source.format, input::open(path)?, path, &source.csv, source.shape.clone())?;
+    let mut rows = formats::rows(source.format, opened, path, &source.csv, source.shape.clone())?;
     let mut counts = ImportCounts::default();
     while let Some(row) = rows.next_row()? {
         counts.rows += 1;
@@ -196,30 +216,19 @@ fn check(source: &ImportSource) -> Result<ImportCounts, ToolError> {
     Ok(counts)
 }
 
-/// Reads rows on a thread of its own and sends them in chunks; ends when nobody takes them any more.
-fn read(
-    source: &ImportSource,
-    opened: OpenInput,
-    queue: &mpsc::Sender<Vec<ReadRow>>,
-) -> Result<(), ToolError> {
+/// Reads rows on a thread of its own and sends them; ends when nobody takes them any more.
+fn read(source: &ImportSource, opened: OpenInput, queue: &RowSender) -> Result<(), ToolError> {
     let path = &source.settings.file;
     let mut rows = formats::rows(source.format, opened, path, &source.csv, source.shape.clone())?;
-    let (mut chunk, mut bytes) = (Vec::with_capacity(CHUNK_ROWS), 0);
     while let Some(row) = rows.next_row()? {
         if row.number <= source.done {
             continue;
         }
         let document = row.text.and_then(|text| source.preparation.document(row.number, text));
-        bytes += document.as_ref().map_or_else(|bad| bad.raw.len(), |document| document.body.len());
-        chunk.push((row.number, document));
-        if chunk.len() >= CHUNK_ROWS || bytes >= CHUNK_BYTES {
-            if queue.blocking_send(std::mem::take(&mut chunk)).is_err() {
-                return Ok(());
-            }
-            bytes = 0;
+        if !queue.send((row.number, document)) {
+            break;
         }
     }
-    let _ = queue.blocking_send(chunk);
     Ok(())
 }
 
@@ -236,7 +245,7 @@ async fn write(
     let suspect_until = earlier.map_or(0, |run| run.sent);
     let writer =
         BulkWriter::new(container, settings.mode, settings.workers, settings.rate, suspect_until).await?;
-    let (sender, queue) = mpsc::channel(QUEUE_CHUNKS);
+    let (sender, queue) = row_queue();
     let reader = tokio::task::spawn_blocking(move || read(&source, opened, &sender));
     let mut running = RunningImport {
         writer,
@@ -249,10 +258,18 @@ async fn write(
     };
     let outcome = running.take_all(queue, &settings, client).await;
     running.line.end();
+    let outcome = match outcome {
+        Ok(()) => {
+            let read = reader.await;
+            let read =
+                read.map_err(|error| ToolError::input(format!("the reader ended unexpectedly: {error}")));
+            read.and_then(|read| read).and_then(|()| running.counts.check_sum())
+        }
+        // The reader may wait for a pipe that nobody closes, so nobody waits for it.
+        Err(error) => running.settle().and(Err(error)),
+    };
     running.note()?;
-    let read =
-        reader.await.map_err(|error| ToolError::input(format!("the reader ended unexpectedly: {error}")))?;
-    match outcome.and(read) {
+    match outcome {
         Ok(()) => Ok(running.counts.report(
             &settings.container.to_string(),
             running.line.seconds(),
@@ -276,12 +293,12 @@ struct RunningImport {
 impl RunningImport {
     async fn take_all(
         &mut self,
-        mut queue: mpsc::Receiver<Vec<ReadRow>>,
+        queue: RowReceiver,
         settings: &ImportSettings,
         client: &CosmosClient,
     ) -> Result<(), ToolError> {
-        while let Some(chunk) = queue.recv().await {
-            for (number, row) in chunk {
+        while let Some(TakenRows { rows, is_slow }) = queue.take().await {
+            for (number, row) in rows {
                 self.counts.rows += 1;
                 match row {
                     Ok(document) => {
@@ -292,7 +309,7 @@ impl RunningImport {
                 }
             }
             self.settle()?;
-            if self.progress.waiting() > OUT_OF_ORDER_MAX {
+            if is_slow || self.progress.waiting() > OUT_OF_ORDER_MAX {
                 self.writer.flush().await?;
             }
             let bytes = self.bytes.as_ref().map(|(read, size)| (read.load(Ordering::Relaxed), *size));
@@ -318,7 +335,7 @@ impl RunningImport {
     }
 
     fn settle(&mut self) -> Result<(), ToolError> {
-        for settled in self.writer.take_settled() {
+        for settled in self.writer.take_settled()? {
             let SettledDocument { number, end, body } = settled;
             self.counts.count(number, &end, BAD_ROWS_SHOWN);
             if let (crate::bulk_writer::DocumentEnd::Failed(status, reason), Some(body)) = (&end, body) {

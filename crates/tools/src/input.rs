@@ -5,7 +5,7 @@
 
 use crate::error::ToolError;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Cursor, Read};
+use std::io::{BufRead, BufReader, Cursor, Read, Seek as _, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +23,7 @@ pub(crate) struct OpenInput {
     pub(crate) reader: Box<dyn BufRead + Send>,
     /// The first bytes of the text inside.
     pub(crate) head: Vec<u8>,
-    /// Size of the file; none for standard input.
+    /// Size of a plain file, which can be read again; none for standard input, pipes and devices.
     pub(crate) size: Option<u64>,
     /// Whether the text inside was packed.
     pub(crate) is_compressed: bool,
@@ -51,11 +51,22 @@ pub(crate) fn open(path: &Path) -> Result<OpenInput, ToolError> {
     let read = Arc::new(AtomicU64::new(0));
     let counted = CountedBytes { inner: raw, read: Arc::clone(&read) };
     let (mut reader, is_compressed) = unpacked(Box::new(counted)).map_err(ToolError::file("read", path))?;
-    let head = take_head(&mut reader).map_err(ToolError::file("read", path))?;
+    let head = take_head(&mut reader, size.is_some()).map_err(ToolError::file("read", path))?;
     let start = if head.starts_with(b"\xEF\xBB\xBF") { 3 } else { 0 };
     let head = head.get(start..).unwrap_or_default().to_vec();
     let whole = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(head.clone()).chain(reader));
     Ok(OpenInput { reader: Box::new(whole), head, size, is_compressed, read })
+}
+
+/// The last bytes of a plain file as it is.
+pub(crate) fn tail(path: &Path) -> Result<Vec<u8>, ToolError> {
+    let failed = |error| ToolError::file("read", path)(error);
+    let mut file = File::open(path).map_err(failed)?;
+    let size = file.metadata().map_err(failed)?.len();
+    file.seek(SeekFrom::Start(size.saturating_sub(HEAD_BYTES as u64))).map_err(failed)?;
+    let mut tail = Vec::new();
+    file.take(HEAD_BYTES as u64).read_to_end(&mut tail).map_err(failed)?;
+    Ok(tail)
 }
 
 /// Reads through compression, if the first bytes tell of one.
@@ -80,22 +91,38 @@ fn unpacked(mut raw: Box<dyn Read + Send>) -> std::io::Result<(Box<dyn Read + Se
     Ok((Box::new(whole), false))
 }
 
-fn take_head(reader: &mut Box<dyn Read + Send>) -> std::io::Result<Vec<u8>> {
+/// The first bytes: of a plain file as many as identify it, of anything else as few as tell what it is, since more may be long in coming.
+fn take_head(reader: &mut Box<dyn Read + Send>, is_plain: bool) -> std::io::Result<Vec<u8>> {
     let mut head = vec![0; HEAD_BYTES];
-    let count = read_full(reader, &mut head)?;
+    let mut count = 0;
+    while let Some(rest) = head.get_mut(count..).filter(|rest| !rest.is_empty()) {
+        let read = if is_plain { read_full(reader, rest)? } else { read_some(reader, rest)? };
+        count += read;
+        let is_told = |byte: &u8| !byte.is_ascii_whitespace() && !b"\xEF\xBB\xBF".contains(byte);
+        if read == 0 || (!is_plain && head.get(..count).unwrap_or_default().iter().any(is_told)) {
+            break;
+        }
+    }
     head.truncate(count);
     Ok(head)
+}
+
+fn read_some(reader: &mut dyn Read, buffer: &mut [u8]) -> std::io::Result<usize> {
+    loop {
+        match reader.read(buffer) {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            read => return read,
+        }
+    }
 }
 
 /// Reads until the buffer is full or there is nothing more.
 fn read_full(reader: &mut dyn Read, buffer: &mut [u8]) -> std::io::Result<usize> {
     let mut count = 0;
     while let Some(rest) = buffer.get_mut(count..).filter(|rest| !rest.is_empty()) {
-        match reader.read(rest) {
-            Ok(0) => break,
-            Ok(read) => count += read,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+        match read_some(reader, rest)? {
+            0 => break,
+            read => count += read,
         }
     }
     Ok(count)

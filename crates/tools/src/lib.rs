@@ -38,6 +38,7 @@ mod seed;
 mod snapshot;
 mod template;
 
+pub use astrarium_client::harmless_lines;
 pub use bulk_writer::ExistingMode;
 pub use connection::{AccountSettings, ContainerPath};
 pub use copy::{CopySettings, copy};

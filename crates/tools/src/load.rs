@@ -1,6 +1,6 @@
 //! `astrarium load`: what a dump holds becomes databases, containers and documents again.
 //!
-//! The archive is read to its end and checked before anything is changed. What a load cannot keep is what the account makes itself: `_rid`,
+//! The archive is read to its end and checked before anything is changed, and then once more. What a load cannot keep is what the account makes itself: `_rid`,
 //! `_self`, `_etag`, `_ts` (so that expiry begins anew), resource ids of everything.
 
 use crate::ToolReport;
@@ -13,6 +13,7 @@ use crate::progress::ProgressLine;
 use crate::restore::{self, RestoredCounts};
 use bytes::Bytes;
 use clap::Args;
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use tokio::sync::mpsc;
 
@@ -67,20 +68,26 @@ pub async fn load(settings: &LoadSettings) -> Result<ToolReport, ToolError> {
     let mode = if settings.merge { ExistingMode::Upsert } else { ExistingMode::Insert };
     let mut counts = RestoredCounts::default();
     let mut line = ProgressLine::new(settings.quiet);
-    for container in &listed {
+    counts.total = Some(listed.iter().filter_map(|container| container["documents"].as_u64()).sum());
+    // One reader for all containers, whose documents stand in the order of the manifest.
+    let (senders, queues): (VecDeque<_>, Vec<_>) = listed
+        .iter()
+        .map(|container| {
+            let (sender, queue) = mpsc::channel(1);
+            ((text(container, "folder").to_owned(), sender), queue)
+        })
+        .unzip();
+    let path = settings.file.clone();
+    let reader = tokio::task::spawn_blocking(move || send_documents(&path, senders));
+    for (container, queue) in listed.iter().zip(queues) {
         let (database, name) = (text(container, "database"), text(container, "container"));
         let opened = client
             .container(database, name)
             .await
             .map_err(ToolError::account(format!("open {database}/{name}")))?;
-        let (sender, queue) = mpsc::channel(1);
-        let (path, folder) = (settings.file.clone(), format!("{}/", text(container, "folder")));
-        let reader = tokio::task::spawn_blocking(move || send_documents(&path, &folder, &sender));
         restore::pour(&opened, mode, settings.workers, queue, &mut counts, &mut line).await?;
-        reader
-            .await
-            .map_err(|error| ToolError::input(format!("the reader ended unexpectedly: {error}")))??;
     }
+    reader.await.map_err(|error| ToolError::input(format!("the reader ended unexpectedly: {error}")))??;
     for database in &databases {
         definitions::make_rest(&client, database).await?;
     }
@@ -95,16 +102,22 @@ pub async fn load(settings: &LoadSettings) -> Result<ToolReport, ToolError> {
     Ok(ToolReport { text, is_complete: counts.failed == 0 })
 }
 
-/// Sends the documents of one container.
-fn send_documents(path: &Path, folder: &str, queue: &mpsc::Sender<Vec<Bytes>>) -> Result<(), ToolError> {
+/// Sends the documents of each container to its queue, one container after the other.
+fn send_documents(
+    path: &Path,
+    mut queues: VecDeque<(String, mpsc::Sender<Vec<Bytes>>)>,
+) -> Result<(), ToolError> {
     archive::for_each_entry(path, |name, content| {
-        if name.starts_with(folder) {
-            let content = Bytes::from(content);
-            let lines = content.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-            let documents = lines.map(|line| content.slice_ref(line)).collect();
-            // Whoever wrote them has failed, and tells.
-            let _ = queue.blocking_send(documents);
+        let Some(folder) = archive::folder_of(name) else { return Ok(()) };
+        while queues.front().is_some_and(|(own, _)| own != folder) {
+            queues.pop_front();
         }
-        Ok(())
+        let Some((_, queue)) = queues.front() else {
+            return Err(ToolError::input("the archive has changed since it was checked"));
+        };
+        let content = Bytes::from(content);
+        let documents = archive::documents_in(&content).map(|line| content.slice_ref(line)).collect();
+        // Whoever wrote them has failed, and tells.
+        queue.blocking_send(documents).map_err(|_| ToolError::input("nobody takes the documents any more"))
     })
 }

@@ -1,5 +1,6 @@
-//! A line on the terminal that tells how far it is; nothing where there is no terminal.
+//! What is told to people on standard error: sentences, and a line that tells how far it is where there is a terminal.
 
+use astrarium_client::{harmless, harmless_lines};
 use astrarium_env::Instant;
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
@@ -7,6 +8,11 @@ use std::time::Duration;
 
 /// How often the line is written anew.
 const INTERVAL: Duration = Duration::from_millis(200);
+
+/// Says something on standard error, lines and all. If nobody can be told, that is no reason to end.
+pub(crate) fn tell(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{}", harmless_lines(text));
+}
 
 /// The line of a running command.
 #[derive(Debug)]
@@ -18,12 +24,14 @@ pub(crate) struct ProgressLine {
 
 impl ProgressLine {
     pub(crate) fn new(is_quiet: bool) -> ProgressLine {
-        let is_shown = !is_quiet && std::io::stderr().is_terminal();
+        // A dumb terminal has no line that could be written anew.
+        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let is_shown = !is_quiet && !is_dumb && std::io::stderr().is_terminal();
         ProgressLine { is_shown, began: Instant::now(), shown_at: None }
     }
 
-    /// Shows how many rows are done, of how many bytes how many are read, and what else there is to tell.
-    pub(crate) fn show(&mut self, rows: u64, bytes: Option<(u64, u64)>, more: &str) {
+    /// Shows how many rows are done, how much of how much that is (bytes or documents), and what else there is to tell.
+    pub(crate) fn show(&mut self, rows: u64, share: Option<(u64, u64)>, more: &str) {
         if !self.is_shown || self.shown_at.is_some_and(|shown| shown.elapsed() < INTERVAL) {
             return;
         }
@@ -31,7 +39,7 @@ impl ProgressLine {
         let elapsed = self.began.elapsed().as_secs_f64();
         // A terminal may be narrow: what does not fit is cut, never wrapped.
         let line: String =
-            line(rows, elapsed, bytes, more).chars().take(columns().saturating_sub(1)).collect();
+            harmless(&line(rows, elapsed, share, more)).chars().take(columns().saturating_sub(1)).collect();
         let _ = write!(std::io::stderr(), "\r{line}\u{1b}[K");
     }
 
@@ -48,10 +56,10 @@ impl ProgressLine {
     }
 }
 
-fn line(rows: u64, elapsed: f64, bytes: Option<(u64, u64)>, more: &str) -> String {
+fn line(rows: u64, elapsed: f64, share: Option<(u64, u64)>, more: &str) -> String {
     let rate = if elapsed > 0.0 { rows as f64 / elapsed } else { 0.0 };
     let mut line = format!("{rows} rows, {rate:.0}/s");
-    if let Some((read, total)) = bytes.filter(|(_, total)| *total > 0) {
+    if let Some((read, total)) = share.filter(|(_, total)| *total > 0) {
         let share = (read as f64 / total as f64).min(1.0);
         let _ = write!(line, ", {:.0} %", share * 100.0);
         if share > 0.01 && elapsed > 1.0 {
@@ -66,10 +74,10 @@ fn line(rows: u64, elapsed: f64, bytes: Option<(u64, u64)>, more: &str) -> Strin
     line
 }
 
-/// The width of the terminal as its shell tells it, or a usual one.
+/// The width of the terminal, or a usual one.
 fn columns() -> usize {
-    let told = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
-    told.filter(|columns| *columns > 10).unwrap_or(80)
+    let told = rustix::termios::tcgetwinsize(std::io::stderr()).ok().map(|size| usize::from(size.ws_col));
+    told.filter(|columns| *columns > 0).unwrap_or(80)
 }
 
 #[cfg(test)]

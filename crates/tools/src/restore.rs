@@ -19,6 +19,10 @@ pub(crate) struct RestoredCounts {
     pub(crate) written: u64,
     pub(crate) failed: u64,
     pub(crate) reasons: Vec<String>,
+    /// How many of the failures were told of.
+    pub(crate) failed_told: u64,
+    /// How many documents there will be, if that is known.
+    pub(crate) total: Option<u64>,
 }
 
 /// The containers of a definition of a database.
@@ -94,16 +98,16 @@ pub(crate) async fn pour(
             let effective = container.key_definition().effective(&key);
             writer.push(PreparedDocument { number, body, key: header, effective }).await?;
         }
-        count(&mut writer, counts);
-        line.show(counts.written, None, &format!("{}/{}", container.database(), container.name()));
+        count(&mut writer, counts)?;
+        let total = counts.total.map(|total| (counts.written + counts.failed, total));
+        line.show(counts.written, total, &format!("{}/{}", container.database(), container.name()));
     }
     writer.finish().await?;
-    count(&mut writer, counts);
-    Ok(())
+    count(&mut writer, counts)
 }
 
-fn count(writer: &mut BulkWriter, counts: &mut RestoredCounts) {
-    for settled in writer.take_settled() {
+fn count(writer: &mut BulkWriter, counts: &mut RestoredCounts) -> Result<(), ToolError> {
+    for settled in writer.take_settled()? {
         match settled.end {
             DocumentEnd::Written | DocumentEnd::Existed => counts.written += 1,
             DocumentEnd::Failed(status, reason) => {
@@ -114,6 +118,7 @@ fn count(writer: &mut BulkWriter, counts: &mut RestoredCounts) {
             }
         }
     }
+    Ok(())
 }
 
 impl RestoredCounts {

@@ -76,6 +76,9 @@ pub(crate) fn earlier(path: &Path, identity: &Value) -> Result<Option<EarlierRun
     if let Some(members) = identity.as_object() {
         for (name, value) in members {
             let known = head.get(name).unwrap_or(&Value::Null);
+            if known != value && name == "containerRid" {
+                return Err(bad("the container was removed since, and made anew under its name"));
+            }
             if known != value {
                 return Err(bad(&format!("its {name} is {known}, this one's {value}")));
             }

@@ -25,6 +25,8 @@ const PAGE_ITEMS: u32 = 1_000;
 const ROUNDS_MAX: usize = 50;
 /// How often all ranges are asked whether they stand still.
 const STILL_TRIES: usize = 20;
+/// How often a container is read from its beginning because its key ranges have changed.
+const SPLITS_MAX: usize = 5;
 
 /// What a document is known by: a hash of its resource id, which one that is made anew under its id does not have.
 type DocumentKey = [u8; 16];
@@ -46,8 +48,26 @@ pub(crate) struct SnapshotRange {
 }
 
 impl ContainerSnapshot {
-    /// Reads a container; `folder` has room for its documents.
+    /// Reads a container; `folder` has room for its documents. After a split it is read anew: positions and listings of the old ranges are useless.
     pub(crate) async fn take(
+        container: &ContainerClient,
+        folder: &Path,
+        mut tell: impl FnMut(usize),
+    ) -> Result<ContainerSnapshot, ToolError> {
+        for _ in 0..SPLITS_MAX {
+            match ContainerSnapshot::take_once(container, folder, &mut tell).await {
+                Err(ToolError::Account { source, .. }) if source.status() == 410 => {}
+                taken => return taken,
+            }
+        }
+        Err(ToolError::input(format!(
+            "the key ranges of {}/{} change faster than it can be read; try again later",
+            container.database(),
+            container.name()
+        )))
+    }
+
+    async fn take_once(
         container: &ContainerClient,
         folder: &Path,
         mut tell: impl FnMut(usize),
@@ -162,6 +182,11 @@ impl ContainerSnapshot {
         Ok(self.places.keys().filter(|key| !listed.contains(*key)).copied().collect())
     }
 
+    /// Whether the moment is one for the whole container.
+    pub(crate) fn is_one_moment(&self) -> bool {
+        self.is_one_moment
+    }
+
     /// How many documents there are.
     pub(crate) fn count(&self) -> usize {
         self.places.len()
@@ -221,10 +246,29 @@ fn key_of(rid: Option<&[u8]>) -> Result<DocumentKey, ToolError> {
     Ok(key)
 }
 
-/// A split in the middle makes positions and listings of the old ranges useless.
-fn changed(error: astrarium_client::ClientError) -> ToolError {
-    if error.status() == 410 {
-        return ToolError::input("the container's key ranges have changed meanwhile; run the command again");
+/// The ranges after a split or merge, each with the position of the one it came from. One that came of several begins anew: their positions
+/// do not compare.
+pub(crate) async fn after_split(
+    container: &ContainerClient,
+    before: &[SnapshotRange],
+) -> Result<Vec<SnapshotRange>, ToolError> {
+    let ranges = container.ranges().await.map_err(ToolError::account("read the key ranges"))?;
+    if ranges.iter().all(|range| before.iter().any(|old| old.range == *range)) {
+        return Err(ToolError::input(
+            "the server says that a key range is gone, and still lists it; try again",
+        ));
     }
+    Ok(ranges
+        .into_iter()
+        .map(|range| SnapshotRange { position: position_of(&range, before), range })
+        .collect())
+}
+
+fn position_of(range: &RangeOfKeys, before: &[SnapshotRange]) -> FeedStart {
+    let origin = before.iter().find(|old| old.range.min <= range.min && range.max <= old.range.max);
+    origin.map_or(FeedStart::Beginning, |old| old.position.clone())
+}
+
+fn changed(error: astrarium_client::ClientError) -> ToolError {
     ToolError::account("read documents")(error)
 }

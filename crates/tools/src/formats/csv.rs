@@ -7,6 +7,7 @@
 
 use super::{BadRow, COLUMNS_MAX, InputRow, InputRows, ROW_BYTES_MAX};
 use crate::error::ToolError;
+use crate::progress::tell;
 use astrarium_value::json::{Text, write_string};
 use csv_core::ReadRecordResult;
 use std::collections::VecDeque;
@@ -271,14 +272,23 @@ impl CsvRows {
                 ahead.push_back(record);
             }
             let shape = settled(names, &guesses, options);
-            eprintln!("columns: {} (change one with --type NAME=KIND)", shape.described());
+            tell(&format!("columns: {} (change one with --type NAME=KIND)", shape.described()));
             shape
         };
         Ok(CsvRows { records, shape, empty_is_null: options.empty_is_null, number: 0, ahead })
     }
 
     fn object(&self, cells: &[Vec<u8>]) -> Result<Vec<u8>, BadRow> {
-        let raw = || cells.join(&b","[..]);
+        let raw = || {
+            let mut line = Vec::new();
+            for (index, cell) in cells.iter().enumerate() {
+                if index > 0 {
+                    line.push(b',');
+                }
+                write_cell(cell, b',', &mut line);
+            }
+            line
+        };
         if cells.len() != self.shape.columns.len() {
             let reason = format!(
                 "the row has {} cells, the first line {} names",

@@ -30,6 +30,18 @@ impl ImportCounts {
         self.before + self.written + self.existed + self.failed
     }
 
+    /// Every row is dealt with in one way, or something was lost on the way.
+    pub(super) fn check_sum(&self) -> Result<(), ToolError> {
+        let dealt_with = self.written + self.existed + self.failed;
+        if dealt_with == self.rows {
+            return Ok(());
+        }
+        Err(ToolError::input(format!(
+            "{} rows were read, and {dealt_with} dealt with: this is a bug",
+            self.rows
+        )))
+    }
+
     pub(super) fn count(&mut self, number: u64, end: &DocumentEnd, shown_max: usize) {
         match end {
             DocumentEnd::Written => self.written += 1,

@@ -5,7 +5,7 @@ use crate::ToolReport;
 use crate::bulk_writer::{BulkWriter, DocumentEnd, ExistingMode};
 use crate::check::PreparedDocument;
 use crate::connection::AccountSettings;
-use crate::definitions::{make_if_missing, plain, text, throughput_headers};
+use crate::definitions::{make_if_missing, plain, text, throughput_headers, throughput_of};
 use crate::error::ToolError;
 use astrarium_client::{ContainerClient, CosmosClient};
 use bytes::Bytes;
@@ -20,8 +20,11 @@ impl SeedPlan {
     /// Checks the plan against an account, and then makes the account so.
     pub async fn apply(&self, account: &AccountSettings) -> Result<ToolReport, ToolError> {
         let client = account.connect(WORKERS + 1).await?;
+        let offers = if self.declares_throughput() { client.offers().await } else { Ok(Vec::new()) };
+        let offers = offers.map_err(ToolError::account("list the throughput"))?;
+        let mut changes = Vec::new();
         for database in &self.databases {
-            check(&client, database).await?;
+            changes.extend(check(&client, database, &offers).await?);
         }
         let (mut containers, mut documents) = (0, 0);
         for database in &self.databases {
@@ -34,6 +37,13 @@ impl SeedPlan {
             }
             make_users(&client, database).await?;
         }
+        for offer in changes {
+            let replaced = client.replace_offer(text(&offer, "_rid"), &offer).await;
+            replaced.map_err(ToolError::account(format!(
+                "change the throughput of {}",
+                text(&offer, "resource")
+            )))?;
+        }
         let text = format!(
             "seeded {} databases, {containers} containers, {documents} documents",
             self.databases.len()
@@ -42,8 +52,60 @@ impl SeedPlan {
     }
 }
 
-/// Refuses what the account contradicts; changes nothing.
-async fn check(client: &CosmosClient, database: &SeedDatabase) -> Result<(), ToolError> {
+impl SeedPlan {
+    fn declares_throughput(&self) -> bool {
+        let is_told = |throughput: &Value| *throughput != json!({});
+        self.databases.iter().any(|database| {
+            is_told(&database.throughput)
+                || database.containers.iter().any(|container| is_told(&container.throughput))
+        })
+    }
+}
+
+/// The offer of a thing that exists, changed to what is declared; none if it is so already. Changes nothing yet.
+fn changed_offer(
+    name: &str,
+    rid: &str,
+    declared: &Value,
+    offers: &[Value],
+) -> Result<Option<Value>, ToolError> {
+    let known = throughput_of(offers, rid);
+    let refused = |what: &str| {
+        Err(ToolError::input(format!("the seed is refused, and nothing was changed: {name} exists {what}")))
+    };
+    let Some(offer) = offers.iter().find(|offer| text(offer, "offerResourceId") == rid) else {
+        return if *declared == json!({}) { Ok(None) } else { refused("without throughput of its own") };
+    };
+    if *declared == json!({}) || known == *declared {
+        return Ok(None);
+    }
+    let mut changed = offer.clone();
+    if let (Some(units), Some(_)) = (declared.get("throughput"), known.get("throughput")) {
+        changed["content"]["offerThroughput"] = units.clone();
+    } else if let (Some(units), Some(_)) = (declared.get("autoscale"), known.get("autoscale")) {
+        changed["content"]["offerAutopilotSettings"] = json!({"maxThroughput": units});
+    } else {
+        return refused(&format!(
+            "with the throughput {known}; between throughput and autoscale a seed does not change"
+        ));
+    }
+    Ok(Some(changed))
+}
+
+/// Refuses what the account contradicts; changes nothing. Gives the offers that are to be changed.
+async fn check(
+    client: &CosmosClient,
+    database: &SeedDatabase,
+    offers: &[Value],
+) -> Result<Vec<Value>, ToolError> {
+    let mut changes = Vec::new();
+    match client.read_definition(&["dbs", &database.id]).await {
+        Ok(known) => {
+            changes.extend(changed_offer(&database.id, text(&known, "_rid"), &database.throughput, offers)?);
+        }
+        Err(error) if error.status() == 404 => return Ok(changes),
+        Err(error) => return Err(ToolError::account(format!("read {}", database.id))(error)),
+    }
     let existing = match client.containers(&database.id).await {
         Ok(existing) => existing,
         Err(error) if error.status() == 404 => Vec::new(),
@@ -53,6 +115,8 @@ async fn check(client: &CosmosClient, database: &SeedDatabase) -> Result<(), Too
     };
     for container in &database.containers {
         let Some(known) = existing.iter().find(|known| text(known, "id") == container.id) else { continue };
+        let shown = format!("{}/{}", database.id, container.id);
+        changes.extend(changed_offer(&shown, text(known, "_rid"), &container.throughput, offers)?);
         for name in FIXED {
             let (declared, has) = (container.definition.get(name), known.get(name));
             if declared.is_some_and(|declared| !is_within(declared, has.unwrap_or(&Value::Null))) {
@@ -65,7 +129,7 @@ async fn check(client: &CosmosClient, database: &SeedDatabase) -> Result<(), Too
             }
         }
     }
-    Ok(())
+    Ok(changes)
 }
 
 /// Whether everything that is declared is so; accounts add what is left out.
@@ -157,7 +221,7 @@ async fn write_all(
         writer.push(PreparedDocument { number: index as u64 + 1, body, key: header, effective }).await?;
     }
     writer.finish().await?;
-    for settled in writer.take_settled() {
+    for settled in writer.take_settled()? {
         match (settled.end, settled.body) {
             (DocumentEnd::Failed(409, _), Some(body)) => differing.push(body),
             (DocumentEnd::Failed(status, reason), _) => {

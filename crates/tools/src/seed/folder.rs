@@ -6,9 +6,11 @@ use crate::documents;
 use crate::error::ToolError;
 use crate::formats::{self, CsvOptions};
 use crate::input;
+use astrarium_client::{ClientOptions, ContainerClient, CosmosClient};
 use astrarium_value::json::{Kind, Text};
 use bytes::Bytes;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Most bytes of all documents: a seed is for tests, and held in memory.
@@ -40,6 +42,7 @@ fn read_database(id: &str, folder: &Path, room: &mut usize) -> Result<SeedDataba
             "database.json" => {
                 database.throughput = read_json(&path)?;
                 only_members(&path, &database.throughput, &["throughput", "autoscale"])?;
+                check_throughput(&path, &database.throughput)?;
             }
             "users.json" => users = Some((path.clone(), read_json(&path)?)),
             _ if path.is_dir() => database.containers.push(read_container(&name, &path, room)?),
@@ -59,13 +62,45 @@ fn read_database(id: &str, folder: &Path, room: &mut usize) -> Result<SeedDataba
     Ok(database)
 }
 
+/// One of both, a whole number of request units.
+fn check_throughput(path: &Path, declared: &Value) -> Result<(), ToolError> {
+    let mut told = 0;
+    for name in ["throughput", "autoscale"] {
+        if let Some(units) = declared.get(name) {
+            told += 1;
+            if units.as_u64().is_none_or(|units| units == 0) {
+                return Err(wrong(path, &format!("has {name} {units}, which is no whole number above zero")));
+            }
+        }
+    }
+    if told == 2 { Err(wrong(path, "has both throughput and autoscale; only one can be")) } else { Ok(()) }
+}
+
 fn check_users(path: &Path, users: &[Value], database: &SeedDatabase) -> Result<(), ToolError> {
+    let mut ids = BTreeSet::new();
     for user in users {
         only_members(path, user, &["id", "permissions"])?;
-        if text(user, "id").is_empty() {
+        let id = text(user, "id");
+        if id.is_empty() {
             return Err(wrong(path, "has a user without an id"));
         }
+        if !ids.insert(id) {
+            return Err(wrong(path, &format!("has the user {id:?} twice")));
+        }
+        let (mut permission_ids, mut resources) = (BTreeSet::new(), BTreeSet::new());
         for permission in user.get("permissions").and_then(Value::as_array).into_iter().flatten() {
+            let own = text(permission, "id");
+            if own.is_empty() {
+                return Err(wrong(path, &format!("has a permission of {id:?} without an id")));
+            }
+            if !permission_ids.insert(own) {
+                return Err(wrong(path, &format!("has the permission {own:?} of {id:?} twice")));
+            }
+            // Accounts allow one permission of a user for a resource; with a key it is for that part of it.
+            let part = permission.get("resourcePartitionKey").map(Value::to_string);
+            if !resources.insert((text(permission, "resource").trim_matches('/'), part)) {
+                return Err(wrong(path, &format!("has two permissions of {id:?} for one resource")));
+            }
             let resource = text(permission, "resource").trim_matches('/');
             let start = format!("dbs/{}/colls/", database.id);
             let container =
@@ -119,6 +154,7 @@ fn read_container(id: &str, folder: &Path, room: &mut usize) -> Result<SeedConta
             container.throughput[name] = units;
         }
     }
+    check_throughput(&path, &container.throughput)?;
     if members.get("id").is_some_and(|own| own != id) {
         return Err(wrong(&path, &format!("has another id than its folder, {id:?}")));
     }
@@ -139,6 +175,9 @@ fn read_container(id: &str, folder: &Path, room: &mut usize) -> Result<SeedConta
 }
 
 fn read_items(path: &Path, room: &mut usize, documents: &mut Vec<Bytes>) -> Result<(), ToolError> {
+    if !path.is_file() {
+        return Err(wrong(path, "is not a file"));
+    }
     let opened = input::open(path)?;
     let format = formats::choose(None, path, &opened)?;
     let options = CsvOptions::default();
@@ -165,22 +204,17 @@ fn read_items(path: &Path, room: &mut usize, documents: &mut Vec<Bytes>) -> Resu
     Ok(())
 }
 
-/// Two documents of one id and key are a contradiction, even if they are equal: which file counts?
+/// Two documents of one id and key are a contradiction, even if they are equal: which file counts? Keys are compared as keys: 1 and 1.0 are one.
 fn check_twice(folder: &Path, container: &SeedContainer) -> Result<(), ToolError> {
-    let paths: Vec<String> = container
-        .definition
-        .pointer("/partitionKey/paths")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(|path| path.as_str().map(str::to_owned))
-        .collect();
-    let mut seen = std::collections::BTreeSet::new();
+    // Nothing is sent: what documents have for a key depends on the definition alone.
+    let nobody = CosmosClient::new(ClientOptions::default());
+    let planned = nobody
+        .and_then(|client| ContainerClient::planned(&client, "", &container.id, container.definition.clone()))
+        .map_err(|error| wrong(folder, &format!("has a container.json that is not understood: {error}")))?;
+    let mut seen = BTreeSet::new();
     for document in &container.documents {
-        let Ok(value) = serde_json::from_slice::<Value>(document) else { continue };
-        let key: Vec<String> =
-            paths.iter().map(|path| value.pointer(path).map(Value::to_string).unwrap_or_default()).collect();
-        let id = text(&value, "id").to_owned();
+        let id = documents::id_of(document).unwrap_or_default();
+        let (_, key) = planned.key_of(document).map_err(|error| wrong(folder, &error.to_string()))?;
         if !seen.insert((id.clone(), key)) {
             return Err(wrong(
                 folder,
@@ -320,5 +354,29 @@ mod tests {
         check(&[key, ("d/c/sprocs/p.txt", "x")], "must end in .js");
         let users = "[{\"id\":\"u\",\"permissions\":[{\"id\":\"p\",\"permissionMode\":\"Read\",\"resource\":\"dbs/d/colls/x\"}]}]";
         check(&[key, ("d/users.json", users)], "no container of this folder");
+        for (throughput, fragment) in [
+            ("{\"throughput\":400}", ""),
+            ("{\"throughput\":0}", "no whole number above zero"),
+            ("{\"throughput\":-400}", "no whole number above zero"),
+            ("{\"throughput\":400.5}", "no whole number above zero"),
+            ("{\"autoscale\":\"4000\"}", "no whole number above zero"),
+            ("{\"throughput\":400,\"autoscale\":4000}", "only one can be"),
+        ] {
+            check(&[key, ("d/database.json", throughput)], fragment);
+            let container = throughput.replace('{', "{\"partitionKey\":\"/pk\",");
+            check(&[("d/c/container.json", &container)], fragment);
+        }
+        check(&[key, ("d/users.json", "[{\"id\":\"u\"},{\"id\":\"u\"}]")], "the user \"u\" twice");
+        let permission = |id: &str| {
+            format!("{{\"id\":\"{id}\",\"permissionMode\":\"Read\",\"resource\":\"dbs/d/colls/c\"}}")
+        };
+        let users = |one: &str, other: &str| {
+            format!("[{{\"id\":\"u\",\"permissions\":[{},{}]}}]", permission(one), permission(other))
+        };
+        check(&[key, ("d/users.json", &users("p", "p"))], "the permission \"p\" of \"u\" twice");
+        check(&[key, ("d/users.json", &users("p", "q"))], "two permissions of \"u\" for one resource");
+        let keys = "{\"id\":\"1\",\"pk\":1}\n{\"id\":\"1\",\"pk\":1.0}\n";
+        check(&[key, ("d/c/items/a.jsonl", keys)], "two documents");
+        check(&[key, ("d/c/items/a.jsonl", "{\"id\":\"1\",\"pk\":null}\n{\"id\":\"1\"}\n")], "");
     }
 }
