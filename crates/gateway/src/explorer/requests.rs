@@ -1,8 +1,10 @@
 //! The last requests of all clients, for the inspector.
 //!
-//! In: each request that was answered. Out: those after a number, as JSON.
+//! In: each request that was answered. Out: those after a number, as JSON, some at a time.
 //! Invariants
-//! - Their number and their bytes are bounded, and a full ring uses its entries again: noting a request allocates nothing then.
+//! - Their number and their bytes are bounded, and a full ring uses its entries again: noting a request allocates nothing then, unless
+//!   somebody looks at the oldest one.
+//! - Every request waits for the ring's lock, so nothing is done under it that takes longer the more there is to show.
 //! - No key, signature or token is kept, no document, and of bodies those of queries only, if they are short. Who may look at them may
 //!   query the data itself.
 
@@ -15,13 +17,15 @@ use crate::wire::headers;
 use http::request::Parts;
 use serde_json::json;
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Requests that are remembered.
 const REQUESTS_MAX: usize = 500;
 /// Longest body of a query that is.
 const QUERY_BYTES_MAX: usize = 8 << 10;
+/// About how many bytes one answer has; who looks asks for the rest.
+const SHOWN_BYTES_MAX: usize = 1 << 20;
 const PATH_LENGTH_MAX: usize = 500;
 const USER_AGENT_LENGTH_MAX: usize = 200;
 
@@ -35,7 +39,7 @@ pub(super) struct RequestRing {
 struct RingState {
     /// The number of the last one.
     last: u64,
-    requests: VecDeque<NotedRequest>,
+    requests: VecDeque<Arc<NotedRequest>>,
 }
 
 /// A request that was answered.
@@ -78,11 +82,10 @@ impl RequestRing {
                 .is_some_and(|content_type| content_type.starts_with("application/sql"));
         let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
         ring.last += 1;
-        let mut request = if ring.requests.len() < REQUESTS_MAX {
-            NotedRequest::default()
-        } else {
-            ring.requests.pop_front().unwrap_or_default()
-        };
+        let oldest = if ring.requests.len() < REQUESTS_MAX { None } else { ring.requests.pop_front() };
+        // One that is being shown stays as it is.
+        let mut shared = oldest.filter(|oldest| Arc::strong_count(oldest) == 1).unwrap_or_default();
+        let Some(request) = Arc::get_mut(&mut shared) else { return };
         request.number = ring.last;
         request.at_micros = env.now_micros();
         request.method.clone_from(&parts.method);
@@ -100,15 +103,28 @@ impl RequestRing {
         }
         request.is_sql = is_sql;
         request.is_of_explorer = is_of_explorer;
-        ring.requests.push_back(request);
+        ring.requests.push_back(shared);
     }
 
-    /// Those after a number, as a JSON array.
-    pub(super) fn after(&self, number: u64) -> String {
+    /// Those after a number, as a JSON array, the oldest first; and whether there are more of them.
+    pub(super) fn after(&self, number: u64) -> (String, bool) {
+        let later = self.later_than(number);
+        let mut shown = String::from("[");
+        for (index, request) in later.iter().enumerate() {
+            if shown.len() >= SHOWN_BYTES_MAX {
+                return (shown + "]", true);
+            }
+            shown.push_str(if index == 0 { "" } else { "," });
+            shown.push_str(&request.to_json());
+        }
+        (shown + "]", false)
+    }
+
+    /// All of them, and the lock is free again.
+    fn later_than(&self, number: u64) -> Vec<Arc<NotedRequest>> {
         let ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
-        let later = ring.requests.iter().filter(|request| request.number > number);
-        let shown: Vec<String> = later.map(NotedRequest::to_json).collect();
-        format!("[{}]", shown.join(","))
+        let first = ring.requests.partition_point(|request| request.number <= number);
+        ring.requests.range(first..).cloned().collect()
     }
 }
 
@@ -153,5 +169,67 @@ impl NotedRequest {
         let text = body.root().get("query").and_then(Node::as_str).map(std::borrow::Cow::into_owned);
         let list = body.root().get("parameters").filter(|list| list.kind() == Kind::Array);
         (text, list.map(|list| list.raw().to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    fn ring(count: u64, query: &str) -> RequestRing {
+        let query = format!("{{\"query\":\"{query}\"}}").into_bytes();
+        let request =
+            |number| Arc::new(NotedRequest { number, query: query.clone(), ..NotedRequest::default() });
+        let state = RingState { last: count, requests: (1..=count).map(request).collect() };
+        RequestRing { ring: Mutex::new(state) }
+    }
+
+    fn numbers(text: &str) -> Vec<u64> {
+        let shown: Vec<Value> = serde_json::from_str(text).unwrap();
+        shown.iter().map(|request| request["number"].as_u64().unwrap()).collect()
+    }
+
+    #[test]
+    fn answers_are_bounded_and_go_on() {
+        let (text, more) = ring(20, "SELECT 1").after(15);
+        assert_eq!((numbers(&text), more), (vec![16, 17, 18, 19, 20], false));
+        let ring = ring(500, &"\\u0001".repeat(1_300));
+        let (mut seen, mut answers) = (Vec::new(), 0);
+        loop {
+            let (text, more) = ring.after(seen.last().copied().unwrap_or(0));
+            assert!(text.len() < SHOWN_BYTES_MAX + (64 << 10), "{}", text.len());
+            seen.extend(numbers(&text));
+            answers += 1;
+            if !more {
+                break;
+            }
+        }
+        assert!(answers > 2, "{answers}");
+        assert_eq!(seen, (1..=500).collect::<Vec<u64>>());
+    }
+
+    /// What is shown is read without the lock that every request takes.
+    #[test]
+    fn nobody_waits_for_who_looks() {
+        let ring = ring(500, "SELECT 1");
+        let shown = ring.later_than(0);
+        assert!(ring.ring.try_lock().is_ok());
+        // A ring that goes round meanwhile changes nothing of it.
+        note(&ring, "/dbs/new");
+        assert_eq!((shown[0].number, shown[0].path.as_str()), (1, ""));
+        drop(shown);
+        let second = Arc::as_ptr(&ring.ring.lock().unwrap().requests[0]);
+        note(&ring, "/dbs/newer");
+        let state = ring.ring.lock().unwrap();
+        assert_eq!((state.requests.len(), state.last), (500, 502));
+        let newest = state.requests.back().unwrap();
+        assert_eq!((Arc::as_ptr(newest), newest.path.as_str()), (second, "/dbs/newer"), "it is used again");
+    }
+
+    fn note(ring: &RequestRing, path: &str) {
+        let parts = http::Request::builder().body(()).unwrap().into_parts().0;
+        let answer = Answer::empty(http::StatusCode::OK);
+        ring.add(&Env::system(), &parts, (path, false), &Note::new(), &answer, Duration::ZERO);
     }
 }

@@ -67,7 +67,7 @@ pub(super) async fn ranges(call: &ExplorerCall<'_>) -> Result<String, ApiRefusal
     Ok(json!({"ranges": shown}).to_string())
 }
 
-/// The last requests of all clients.
+/// The last requests of all clients, and whether there are more than fit into one answer.
 pub(super) fn requests(call: &ExplorerCall<'_>) -> Result<String, ApiRefusal> {
     let after = match parameter(call, "after") {
         None => 0,
@@ -75,7 +75,8 @@ pub(super) fn requests(call: &ExplorerCall<'_>) -> Result<String, ApiRefusal> {
             text.parse().map_err(|_| ApiRefusal::bad_request("after is the number of a request."))?
         }
     };
-    Ok(format!("{{\"requests\":{}}}", call.explorer.requests.after(after)))
+    let (requests, more) = call.explorer.requests.after(after);
+    Ok(format!("{{\"requests\":{requests},\"more\":{more}}}"))
 }
 
 /// What indexing each path of a container costs.
