@@ -100,12 +100,55 @@ fn trigger_name(request: &Request<'_>, header: &str) -> Result<Option<String>, E
     Ok(first)
 }
 
-/// What scripts may see of a request: its headers, without what proves who sent it.
+/// What scripts may see of a request: the headers of the protocol and of the content. Others are for the server alone: scripts are
+/// written by whoever may write them, and what proves who sent a request has many names (cookies, proxies' own headers).
 fn script_request(request: &Request<'_>) -> ScriptRequest {
-    let named = request.headers.map.iter().filter(|(name, _)| *name != http::header::AUTHORIZATION);
+    let named = request.headers.map.iter().filter(|(name, _)| is_for_scripts(name.as_str()));
     let values = named.filter_map(|(name, value)| {
         let value = std::str::from_utf8(value.as_bytes()).ok()?;
         Some((name.as_str().to_owned(), value.to_owned()))
     });
     ScriptRequest { values: values.collect(), log: request.flag(headers::SCRIPT_ENABLE_LOGGING) }
+}
+
+fn is_for_scripts(name: &str) -> bool {
+    const BEGINNINGS: [&str; 4] = ["x-ms-", "content-", "if-", "accept"];
+    const NAMES: [&str; 5] = ["cache-control", "date", "host", "prefer", "user-agent"];
+    // Proxies of Azure put who is signed in to them there.
+    const PROOFS: [&str; 2] = ["x-ms-token-", "x-ms-client-principal"];
+    let begins = |beginnings: &[&str]| beginnings.iter().any(|beginning| name.starts_with(beginning));
+    (begins(&BEGINNINGS) && !begins(&PROOFS)) || NAMES.contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_for_scripts;
+
+    #[test]
+    fn scripts_see_nothing_that_proves_who_asks() {
+        for name in [
+            "x-ms-version",
+            "x-ms-documentdb-partitionkey",
+            "content-type",
+            "if-match",
+            "prefer",
+            "user-agent",
+        ] {
+            assert!(is_for_scripts(name), "{name}");
+        }
+        for name in [
+            "authorization",
+            "cookie",
+            "proxy-authorization",
+            "x-astrarium-explorer",
+            "x-forwarded-for",
+            "x-api-key",
+            "x-amzn-oidc-data",
+            "cf-access-jwt-assertion",
+            "x-ms-token-aad-access-token",
+            "x-ms-client-principal-id",
+        ] {
+            assert!(!is_for_scripts(name), "{name}");
+        }
+    }
 }
