@@ -16,7 +16,7 @@ mod patch;
 mod query;
 mod ranges;
 mod scripts;
-mod throttle;
+pub(crate) mod throttle;
 
 use crate::answer::Answer;
 use crate::error::ErrorAnswer;

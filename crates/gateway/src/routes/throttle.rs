@@ -12,10 +12,9 @@ use crate::wire::headers;
 use std::sync::Arc;
 
 /// Charge of an operation on definitions.
-const METADATA_CHARGE: f64 = 1.0;
+pub(crate) const METADATA_CHARGE: f64 = 1.0;
 
-/// Lets a request about items in, or refuses it with 429. Nothing where throughput is not limited, which is the usual case
-/// and costs one look at a flag.
+/// Lets a request about items in, or refuses it with 429.
 pub(super) async fn admit(
     shared: &GatewayState,
     request: &Request<'_>,
@@ -27,7 +26,23 @@ pub(super) async fn admit(
     }
     let has_low_priority =
         request.header(headers::PRIORITY_LEVEL).is_some_and(|level| level.eq_ignore_ascii_case("low"));
-    let demand = ThroughputDemand { partition_key, range_id: request.range_id()?, has_low_priority };
+    admit_demand(
+        shared,
+        container,
+        ThroughputDemand { partition_key, range_id: request.range_id()?, has_low_priority },
+    )
+    .await
+}
+
+/// The same for whatever asks. Nothing where throughput is not limited, which is the usual case and costs one look at a flag.
+pub(crate) async fn admit_demand(
+    shared: &GatewayState,
+    container: &Arc<Container>,
+    demand: ThroughputDemand<'_>,
+) -> Result<Option<Admitted>, ErrorAnswer> {
+    if !shared.account.is_throttling() {
+        return Ok(None);
+    }
     // Most requests do without it, and shall not carry its future.
     Box::pin(shared.account.documents(container).admit(demand)).await.map_err(|error| {
         let first = container.ranges.first().map_or(0, |range| range.id);
@@ -39,8 +54,13 @@ pub(super) async fn admit(
 
 /// Has a request that was let in pay what it cost.
 pub(super) fn pay(admitted: Option<Admitted>, result: &Result<Answer, ErrorAnswer>) {
+    pay_charge(admitted, result.as_ref().ok().map(request_log::charge));
+}
+
+/// The same by the charge, which a failure has none of.
+pub(crate) fn pay_charge(admitted: Option<Admitted>, charge: Option<f64>) {
     if let Some(admitted) = admitted {
-        admitted.pay(result.as_ref().map_or(FAILURE_CHARGE, request_log::charge));
+        admitted.pay(charge.unwrap_or(FAILURE_CHARGE));
     }
 }
 

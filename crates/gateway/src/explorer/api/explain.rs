@@ -4,11 +4,18 @@ use super::super::ExplorerCall;
 use super::super::refusal::ApiRefusal;
 use super::find_container;
 use crate::database::value::json::{Kind, Node, Text};
-use crate::database::{ExplainedOperator, Explanation, Limits, QueryScope, query_parameters};
+use crate::database::{
+    ExplainedOperator, Explanation, Limits, QueryScope, ThroughputDemand, query_parameters,
+};
+use crate::routes::throttle;
 use serde_json::{Value, json};
 
 /// Operators that are shown as a tree, which is as deep: a filter can have thousands of conditions.
 const OPERATORS_MAX: usize = 60;
+
+/// What a query over everything takes its turn by.
+const WHOLE_CONTAINER: ThroughputDemand<'static> =
+    ThroughputDemand { partition_key: None, range_id: None, has_low_priority: false };
 
 /// Explains a query over a container.
 pub(super) async fn explain(call: &ExplorerCall<'_>, body: &[u8]) -> Result<String, ApiRefusal> {
@@ -33,8 +40,15 @@ pub(super) async fn explain(call: &ExplorerCall<'_>, body: &[u8]) -> Result<Stri
     let query = parsed?;
     let scope = QueryScope::Open { cross_partition: true, whole: true };
     let limits = Limits { client: call.peer.client, ..Limits::default() };
-    let explanation = shared.account.documents(&container).explanation(&query, &scope, limits, runs).await?;
-    Ok(shown(&explanation).to_string())
+    let admitted = throttle::admit_demand(shared, &container, WHOLE_CONTAINER).await?;
+    let explained = shared.account.documents(&container).explanation(&query, &scope, limits, runs).await;
+    throttle::pay_charge(admitted, explained.as_ref().ok().map(charge));
+    Ok(shown(&explained?).to_string())
+}
+
+/// A plan that is not run costs what a look at a definition does.
+fn charge(explanation: &Explanation) -> f64 {
+    explanation.run.map_or(throttle::METADATA_CHARGE, |run| run.charge)
 }
 
 fn shown(explanation: &Explanation) -> Value {

@@ -7,7 +7,8 @@ use super::super::sessions::Session;
 use super::find_container;
 use crate::database::partition::PartitionKey;
 use crate::database::value::json::{Kind, Node, Text};
-use crate::database::{Link, ProcedureSource, ProcedureTrace, TracedCall, TracedChange};
+use crate::database::{Link, ProcedureSource, ProcedureTrace, ThroughputDemand, TracedCall, TracedChange};
+use crate::routes::throttle;
 use crate::wire::authorization::KeyAccess;
 use serde_json::json;
 
@@ -46,10 +47,14 @@ pub(super) async fn run(
         .map_err(|error| ApiRefusal::bad_request(format!("The partition key is invalid: {error}.")))?;
     let commits = asked.get("commit").and_then(Node::as_bool).unwrap_or(false);
     let container = find_container(call, &database, &container).await?;
-    let scripts = call.gateway.shared.account.scripts(&container);
+    let shared = &call.gateway.shared;
+    let scripts = shared.account.scripts(&container);
     let arguments = list("arguments")?.as_bytes();
-    let trace = scripts.trace_procedure(source, Some(&key), arguments, commits).await?;
-    Ok(shown(&trace))
+    let demand = ThroughputDemand { partition_key: Some(&key), range_id: None, has_low_priority: false };
+    let admitted = throttle::admit_demand(shared, &container, demand).await?;
+    let traced = scripts.trace_procedure(source, Some(&key), arguments, commits).await;
+    throttle::pay_charge(admitted, traced.as_ref().ok().map(|trace| trace.charge));
+    Ok(shown(&traced?))
 }
 
 /// The parts that are JSON already stay as they are: numbers keep their digits.
