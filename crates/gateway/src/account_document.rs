@@ -149,6 +149,21 @@ pub(crate) fn endpoint(
     endpoint
 }
 
+/// Every name that proxies say clients used, if they are ours.
+pub(crate) fn forwarded_hosts<'a>(
+    settings: &Settings,
+    request: &'a HeaderMap,
+) -> impl Iterator<Item = &'a str> + use<'a> {
+    // What is no text is no name either, and passes nowhere.
+    let elements = |name: &str| {
+        let lines = request.get_all(name).iter().map(|line| line.to_str().unwrap_or("\u{FFFD}"));
+        lines.flat_map(|line| line.split(',')).map(str::trim).filter(|element| !element.is_empty())
+    };
+    let standard = elements(headers::FORWARDED).filter_map(|element| forwarded_part(Some(element), "host"));
+    let all = elements(headers::X_FORWARDED_HOST).chain(standard);
+    settings.trust_forwarded.then_some(all).into_iter().flatten()
+}
+
 /// The first of a list of forwarded values: the one nearest to the client.
 fn first(value: Option<&str>) -> Option<&str> {
     value?.split(',').next().map(str::trim)
@@ -278,6 +293,24 @@ mod tests {
         assert_eq!(forwarded_part(value, "Host"), Some("db.example:8443"));
         assert_eq!(forwarded_part(value, "by"), None);
         assert_eq!(first(Some("https, http")), Some("https"));
+    }
+
+    #[test]
+    fn every_forwarded_name_is_told() {
+        let mut request = HeaderMap::new();
+        for (name, value) in [
+            ("x-forwarded-host", "a.example, b.example:8443"),
+            ("x-forwarded-host", "c.example"),
+            ("forwarded", "for=1;host=d.example, proto=http;Host=\"e.example:1\""),
+        ] {
+            request.append(name, value.parse().unwrap());
+        }
+        let told = |trust_forwarded| {
+            let settings = Settings { trust_forwarded, ..settings(&[]) };
+            forwarded_hosts(&settings, &request).collect::<Vec<_>>()
+        };
+        assert_eq!(told(true), ["a.example", "b.example:8443", "c.example", "d.example", "e.example:1"]);
+        assert!(told(false).is_empty());
     }
 
     #[test]

@@ -31,6 +31,13 @@ pub(crate) enum SenderAccess {
     Token(ResourceToken),
 }
 
+/// Who sent a request by a session of the explorer.
+pub(crate) struct SessionSender {
+    pub(crate) access: SenderAccess,
+    /// The second at which the session ends.
+    pub(crate) ends_at_seconds: u64,
+}
+
 /// What shows who somebody is that may only read, for the words of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AccessProof {

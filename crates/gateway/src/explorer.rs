@@ -2,8 +2,9 @@
 //!
 //! In: requests below `/_explorer`. Out: the page's files for everybody; everything below `/_explorer/api` for sessions only.
 //! Invariants
-//! - The page holds nothing secret. A session is an opaque number in a cookie that no script can read; it counts below
-//!   `/_explorer/api` only, with a header that other sites cannot send, and only from the page's own origin (`doors`).
+//! - The page's files hold nothing secret. A session is two opaque numbers: one in a cookie that no script can read, one that the page
+//!   sends in a header of its own, since browsers send cookies to every port of a machine. They count together, below `/_explorer/api`
+//!   only, and only from the page's own origin (`doors`).
 //! - What a session asks of the protocol (`/_explorer/api/wire/..`) goes the way of every request: the session takes the place of the
 //!   signature and of nothing else, so a read-only session can do what a read-only key can.
 //! - Answers here are never shared between origins (no CORS), never framed, and of the type that they say.
@@ -21,7 +22,7 @@ mod sign_in;
 pub(crate) use pages::protect;
 
 use crate::answer::Answer;
-use crate::authenticate::{AccessProof, SenderAccess};
+use crate::authenticate::{AccessProof, SenderAccess, SessionSender};
 use crate::database::{self, Account, Env};
 use crate::error::ErrorAnswer;
 use crate::request::header;
@@ -166,9 +167,9 @@ impl ExplorerCall<'_> {
             let body = self.body(body, SIGN_IN_BYTES_MAX).await?;
             return sign_in::sign_in(self, &body);
         }
-        let (token, session) = self.session()?;
+        let (cookie, session) = self.session()?;
         if path == "session" {
-            return sign_in::session(self, &token, session);
+            return sign_in::session(self, &cookie, session);
         }
         let body = self.body(body, BODY_BYTES_MAX).await?;
         api::answer(self, session, path, &body).await
@@ -184,21 +185,25 @@ impl ExplorerCall<'_> {
         let query = self.parts.uri.query().map_or_else(String::new, |query| format!("?{query}"));
         let target = format!("/{path}{query}").parse();
         let mut parts = self.parts.clone();
+        // What shows who asks ends here: whatever comes after this goes by what he may do.
+        parts.headers.remove(http::header::COOKIE);
+        parts.headers.remove(doors::OWN_HEADER);
         parts.uri = target
             .map_err(|_| ApiRefusal::bad_request("The path after wire/ is not one."))
             .map_err(CallFailure::Explorer)?;
         self.gateway
-            .serve_for(&parts, body, self.peer, note, Some(session.access()))
+            .serve_for(&parts, body, self.peer, note, Some(session.sender()))
             .await
             .map_err(CallFailure::Wire)
     }
 
-    /// The session of the request, with its token, if it has one and comes through the right door.
+    /// The session of the request, with its cookie, if it has one and comes through the right door.
     fn session(&self) -> Result<(String, Session), ApiRefusal> {
         doors::check_origin(self)?;
-        doors::check_header(self.parts)?;
+        let page_token = doors::page_token(self.parts)?;
         let now = self.gateway.shared.account.env().now_seconds();
-        let alive = |token: &str| Some((token.to_owned(), self.explorer.sessions.find(token, now)?));
+        let sessions = &self.explorer.sessions;
+        let alive = |cookie: &str| Some((cookie.to_owned(), sessions.find(cookie, page_token, now)?));
         doors::cookies(self.parts).find_map(alive).ok_or_else(ApiRefusal::sign_in)
     }
 
@@ -217,11 +222,12 @@ impl ExplorerCall<'_> {
 }
 
 impl Session {
-    /// What its holder may do of the protocol.
-    fn access(self) -> SenderAccess {
-        match self.access {
+    /// What its holder may do of the protocol, and for how long.
+    fn sender(self) -> SessionSender {
+        let access = match self.access {
             KeyAccess::Full => SenderAccess::Full,
             KeyAccess::ReadOnly => SenderAccess::ReadOnly(AccessProof::Session),
-        }
+        };
+        SessionSender { access, ends_at_seconds: self.expires }
     }
 }

@@ -5,7 +5,8 @@
 //! the browser sends, though. So while such a key is in use, names that somebody could own on the public network are refused.
 //! In: the authority of a request's target and its `Host`. Out: nothing, or the refusal.
 //! Invariants
-//! - Every name that a request gives must pass. Forwarded headers are not asked: who talks to us directly can write them.
+//! - Every name that a request gives must pass. Forwarded headers never let anybody in: who talks to us directly can write them. Where
+//!   they are trusted, the explorer refuses by them, too (`explorer::doors`).
 //! - A request without any name passes: browsers always send one.
 //!
 //! Not here: which endpoint clients are told (`account_document`).
@@ -49,10 +50,12 @@ impl Hosts {
     pub(crate) fn check_names(&self, parts: &Parts) -> Result<(), ErrorAnswer> {
         let host = parts.headers.get(HOST).map(|host| host.to_str().unwrap_or("\u{FFFD}"));
         let target = parts.uri.authority().map(http::uri::Authority::as_str);
-        match target.into_iter().chain(host).find(|authority| !self.passes(authority)) {
-            None => Ok(()),
-            Some(authority) => Err(refusal(authority)),
-        }
+        target.into_iter().chain(host).try_for_each(|authority| self.check_name(authority))
+    }
+
+    /// The same for one name, such as a proxy passes on.
+    pub(crate) fn check_name(&self, authority: &str) -> Result<(), ErrorAnswer> {
+        if self.passes(authority) { Ok(()) } else { Err(refusal(authority)) }
     }
 
     fn passes(&self, authority: &str) -> bool {

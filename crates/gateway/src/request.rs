@@ -32,8 +32,9 @@ pub(crate) struct Request<'a> {
     pub(crate) body: Bytes,
     /// The connection it came on.
     pub(crate) client: u64,
-    /// Whether a session of the explorer stands for its sender: a page, which cannot merge the rows of several ranges itself.
-    pub(crate) by_session: bool,
+    /// When the session of the explorer ends that stands for its sender, if one does: a page, which cannot merge the rows of several
+    /// ranges itself, and which gets nothing that outlives its session.
+    pub(crate) session_ends_at_seconds: Option<u64>,
     /// Whether the sender may have the tokens of permissions.
     pub(crate) sees_tokens: bool,
 }

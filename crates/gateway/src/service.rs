@@ -2,7 +2,7 @@
 //! counters.
 
 use crate::answer::{Answer, digit, fixed_header, fixed_name, text_value};
-use crate::authenticate::{self, Sender, SenderAccess};
+use crate::authenticate::{self, Sender, SenderAccess, SessionSender};
 use crate::cluster::Cluster;
 use crate::complaints::Complaints;
 use crate::counted::ConnectionMemory;
@@ -321,7 +321,7 @@ impl Gateway {
         body: Pin<&mut B>,
         peer: &Peer,
         note: &mut Note,
-        known: Option<SenderAccess>,
+        known: Option<SessionSender>,
     ) -> Result<Answer, ErrorAnswer>
     where
         B: http_body::Body<Data = Bytes> + Send,
@@ -332,10 +332,12 @@ impl Gateway {
         let address = address.map_err(|error| refuse_address(parts, known.is_some(), error))?;
         note.kind = address.kind;
         let headers = Headers::of(&parts.headers);
-        let by_session = known.is_some();
+        let session_ends_at_seconds = known.as_ref().map(|session| session.ends_at_seconds);
         let sender = match known {
             // Nothing was signed that could tell that rids are meant; offers have nothing else.
-            Some(access) => Sender { access, by_rid: address.kind == ResourceKind::Offer },
+            Some(SessionSender { access, .. }) => {
+                Sender { access, by_rid: address.kind == ResourceKind::Offer }
+            }
             None => authenticate::check(shared, parts, headers, &address)?,
         };
         if let SenderAccess::Token(token) = &sender.access {
@@ -357,7 +359,7 @@ impl Gateway {
             headers,
             body: self.read_body(parts, body, &peer.memory, shared.settings.body_bytes_max).await?,
             client: peer.client,
-            by_session,
+            session_ends_at_seconds,
             sees_tokens: matches!(sender.access, SenderAccess::Full),
         };
         let is_noted = request_log::is_on(&shared.settings) || shared.explorer.is_some();

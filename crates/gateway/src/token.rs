@@ -33,14 +33,23 @@ pub(crate) fn expiry_seconds(request: &Request<'_>) -> Result<u64, ErrorAnswer> 
     })
 }
 
+/// How long a token may live that a request gets: not longer than the session that asked for it, if one did.
+pub(crate) fn life_seconds(request: &Request<'_>, now: u64) -> Result<u64, ErrorAnswer> {
+    Ok(within_session(expiry_seconds(request)?, request.session_ends_at_seconds, now))
+}
+
+fn within_session(seconds: u64, session_ends_at_seconds: Option<u64>, now: u64) -> u64 {
+    session_ends_at_seconds.map_or(seconds, |end| seconds.min(end.saturating_sub(now)))
+}
+
 /// Makes the token of a permission.
 pub(crate) async fn issue(
     shared: &GatewayState,
     permission: &Resource,
     definition: &PermissionDefinition,
-    expiry_seconds: u64,
+    life_seconds: u64,
+    now: u64,
 ) -> Result<String, ErrorAnswer> {
-    let now = shared.account.env().now_seconds();
     let token = ResourceToken {
         permission_rid: permission.rid.to_string(),
         permission_etag: permission.record.etag,
@@ -51,7 +60,7 @@ pub(crate) async fn issue(
         resource: canonical_resource(shared, permission.rid, &definition.resource).await.unwrap_or_default(),
         partition_key: definition.resource_partition_key.as_ref().map(header_form),
         issued_at_seconds: now,
-        expires_at_seconds: now + expiry_seconds,
+        expires_at_seconds: now + life_seconds,
     };
     token
         .issue(&shared.settings.keys.primary)
@@ -104,4 +113,18 @@ async fn canonical_resource(shared: &GatewayState, permission: Rid, link: &str) 
 /// A key as headers have it: one that was given as a single value is an array of it.
 fn header_form(key: &Value) -> String {
     if key.is_array() { key.to_string() } else { Value::Array(vec![key.clone()]).to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_ends_with_the_session_that_asked_for_it() {
+        assert_eq!(within_session(3_600, None, 1_000), 3_600);
+        assert_eq!(within_session(3_600, Some(1_600), 1_000), 600);
+        assert_eq!(within_session(3_600, Some(50_000), 1_000), 3_600);
+        assert_eq!(within_session(10, Some(1_000), 1_000), 0);
+        assert_eq!(within_session(10, Some(999), 1_000), 0);
+    }
 }

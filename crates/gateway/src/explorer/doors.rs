@@ -6,6 +6,7 @@
 //! Invariants
 //! - Names that somebody could own on the public network are refused whatever the key is, unless the operator named them.
 //! - An origin, where one is sent, is the one that the page was loaded from, scheme and port included.
+//! - Names that a proxy of ours passes on are names of the request, too.
 //!
 //! Not here: which names are private (`host`), who has a session (`sessions`).
 
@@ -18,8 +19,8 @@ use crate::wire::headers;
 use http::HeaderMap;
 use http::request::Parts;
 
-/// The header that only the page sends.
-const OWN_HEADER: &str = "x-astrarium-explorer";
+/// The header that only the page sends: the half of its session that browsers send by themselves nowhere.
+pub(super) const OWN_HEADER: &str = "x-astrarium-explorer";
 /// What the cookie of a session is called, before the port.
 const COOKIE: &str = "astrarium-explorer";
 /// Cookies of that name that are tried: a browser sends one, and another program of the machine may have set others.
@@ -29,6 +30,9 @@ const COOKIES_TRIED_MAX: usize = 4;
 pub(super) fn check_origin(call: &ExplorerCall<'_>) -> Result<(), ApiRefusal> {
     let (shared, parts) = (&call.gateway.shared, call.parts);
     shared.hosts.check_names(parts)?;
+    for name in account_document::forwarded_hosts(&shared.settings, &parts.headers) {
+        shared.hosts.check_name(name)?;
+    }
     for name in ["origin", "sec-fetch-site", OWN_HEADER] {
         if parts.headers.get_all(name).iter().count() > 1 {
             return Err(ApiRefusal::bad_request(format!("The header {name} was sent more than once.")));
@@ -68,12 +72,13 @@ fn is_same_origin(url: &str, origin: &str) -> bool {
     scheme.eq_ignore_ascii_case(origin_scheme) && !host.is_empty() && bare(host) == bare(origin_host)
 }
 
-/// Refuses what lacks the page's own header.
-pub(super) fn check_header(parts: &Parts) -> Result<(), ApiRefusal> {
-    if header(&parts.headers, OWN_HEADER) == Some("1") {
-        return Ok(());
-    }
-    Err(ApiRefusal::forbidden(format!("The explorer's API needs the header {OWN_HEADER}: 1.")))
+/// What the page says in its own header; what lacks that is refused.
+pub(super) fn page_token(parts: &Parts) -> Result<&str, ApiRefusal> {
+    header(&parts.headers, OWN_HEADER).ok_or_else(|| {
+        ApiRefusal::forbidden(format!(
+            "The explorer's API needs the header {OWN_HEADER} with the pageToken of the sign-in."
+        ))
+    })
 }
 
 /// Refuses a sign-in that a form of another site could send.

@@ -10,7 +10,7 @@ use http::StatusCode;
 /// A refusal.
 #[derive(Debug)]
 pub(super) struct ApiRefusal {
-    status: u16,
+    pub(super) status: u16,
     code: &'static str,
     message: String,
     retry_after_seconds: Option<u64>,

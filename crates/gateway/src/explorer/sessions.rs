@@ -2,10 +2,13 @@
 //!
 //! In: tokens, and the time by the database's clock. Out: [`Session`]s.
 //! Invariants
+//! - A session has two tokens, one for the browser's cookie and one for the page, and is found by both only: browsers send cookies to
+//!   every port of a machine, and pages keep what they know by port.
 //! - A token is 256 bits of the operating system's randomness. Only its hash under the account's key is kept.
 //! - A session ends when its time is over, when somebody signs out of it, and when the server stops; a link with its first use.
-//! - Sessions, links and the addresses that are remembered are bounded: the oldest session makes room.
-//! - Every try with a key takes from an address's allowance before the key is looked at, and gives back if it was right.
+//! - Sessions, links and the addresses that are remembered are bounded: the oldest session of the same rights makes room, so that who
+//!   may only read signs nobody out who may write.
+//! - A wrong key takes from the allowance of its address; a right one never asks for it, so nobody can lock others out.
 
 use crate::wire::authorization::{KeyAccess, MasterKey};
 use base64::Engine as _;
@@ -14,12 +17,12 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Sessions at a time.
+/// Sessions at a time, of each kind of access.
 const SESSIONS_MAX: usize = 1_000;
 /// Links at a time.
 const LINKS_MAX: usize = 16;
 /// How long a link is good.
-const LINK_SECONDS: u64 = 3_600;
+const LINK_SECONDS: u64 = 15 * 60;
 /// Wrong keys in a row that an address may send.
 const ATTEMPTS_MAX: u64 = 10;
 /// After how long it may send one more.
@@ -38,6 +41,15 @@ pub(super) struct Session {
     pub(super) expires: u64,
 }
 
+/// What whoever signs in is given.
+pub(super) struct SignedIn {
+    /// What the browser keeps as a cookie.
+    pub(super) cookie: String,
+    /// What the page keeps, and sends in its own header.
+    pub(super) page_token: String,
+    pub(super) session: Session,
+}
+
 /// All of them.
 pub(super) struct Sessions {
     hash_key: MasterKey,
@@ -47,11 +59,17 @@ pub(super) struct Sessions {
 
 #[derive(Default)]
 struct SessionTable {
-    sessions: BTreeMap<TokenHash, Session>,
+    /// By their cookies.
+    sessions: BTreeMap<TokenHash, KeptSession>,
     /// By when they expire.
     links: BTreeMap<TokenHash, u64>,
     /// When an address has all of its tries again. `None` stands for those that are not counted apart.
     spent: BTreeMap<Option<IpAddr>, u64>,
+}
+
+struct KeptSession {
+    session: Session,
+    page_token: TokenHash,
 }
 
 type TokenHash = [u8; 32];
@@ -61,34 +79,39 @@ impl Sessions {
         Sessions { hash_key, session_seconds, state: Mutex::default() }
     }
 
-    /// Signs somebody in; gives the token.
-    pub(super) fn begin(&self, access: KeyAccess, now: u64) -> (String, Session) {
-        let token = make_token();
+    /// Signs somebody in.
+    pub(super) fn begin(&self, access: KeyAccess, now: u64) -> SignedIn {
+        let (cookie, page_token) = (make_token(), make_token());
         let session = Session { access, expires: now.saturating_add(self.session_seconds) };
+        let kept = KeptSession { session, page_token: self.hash(&page_token) };
         let mut state = self.locked();
-        state.sessions.retain(|_, session| session.expires > now);
-        while state.sessions.len() >= SESSIONS_MAX {
-            let oldest = state.sessions.iter().min_by_key(|(_, session)| session.expires);
-            let Some(oldest) = oldest.map(|(hash, _)| *hash) else { break };
-            state.sessions.remove(&oldest);
+        state.sessions.retain(|_, kept| kept.session.expires > now);
+        let alike = state.sessions.iter().filter(|(_, kept)| kept.session.access == access);
+        if alike.clone().count() >= SESSIONS_MAX {
+            let oldest = alike.min_by_key(|(_, kept)| kept.session.expires).map(|(hash, _)| *hash);
+            oldest.and_then(|oldest| state.sessions.remove(&oldest));
         }
-        state.sessions.insert(self.hash(&token), session);
-        (token, session)
+        state.sessions.insert(self.hash(&cookie), kept);
+        SignedIn { cookie, page_token, session }
     }
 
-    /// The session of a token.
-    pub(super) fn find(&self, token: &str, now: u64) -> Option<Session> {
-        if token.len() > TOKEN_LENGTH_MAX {
+    /// The session of a cookie, for the page that has its other half.
+    pub(super) fn find(&self, cookie: &str, page_token: &str, now: u64) -> Option<Session> {
+        if cookie.len().max(page_token.len()) > TOKEN_LENGTH_MAX {
             return None;
         }
-        let hash = self.hash(token);
-        self.locked().sessions.get(&hash).filter(|session| session.expires > now).copied()
+        let (hash, page_hash) = (self.hash(cookie), self.hash(page_token));
+        let state = self.locked();
+        let kept = state.sessions.get(&hash).filter(|kept| kept.session.expires > now)?;
+        is_same(&kept.page_token, &page_hash).then_some(kept.session)
     }
 
     /// Signs somebody out.
-    pub(super) fn end(&self, token: &str) {
-        let hash = self.hash(token);
-        self.locked().sessions.remove(&hash);
+    pub(super) fn end(&self, cookie: &str) {
+        if cookie.len() <= TOKEN_LENGTH_MAX {
+            let hash = self.hash(cookie);
+            self.locked().sessions.remove(&hash);
+        }
     }
 
     /// A token to sign in with once.
@@ -108,7 +131,7 @@ impl Sessions {
             && self.locked().links.remove(&self.hash(token)).is_some_and(|expires| expires > now)
     }
 
-    /// Takes one try of an address's allowance; gives the seconds to wait if there is none.
+    /// Takes a wrong key from an address's allowance; gives the seconds to wait if there is none.
     pub(super) fn take_attempt(&self, address: IpAddr, now: u64) -> Result<(), u64> {
         let mut state = self.locked();
         let key = state.counted_as(address, now);
@@ -120,15 +143,6 @@ impl Sessions {
         }
         *whole = after;
         Ok(())
-    }
-
-    /// Gives a try back, after a right key.
-    pub(super) fn give_attempt_back(&self, address: IpAddr, now: u64) {
-        let mut state = self.locked();
-        let key = state.counted_as(address, now);
-        if let Some(whole) = state.spent.get_mut(&key) {
-            *whole = whole.saturating_sub(ATTEMPT_SECONDS);
-        }
     }
 
     fn hash(&self, token: &str) -> TokenHash {
@@ -162,6 +176,12 @@ fn network_of(address: IpAddr) -> IpAddr {
     }
 }
 
+/// Looks at every byte, whichever of them differ.
+fn is_same(left: &TokenHash, right: &TokenHash) -> bool {
+    let differing = left.iter().zip(right).fold(0, |differing, (left, right)| differing | (left ^ right));
+    std::hint::black_box(differing) == 0
+}
+
 fn make_token() -> String {
     let mut bytes = [0; 32];
     let provider = rustls::crypto::ring::default_provider();
@@ -180,35 +200,64 @@ mod tests {
         Sessions::new(MasterKey::from_base64(EMULATOR_KEY).unwrap(), 100)
     }
 
+    fn found(sessions: &Sessions, signed_in: &SignedIn, now: u64) -> Option<Session> {
+        sessions.find(&signed_in.cookie, &signed_in.page_token, now)
+    }
+
     #[test]
     fn a_session_ends_in_time_and_by_signing_out() {
         let sessions = sessions();
-        let (token, session) = sessions.begin(KeyAccess::ReadOnly, 1_000);
-        assert_eq!(session, Session { access: KeyAccess::ReadOnly, expires: 1_100 });
-        assert_eq!(sessions.find(&token, 1_099), Some(session));
-        assert_eq!(sessions.find(&token, 1_100), None);
-        assert_eq!(sessions.find("", 1_000), None);
-        assert_eq!(sessions.find(&token.repeat(2), 1_000), None);
-        let (other, _) = sessions.begin(KeyAccess::Full, 1_000);
-        assert_ne!(token, other);
-        sessions.end(&token);
-        assert_eq!(sessions.find(&token, 1_000), None);
-        assert!(sessions.find(&other, 1_000).is_some());
+        let one = sessions.begin(KeyAccess::ReadOnly, 1_000);
+        assert_eq!(one.session, Session { access: KeyAccess::ReadOnly, expires: 1_100 });
+        assert_eq!(found(&sessions, &one, 1_099), Some(one.session));
+        assert_eq!(found(&sessions, &one, 1_100), None);
+        assert_eq!(sessions.find("", &one.page_token, 1_000), None);
+        assert_eq!(sessions.find(&one.cookie.repeat(2), &one.page_token, 1_000), None);
+        let other = sessions.begin(KeyAccess::Full, 1_000);
+        assert_ne!(one.cookie, other.cookie);
+        sessions.end(&one.cookie);
+        assert_eq!(found(&sessions, &one, 1_000), None);
+        assert!(found(&sessions, &other, 1_000).is_some());
+    }
+
+    #[test]
+    fn a_cookie_alone_is_no_session() {
+        let sessions = sessions();
+        let (one, other) = (sessions.begin(KeyAccess::Full, 1_000), sessions.begin(KeyAccess::Full, 1_000));
+        assert_ne!(one.cookie, one.page_token);
+        for page_token in ["", "1", &one.cookie, &other.page_token, &one.page_token.repeat(2)] {
+            assert_eq!(sessions.find(&one.cookie, page_token, 1_000), None, "{page_token}");
+        }
+        assert_eq!(sessions.find(&one.page_token, &one.page_token, 1_000), None);
+        assert!(found(&sessions, &one, 1_000).is_some());
     }
 
     #[test]
     fn the_oldest_session_makes_room() {
         let sessions = sessions();
-        let (first, _) = sessions.begin(KeyAccess::Full, 1_000);
-        let (second, _) = sessions.begin(KeyAccess::Full, 1_001);
+        let first = sessions.begin(KeyAccess::Full, 1_000);
+        let second = sessions.begin(KeyAccess::Full, 1_001);
         for _ in 0..SESSIONS_MAX - 1 {
             sessions.begin(KeyAccess::Full, 1_002);
         }
-        assert_eq!(sessions.find(&first, 1_002), None);
-        assert!(sessions.find(&second, 1_002).is_some());
+        assert_eq!(found(&sessions, &first, 1_002), None);
+        assert!(found(&sessions, &second, 1_002).is_some());
         assert_eq!(sessions.locked().sessions.len(), SESSIONS_MAX);
         sessions.begin(KeyAccess::Full, 2_000);
         assert_eq!(sessions.locked().sessions.len(), 1);
+    }
+
+    #[test]
+    fn who_may_only_read_signs_nobody_out_who_may_write() {
+        let sessions = sessions();
+        let writer = sessions.begin(KeyAccess::Full, 1_000);
+        let reader = sessions.begin(KeyAccess::ReadOnly, 1_001);
+        for _ in 0..SESSIONS_MAX {
+            sessions.begin(KeyAccess::ReadOnly, 1_002);
+        }
+        assert!(found(&sessions, &writer, 1_002).is_some());
+        assert_eq!(found(&sessions, &reader, 1_002), None);
+        assert_eq!(sessions.locked().sessions.len(), SESSIONS_MAX + 1);
     }
 
     #[test]
@@ -238,8 +287,6 @@ mod tests {
         assert_eq!(sessions.take_attempt(address(2), 1_000), Ok(()));
         assert_eq!(sessions.take_attempt(address(1), 1_006), Ok(()));
         assert_eq!(sessions.take_attempt(address(1), 1_006), Err(ATTEMPT_SECONDS));
-        sessions.give_attempt_back(address(1), 1_006);
-        assert_eq!(sessions.take_attempt(address(1), 1_006), Ok(()));
         // A network of IPv6 is one address, and one of IPv4 in IPv6 is that of IPv4.
         let six = |text: &str| IpAddr::V6(text.parse::<Ipv6Addr>().unwrap());
         for last in 0..ATTEMPTS_MAX {

@@ -1,13 +1,14 @@
 //! Signing in with a key or a link, asking who one is, and signing out.
 
 use super::refusal::ApiRefusal;
-use super::sessions::Session;
+use super::sessions::{Session, Sessions, SignedIn};
 use super::{ExplorerCall, doors};
 use crate::account_document;
 use crate::answer::Answer;
-use crate::wire::authorization::{KeyAccess, MasterKey};
+use crate::wire::authorization::{AccountKeys, KeyAccess, MasterKey};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
+use std::net::IpAddr;
 
 /// Begins a session for whoever has a key of the account, or a link.
 pub(super) fn sign_in(call: &ExplorerCall<'_>, body: &[u8]) -> Result<Answer, ApiRefusal> {
@@ -29,27 +30,44 @@ pub(super) fn sign_in(call: &ExplorerCall<'_>, body: &[u8]) -> Result<Answer, Ap
         Some(Value::Bool(true)) => KeyAccess::ReadOnly,
         Some(_) => return Err(ApiRefusal::bad_request("readOnly is true or false.")),
     };
-    let (token, session) = call.explorer.sessions.begin(access, now);
-    let mut answer = describe(call, session);
-    set_cookie(call, &mut answer, &token, session.expires.saturating_sub(now));
+    // The browser forgets the session that it has, so nobody could sign out of that any more.
+    let sessions = &call.explorer.sessions;
+    doors::cookies(call.parts).for_each(|former| sessions.end(former));
+    let SignedIn { cookie, page_token, session } = sessions.begin(access, now);
+    let mut described = describe(call, session);
+    described["pageToken"] = page_token.into();
+    let mut answer = Answer::json(StatusCode::OK, described.to_string().into_bytes());
+    set_cookie(call, &mut answer, &cookie, session.expires.saturating_sub(now));
     Ok(answer)
 }
 
 fn access_of_key(call: &ExplorerCall<'_>, text: &str, now: u64) -> Result<KeyAccess, ApiRefusal> {
-    let (sessions, address) = (&call.explorer.sessions, call.peer.address);
+    judge_key(&call.explorer.sessions, &call.gateway.shared.settings.keys, text, (call.peer.address, now))
+}
+
+/// What a key allows. A right one is never refused, however many wrong ones came from its address: behind a proxy all of us have one.
+fn judge_key(
+    sessions: &Sessions,
+    keys: &AccountKeys,
+    text: &str,
+    (address, now): (IpAddr, u64),
+) -> Result<KeyAccess, ApiRefusal> {
+    let key = MasterKey::from_base64(text).ok();
+    if let Some(access) = key.and_then(|key| keys.access_of_key(&key)) {
+        return Ok(access);
+    }
     sessions.take_attempt(address, now).map_err(ApiRefusal::too_many)?;
-    let key = MasterKey::from_base64(text).map_err(|_| ApiRefusal::wrong_key())?;
-    let access = call.gateway.shared.settings.keys.access_of_key(&key).ok_or_else(ApiRefusal::wrong_key)?;
-    sessions.give_attempt_back(address, now);
-    Ok(access)
+    Err(ApiRefusal::wrong_key())
 }
 
 /// What a session asks about itself, and its end.
-pub(super) fn session(call: &ExplorerCall<'_>, token: &str, session: Session) -> Result<Answer, ApiRefusal> {
+pub(super) fn session(call: &ExplorerCall<'_>, cookie: &str, session: Session) -> Result<Answer, ApiRefusal> {
     match call.parts.method {
-        Method::GET | Method::HEAD => Ok(describe(call, session)),
+        Method::GET | Method::HEAD => {
+            Ok(Answer::json(StatusCode::OK, describe(call, session).to_string().into_bytes()))
+        }
         Method::DELETE => {
-            call.explorer.sessions.end(token);
+            call.explorer.sessions.end(cookie);
             let mut answer = Answer::empty(StatusCode::NO_CONTENT);
             set_cookie(call, &mut answer, "", 0);
             Ok(answer)
@@ -58,14 +76,14 @@ pub(super) fn session(call: &ExplorerCall<'_>, token: &str, session: Session) ->
     }
 }
 
-fn describe(call: &ExplorerCall<'_>, session: Session) -> Answer {
+fn describe(call: &ExplorerCall<'_>, session: Session) -> Value {
     let (settings, parts) = (&call.gateway.shared.settings, call.parts);
     let authority = parts.uri.authority().map(http::uri::Authority::as_str);
     let role = match session.access {
         KeyAccess::Full => "read-write",
         KeyAccess::ReadOnly => "read-only",
     };
-    let body = json!({
+    json!({
         "role": role,
         "expires": session.expires,
         "account": {
@@ -73,8 +91,7 @@ fn describe(call: &ExplorerCall<'_>, session: Session) -> Answer {
             "endpoint": account_document::endpoint(settings, &parts.headers, authority, call.peer.scheme),
             "version": env!("CARGO_PKG_VERSION"),
         },
-    });
-    Answer::json(StatusCode::OK, body.to_string().into_bytes())
+    })
 }
 
 fn set_cookie(call: &ExplorerCall<'_>, answer: &mut Answer, token: &str, seconds: u64) {
@@ -83,4 +100,30 @@ fn set_cookie(call: &ExplorerCall<'_>, answer: &mut Answer, token: &str, seconds
     let cookie =
         format!("{name}={token}; Path={}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}", super::ROOT);
     answer.set_text("set-cookie", cookie);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::key_text::EMULATOR_KEY;
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn a_right_key_is_never_locked_out() {
+        let primary = MasterKey::from_base64(EMULATOR_KEY).unwrap();
+        let (sessions, keys) = (Sessions::new(primary.clone(), 100), AccountKeys::single(primary));
+        let wrong = EMULATOR_KEY.replace('C', "D");
+        let from = (IpAddr::V4(Ipv4Addr::LOCALHOST), 1_000);
+        let status = |text: &str| judge_key(&sessions, &keys, text, from).map_err(|refusal| refusal.status);
+        for _ in 0..100 {
+            assert_eq!(status(EMULATOR_KEY), Ok(KeyAccess::Full), "right keys cost nothing");
+        }
+        for text in [&wrong, "", "<script>"].into_iter().cycle().take(10) {
+            assert_eq!(status(text), Err(401));
+        }
+        assert_eq!(status(&wrong), Err(429));
+        assert_eq!(status("no base64"), Err(429));
+        assert_eq!(status(EMULATOR_KEY), Ok(KeyAccess::Full));
+        assert_eq!(status(&wrong), Err(429), "a right key gives nothing back");
+    }
 }

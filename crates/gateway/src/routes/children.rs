@@ -200,7 +200,9 @@ async fn add_token(
     let damaged = || ErrorAnswer::new(500, "A stored permission cannot be decoded.");
     let stored = serde_json::from_str(&permission.record.definition).map_err(|_| damaged())?;
     let definition = PermissionDefinition::from_json(&stored).map_err(|_| damaged())?;
-    let seconds = token::expiry_seconds(request)?;
-    json.insert("_token".to_owned(), token::issue(shared, permission, &definition, seconds).await?.into());
+    let now = shared.account.env().now_seconds();
+    let seconds = token::life_seconds(request, now)?;
+    let token = token::issue(shared, permission, &definition, seconds, now).await?;
+    json.insert("_token".to_owned(), token.into());
     Ok(())
 }

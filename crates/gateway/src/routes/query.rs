@@ -155,7 +155,7 @@ fn scope(
         return Ok((QueryScope::Given(given), true));
     }
     let cross_partition = request.flag(headers::QUERY_ENABLE_CROSS_PARTITION);
-    let whole = shared.settings.whole_queries || request.by_session;
+    let whole = shared.settings.whole_queries || request.session_ends_at_seconds.is_some();
     Ok((QueryScope::Open { cross_partition, whole }, false))
 }
 
