@@ -1,7 +1,7 @@
 // Everything that goes to the server: the explorer's own calls, and the Cosmos REST API under `wire/`.
 //
 // In: paths and bodies. Out: texts, headers and charges, or an `ApiError` in words for people.
-// Nothing here knows a key: the session is a cookie that scripts cannot read.
+// Nothing here knows a key: the session is a cookie that scripts cannot read, and a token of the page that counts with it only.
 import { signal } from "@preact/signals";
 import { at, feedRows, parse, plain, write, type Value } from "./json.ts";
 
@@ -13,6 +13,46 @@ export interface Session {
 /** `undefined` until the server has said whether somebody is signed in. */
 export const session = signal<Session | null | undefined>(undefined);
 export const canWrite = () => session.value?.role === "read-write";
+
+/**
+ * The half of the session that the page keeps. Cookies go to every port of a machine, what is stored here belongs to one: so a
+ * program on another port that is sent the cookie has nothing. Read for each request, since another tab may have signed in.
+ */
+const PAGE_TOKEN = "astrarium.pageToken";
+let unstored = "";
+function pageToken(): string {
+  try {
+    return localStorage.getItem(PAGE_TOKEN) || unstored || "none";
+  } catch {
+    return unstored || "none";
+  }
+}
+function keepPageToken(token: string): void {
+  unstored = token;
+  try {
+    if (token) localStorage.setItem(PAGE_TOKEN, token);
+    else localStorage.removeItem(PAGE_TOKEN);
+  } catch {
+    // Then it is known to this tab, until that is left.
+  }
+}
+
+export async function signIn(proof: { key: string; readOnly: boolean } | { link: string }): Promise<Session> {
+  const { pageToken: token, ...begun } = await call<Session & { pageToken: string }>("POST", "session", proof);
+  keepPageToken(token);
+  return begun;
+}
+/** Nobody, if the server says so; what else goes wrong is thrown. */
+export const currentSession = (): Promise<Session | null> => call<Session>("GET", "session").catch(unlessSignedOut);
+/** Only the server knows whether a session has ended. */
+export async function endSession(): Promise<void> {
+  await call("DELETE", "session").catch(unlessSignedOut);
+  keepPageToken("");
+}
+function unlessSignedOut(error: unknown): null {
+  if (error instanceof ApiError && error.status === 401) return null;
+  throw error;
+}
 
 export class ApiError extends Error {
   constructor(
@@ -48,7 +88,7 @@ async function send(method: string, url: string, options: Options): Promise<Answ
   try {
     response = await fetch(url, {
       method,
-      headers: { "x-astrarium-explorer": "1", ...options.headers },
+      headers: { "x-astrarium-explorer": pageToken(), ...options.headers },
       body: options.body ?? null,
       signal: options.signal ?? null,
       cache: "no-store",
@@ -115,14 +155,20 @@ export const scope = (database: string, container: string) =>
   `database=${encodeURIComponent(database)}&container=${encodeURIComponent(container)}`;
 
 /** A call of the Cosmos REST API, with the session in place of a signature. */
-export function wire(method: string, path: string, options: Options = {}): Promise<Answer> {
+export async function wire(method: string, path: string, options: Options = {}): Promise<Answer> {
+  // What is deleted is what somebody has seen, and not what has its name by now.
+  if (method === "DELETE" && !options.headers?.["if-match"]) throw new Error(`Nothing is deleted without its etag: ${path}.`);
   return send(method, `/_explorer/api/wire/${path}`, {
     ...options,
     headers: { "x-ms-version": "2020-07-15", "content-type": "application/json", ...options.headers },
   });
 }
 
-const segment = (id: string) => encodeURIComponent(id);
+/** An id in a path. Browsers take `.` and `..` for steps, however they are escaped, and would ask for something else. */
+export function segment(id: string): string {
+  if (id === "." || id === "..") throw new Error(`A browser cannot address what is called “${id}”. Use an SDK or the shell for it.`);
+  return encodeURIComponent(id);
+}
 export const databasePath = (database: string) => `dbs/${segment(database)}`;
 export const containerPath = (database: string, container: string) => `${databasePath(database)}/colls/${segment(container)}`;
 export const documentsPath = (database: string, container: string) => `${containerPath(database, container)}/docs`;

@@ -5,15 +5,14 @@ import { useMemo, useRef, useState } from "preact/hooks";
 import { ApiError, canWrite, documentPath, partitionKeyHeader, pathSteps, query, readContainer, wire } from "./api.ts";
 import { Editor } from "./editor.tsx";
 import { Grid, type Column } from "./grid.tsx";
-import { RawNumber, at, parse, write, type Value } from "./json.ts";
+import { at, parse } from "./json.ts";
+import { ACTIONS, actionOf, changed, patchBody, type Action } from "./patch.ts";
 import { parsedRows } from "./results.tsx";
 import type { PanelProps } from "./shell.tsx";
 import { completionOf } from "./sql.ts";
 import { refreshOverview, updateTab } from "./state.ts";
 import { Button, Choices, Empty, Field, Problem, ask, count, tell, units, useLoaded } from "./ui.tsx";
 
-type Action = "set" | "remove" | "incr" | "delete";
-const ACTIONS: readonly (readonly [Action, string])[] = [["set", "Set a property"], ["remove", "Remove a property"], ["incr", "Add to a number"], ["delete", "Delete the items"]];
 const WORKERS = 6;
 const FAILURES_SHOWN = 100;
 
@@ -22,16 +21,6 @@ interface Progress {
   failed: { id: string; reason: string }[];
   charge: number;
   total: number;
-}
-
-/** What the property would be. */
-function changed(action: Action, before: Value | undefined, value: Value): Value | undefined | "impossible" {
-  if (action === "set") return value;
-  if (action === "remove") return undefined;
-  const number = (v: Value | undefined) => (typeof v === "number" ? v : v instanceof RawNumber ? Number(v.raw) : NaN);
-  if (before === undefined) return value;
-  const sum = number(before) + number(value);
-  return Number.isNaN(sum) ? "impossible" : sum;
 }
 
 async function everyMatch(database: string, container: string, sql: string): Promise<{ rows: string[]; charge: number }> {
@@ -50,7 +39,7 @@ export function Bulk({ tab }: PanelProps) {
   const { database, container } = tab;
   const { value: definition } = useLoaded(() => readContainer(database, container), [database, container]);
   const condition = tab.state.condition ?? "";
-  const action = (tab.state.action ?? "set") as Action;
+  const action = actionOf(tab.state.action);
   const [path, text] = [tab.state.path ?? "", tab.state.value ?? ""];
   const [preview, setPreview] = useState<{ rows: string[]; charge: number; of: string } | null>(null);
   const [progress, setProgress] = useState<Progress | null>(null);
@@ -79,9 +68,7 @@ export function Bulk({ tab }: PanelProps) {
     const headers = { "x-ms-documentdb-partitionkey": partitionKeyHeader(value, definition!.partitionKey.paths), "if-match": String(at(value, ["_etag"])) };
     const target = documentPath(database, container, String(at(value, ["id"])));
     if (action === "delete") return (await wire("DELETE", target, { headers })).charge;
-    const pointer = `/${steps.map((step) => step.replaceAll("~", "~0").replaceAll("/", "~1")).join("/")}`;
-    const operation = `{"op":"${action}","path":${JSON.stringify(pointer)}${action === "remove" ? "" : `,"value":${write(parse(text))}`}}`;
-    return (await wire("PATCH", target, { headers: { ...headers, "content-type": "application/json-patch+json" }, body: `{"operations":[${operation}]}` })).charge;
+    return (await wire("PATCH", target, { headers: { ...headers, "content-type": "application/json-patch+json" }, body: patchBody(action, steps, text) })).charge;
   };
   const apply = async () => {
     const rows = preview!.rows;

@@ -1,9 +1,9 @@
 // A request of the wire as a program: curl with its signature, or the official SDK of a language.
 //
-// No key is written: every program reads it from the environment variable COSMOS_KEY.
+// No key is written: every program reads it from the environment variable COSMOS_KEY. What is written comes from the requests of
+// strangers, too, and is pasted into terminals: every part of it stays the text that it is.
 import { parse, RawNumber, write, type Value } from "./json.ts";
 import { session } from "./api.ts";
-import { copyText } from "./ui.tsx";
 
 export interface WireRequest {
   method: string;
@@ -32,12 +32,27 @@ function partsOf(request: WireRequest): Parts {
 }
 
 const endpoint = () => session.value?.account.endpoint?.replace(/\/$/, "") ?? location.origin;
-const text = (value: string) => JSON.stringify(value);
-const shell = (value: string) => `'${value.replaceAll("'", "'\\''")}'`;
+/** What a terminal or an editor does not show as it is: control characters, other ends of lines, what turns the direction. */
+const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/;
+const ALL_UNSEEN = new RegExp(UNSEEN.source, "g");
+const escaped = (json: string) => json.replace(ALL_UNSEEN, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
+/** A literal of JavaScript, Python, C#, Java and Go alike. */
+const text = (value: string) => escaped(JSON.stringify(value));
+/** A value as JSON, in which no text has anything unseen. */
+const json = (value: Value) => escaped(write(value));
+/** A word of the shell, whatever is in it. */
+export function shell(value: string): string {
+  if (!UNSEEN.test(value)) return `'${value.replaceAll("'", "'\\''")}'`;
+  const bytes = (char: string) => [...new TextEncoder().encode(char)].map((byte) => `\\${byte.toString(8).padStart(3, "0")}`).join("");
+  return `$'${value.replace(/[\\']/g, "\\$&").replace(ALL_UNSEEN, bytes)}'`;
+}
 const parametersOf = (request: WireRequest): { name: string; value: Value }[] => {
   const list = parse(request.parameters || "[]");
   return Array.isArray(list) ? list.flatMap((p) => (p instanceof Map ? [{ name: String(p.get("name")), value: p.get("value") ?? null }] : [])) : [];
 };
+
+/** curl would take them for steps. */
+const isDots = (step: string) => step === "." || step === "..";
 
 function curl(request: WireRequest): string {
   const steps = request.path.split("/").filter(Boolean);
@@ -50,13 +65,13 @@ function curl(request: WireRequest): string {
     `HEX=$(printf %s "$COSMOS_KEY" | base64 -d | od -An -tx1 | tr -d ' \\n')`,
     `SIGNATURE=$(printf '%s\\n%s\\n%s\\n%s\\n\\n' ${shell(request.method.toLowerCase())} ${shell(type)} ${shell(link)} "$(printf %s "$DATE" | tr A-Z a-z)" | openssl dgst -sha256 -mac HMAC -macopt "hexkey:$HEX" -binary | base64)`,
     `TOKEN=$(printf %s "type=master&ver=1.0&sig=$SIGNATURE" | sed 's/&/%26/g; s/=/%3D/g; s/+/%2B/g; s,/,%2F,g')`,
-    `curl -sS -X ${request.method} ${shell(url)} \\`,
+    `curl -sS${steps.some(isDots) ? " --path-as-is" : ""} -X ${/^[A-Z]+$/.test(request.method) ? request.method : shell(request.method)} ${shell(url)} \\`,
     `  -H "authorization: $TOKEN" -H "x-ms-date: $DATE" -H 'x-ms-version: 2020-07-15'`,
   ];
   if (request.sql) {
     lines[lines.length - 1] += " \\";
     lines.push(`  -H 'content-type: application/query+json' -H 'x-ms-documentdb-isquery: true' -H 'x-ms-documentdb-query-enablecrosspartition: true' \\`);
-    lines.push(`  --data-raw ${shell(`{"query":${text(request.sql)},"parameters":${write(parse(request.parameters || "[]"))}}`)}`);
+    lines.push(`  --data-raw ${shell(`{"query":${text(request.sql)},"parameters":${json(parse(request.parameters || "[]"))}}`)}`);
   } else if (request.method === "POST" || request.method === "PUT") {
     lines[lines.length - 1] += " \\";
     lines.push(`  -H 'content-type: application/json' -H 'x-ms-documentdb-partitionkey: ["PARTITION KEY"]' --data-raw '{"id":"ID"}'`);
@@ -72,7 +87,7 @@ function pythonLiteral(value: Value): string {
   if (typeof value === "boolean") return value ? "True" : "False";
   if (Array.isArray(value)) return `[${value.map(pythonLiteral).join(", ")}]`;
   if (value instanceof Map) return `{${[...value].map(([name, field]) => `${text(name)}: ${pythonLiteral(field)}`).join(", ")}}`;
-  return write(value);
+  return json(value);
 }
 
 function python(request: WireRequest): string {
@@ -93,7 +108,7 @@ function python(request: WireRequest): string {
 function javascript(request: WireRequest): string {
   const { database, container, document, kind } = partsOf(request);
   const calls: Record<Parts["kind"], string> = {
-    query: `const { resources } = await container.items.query({\n  query: ${text(request.sql ?? "")},\n  parameters: ${write(parse(request.parameters || "[]"))},\n}).fetchAll();\nconsole.log(resources);`,
+    query: `const { resources } = await container.items.query({\n  query: ${text(request.sql ?? "")},\n  parameters: ${json(parse(request.parameters || "[]"))},\n}).fetchAll();\nconsole.log(resources);`,
     read: `console.log((await container.item(${text(document)}, "PARTITION KEY").read()).resource);`,
     list: `console.log((await container.items.readAll().fetchAll()).resources);`,
     create: `console.log((await container.items.create({ id: "ID" })).resource);`,
@@ -105,15 +120,15 @@ function javascript(request: WireRequest): string {
 }
 
 /** A value as source text of languages that have no JSON literals. */
-function typedLiteral(value: Value, nothing: string, otherwise: (json: string) => string): string {
+function typedLiteral(value: Value, nothing: string, otherwise: (written: string) => string): string {
   if (value === null) return nothing;
-  if (typeof value === "object" && !(value instanceof RawNumber)) return otherwise(write(value));
-  return write(value);
+  if (typeof value === "object" && !(value instanceof RawNumber)) return otherwise(json(value));
+  return json(value);
 }
 
 function csharp(request: WireRequest): string {
   const { database, container, document, kind } = partsOf(request);
-  const parameters = parametersOf(request).map((p) => `\n    .WithParameter(${text(p.name)}, ${typedLiteral(p.value, "null", (json) => `JToken.Parse(${text(json)})`)})`).join("");
+  const parameters = parametersOf(request).map((p) => `\n    .WithParameter(${text(p.name)}, ${typedLiteral(p.value, "null", (written) => `JToken.Parse(${text(written)})`)})`).join("");
   const key = `new PartitionKey("PARTITION KEY")`;
   const calls: Record<Parts["kind"], string> = {
     query: `var query = new QueryDefinition(${text(request.sql ?? "")})${parameters};\nusing var feed = container.GetItemQueryIterator<JToken>(query);\nwhile (feed.HasMoreResults)\n    foreach (var row in await feed.ReadNextAsync())\n        Console.WriteLine(row);`,
@@ -129,7 +144,7 @@ function csharp(request: WireRequest): string {
 
 function java(request: WireRequest): string {
   const { database, container, document, kind } = partsOf(request);
-  const parameters = parametersOf(request).map((p) => `new SqlParameter(${text(p.name)}, ${typedLiteral(p.value, "null", (json) => `new ObjectMapper().readTree(${text(json)})`)})`).join(", ");
+  const parameters = parametersOf(request).map((p) => `new SqlParameter(${text(p.name)}, ${typedLiteral(p.value, "null", (written) => `new ObjectMapper().readTree(${text(written)})`)})`).join(", ");
   const key = `new PartitionKey("PARTITION KEY")`;
   const calls: Record<Parts["kind"], string> = {
     query: `SqlQuerySpec query = new SqlQuerySpec(${text(request.sql ?? "")}, List.of(${parameters}));\n            container.queryItems(query, new CosmosQueryRequestOptions(), JsonNode.class).forEach(System.out::println);`,
@@ -147,7 +162,7 @@ function java(request: WireRequest): string {
 
 function go(request: WireRequest): string {
   const { database, container, document, kind } = partsOf(request);
-  const parameters = parametersOf(request).map((p) => `{Name: ${text(p.name)}, Value: ${typedLiteral(p.value, "nil", (json) => `json.RawMessage(${text(json)})`)}}`).join(", ");
+  const parameters = parametersOf(request).map((p) => `{Name: ${text(p.name)}, Value: ${typedLiteral(p.value, "nil", (written) => `json.RawMessage(${text(written)})`)}}`).join(", ");
   const key = `azcosmos.NewPartitionKeyString("PARTITION KEY")`;
   const pager = (sql: string, options: string) => `pager := container.NewQueryItemsPager(${text(sql)}, azcosmos.NewPartitionKey(), ${options})\n\tfor pager.More() {\n\t\tpage, err := pager.NextPage(context.Background())\n\t\tcheck(err)\n\t\tfor _, row := range page.Items {\n\t\t\tfmt.Println(string(row))\n\t\t}\n\t}`;
   const one = (call: string) => `answer, err := ${call}\n\tcheck(err)\n\tfmt.Println(string(answer.Value))`;
@@ -167,7 +182,3 @@ function go(request: WireRequest): string {
 
 const WRITERS: Record<Target, (request: WireRequest) => string> = { curl, Python: python, JavaScript: javascript, "C#": csharp, Java: java, Go: go };
 export const programOf = (target: Target, request: WireRequest): string => WRITERS[target](request);
-
-export function copyAsActions(request: () => WireRequest): [string, () => void][] {
-  return TARGETS.map((target) => [`Copy as ${target}`, () => void copyText(programOf(target, request()), `Program for ${target}`)]);
-}

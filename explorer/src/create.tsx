@@ -109,10 +109,17 @@ export function CreateContainer({ database, onClose }: { database: string; onClo
   );
 }
 
+async function etagOf(path: string): Promise<Record<string, string>> {
+  const resource = JSON.parse((await wire("GET", path)).text) as { _etag: string };
+  return { "if-match": resource._etag };
+}
+
 export async function deleteDatabase(database: string): Promise<void> {
-  if (!(await ask(`Delete the database ${database}?`, "All its containers and items are deleted. This cannot be undone.", "Delete database"))) return;
   try {
-    await wire("DELETE", databasePath(database));
+    // Before the question: what is meant is what is there now.
+    const headers = await etagOf(databasePath(database));
+    if (!(await ask(`Delete the database ${database}?`, "All its containers and items are deleted. This cannot be undone.", "Delete database"))) return;
+    await wire("DELETE", databasePath(database), { headers });
     closeTabsOf(database);
     tell(`The database ${database} is deleted.`);
   } catch (error) {
@@ -122,9 +129,10 @@ export async function deleteDatabase(database: string): Promise<void> {
 }
 
 export async function deleteContainer(database: string, container: string): Promise<void> {
-  if (!(await ask(`Delete the container ${container}?`, `All items of ${container} in ${database} are deleted. This cannot be undone.`, "Delete container"))) return;
   try {
-    await wire("DELETE", containerPath(database, container));
+    const headers = await etagOf(containerPath(database, container));
+    if (!(await ask(`Delete the container ${container}?`, `All items of ${container} in ${database} are deleted. This cannot be undone.`, "Delete container"))) return;
+    await wire("DELETE", containerPath(database, container), { headers });
     closeTabsOf(database, container);
     tell(`The container ${container} is deleted.`);
   } catch (error) {

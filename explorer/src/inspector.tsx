@@ -51,8 +51,14 @@ export function Inspector({ tab }: PanelProps) {
   usePolling(async () => {
     if (paused) return;
     try {
-      const found = seenOf(await callText("GET", `requests?after=${after.current}`));
-      after.current = Math.max(after.current, ...found.map((r) => r.number));
+      const found: Seen[] = [];
+      let text: string;
+      do {
+        text = await callText("GET", `requests?after=${after.current}`);
+        for (const seen of seenOf(text)) found.push(seen);
+        after.current = Math.max(after.current, found.at(-1)?.number ?? 0);
+        // One answer has about a megabyte of them.
+      } while (text.endsWith('"more":true}'));
       // Asked twice at once (a pause and its end), the same requests come twice.
       setRequests((old) => {
         const fresh = found.filter((r) => r.number > (old?.[0]?.number ?? 0));

@@ -9,13 +9,22 @@ import { at, type Value } from "./json.ts";
 import { parsedRows } from "./results.tsx";
 import type { PanelProps } from "./shell.tsx";
 import { schemaOf, type Schema } from "./sql.ts";
-import { columnsOf, containerSummary, openTab, refreshOverview, updateTab } from "./state.ts";
+import { columnsOf, containerSummary, openTab, refreshOverview, updateTab, wanted } from "./state.ts";
 import { Button, Dialog, Empty, Problem, Split, Waiting, count, tellError, units, useLoaded } from "./ui.tsx";
 
 const PAGE_SIZE = 1000;
 const COLUMNS_AT_FIRST = 8;
 const keyOf = (path: readonly string[]) => JSON.stringify(path);
 const stepsOf = (key: string) => JSON.parse(key) as string[];
+/** Addresses may say anything. */
+function isKey(key: string | undefined): key is string {
+  try {
+    const steps: unknown = JSON.parse(key ?? "");
+    return Array.isArray(steps) && steps.every((step) => typeof step === "string");
+  } catch {
+    return false;
+  }
+}
 
 /** What is beside the table: an item, or a new one, which has no mark. Each time it is opened is a turn of its own. */
 interface Chosen {
@@ -34,7 +43,7 @@ interface Loaded {
 
 const NOTHING: Loaded = { rows: [], continuation: "", charge: 0 };
 /** The items that are loaded so far (`answered`: the server has said which); more come when the table's end is in view. */
-function useItems(database: string, container: string, sql: string) {
+function useItems(database: string, container: string, sql: string, isWanted: boolean) {
   const [answer, setLoaded] = useState<Loaded | null>(null);
   const loaded = answer ?? NOTHING;
   const [error, setError] = useState("");
@@ -64,9 +73,9 @@ function useItems(database: string, container: string, sql: string) {
     setBusy(false);
   };
   useEffect(() => {
-    void fetchPages(NOTHING, false);
+    if (isWanted) void fetchPages(NOTHING, false);
     return () => abort.current?.abort();
-  }, [database, container, sql]);
+  }, [database, container, sql, isWanted]);
   return {
     ...loaded, error, busy, answered: answer !== null,
     reload: () => void fetchPages(NOTHING, false),
@@ -90,10 +99,12 @@ export function Items({ tab }: PanelProps) {
   const { database, container } = tab;
   const { value: definition, error: definitionError } = useLoaded(() => readContainer(database, container), [database, container]);
   const { value: schema, reload: reloadSchema } = useLoaded(() => schemaOf(database, container, true), [database, container]);
-  const sort: Sort | undefined = tab.state.sort ? { key: tab.state.sort, descending: tab.state.order === "desc" } : undefined;
+  const sort: Sort | undefined = isKey(tab.state.sort) ? { key: tab.state.sort, descending: tab.state.order === "desc" } : undefined;
   const filter = tab.state.filter ?? "";
   const sql = `SELECT * FROM c${filter ? ` WHERE ${filter}` : ""}${sort ? ` ORDER BY ${expression(stepsOf(sort.key))}${sort.descending ? " DESC" : ""}` : ""}`;
-  const items = useItems(database, container, sql);
+  // A link must not run anything by itself; all items are what everybody sees who opens the container.
+  const isWanted = !tab.unasked || (!filter && !sort);
+  const items = useItems(database, container, sql, isWanted);
   const [chosen, setChosen] = useState<Chosen | undefined>();
   const [choosing, setChoosing] = useState(false);
   const value = useMemo(() => parsedRows(items.rows), [items.rows]);
@@ -114,9 +125,9 @@ export function Items({ tab }: PanelProps) {
       <ItemsToolbar tab={tab} items={items} filter={filter} sql={sql} onNew={() => openNew("")} onColumns={() => setChoosing(true)} />
       <Problem error={definitionError || items.error} />
       <div class="fill">
-        {!items.answered ? <Waiting /> : items.rows.length === 0 && !items.busy && !items.error ? <Empty>{filter ? "No item matches the filter." : "No items yet."}{canWrite() && !filter && <Button look="primary" icon="add" onClick={() => openNew("")}>Make the first item</Button>}</Empty> : (
+        {!isWanted ? <Empty>A link brought this: <code>{sql}</code><Button look="primary" icon="run" onClick={() => wanted(tab.key)}>Run it</Button></Empty> : !items.answered ? <Waiting /> : items.rows.length === 0 && !items.busy && !items.error ? <Empty>{filter ? "No item matches the filter." : "No items yet."}{canWrite() && !filter && <Button look="primary" icon="add" onClick={() => openNew("")}>Make the first item</Button>}</Empty> : (
           <Grid label={`Items of ${container}`} rows={items.rows.length} total={filter ? items.rows.length : Math.max(items.rows.length, containerSummary(database, container)?.documents ?? 0)} columns={columns} sort={sort}
-            onSort={(next) => { setChosen(undefined); updateTab(tab.key, { sort: next?.key ?? "", order: next?.descending ? "desc" : "" }); }}
+            onSort={(next) => { setChosen(undefined); wanted(tab.key); updateTab(tab.key, { sort: next?.key ?? "", order: next?.descending ? "desc" : "" }); }}
             selected={selected < 0 ? undefined : selected} onSelect={open} onEnd={items.more} />
         )}
       </div>
@@ -136,7 +147,7 @@ export function Items({ tab }: PanelProps) {
 
 function ItemsToolbar({ tab, items, filter, sql, onNew, onColumns }: PanelProps & { items: ReturnType<typeof useItems>; filter: string; sql: string; onNew: () => void; onColumns: () => void }) {
   const [text, setText] = useState(filter);
-  const apply = (event: Event) => { event.preventDefault(); updateTab(tab.key, { filter: text.trim() }); };
+  const apply = (event: Event) => { event.preventDefault(); wanted(tab.key); updateTab(tab.key, { filter: text.trim() }); };
   return (
     <div class="toolbar">
       <form class="filter" role="search" onSubmit={apply}>
@@ -144,7 +155,7 @@ function ItemsToolbar({ tab, items, filter, sql, onNew, onColumns }: PanelProps 
         <input class="mono" type="search" aria-label="Filter: a condition of SQL about c" placeholder={'c.city = "Oslo"'} spellcheck={false} value={text} onInput={(event) => setText(event.currentTarget.value)} onSearch={apply} />
       </form>
       <Button icon="columns" look="quiet" label="Choose columns" onClick={onColumns} />
-      <Button icon="refresh" look="quiet" label="Load again" onClick={items.reload} />
+      <Button icon="refresh" look="quiet" label="Load again" onClick={() => { wanted(tab.key); items.reload(); }} />
       <Button icon="query" look="quiet" label="Open as a query" onClick={() => openTab("query", tab.database, tab.container, { sql })} />
       <span class="space" />
       <span class="summary" role="status">{items.busy ? "Loading… " : ""}{count(items.rows.length)}{items.continuation ? " loaded" : " items"} · {units(items.charge)}</span>

@@ -1,8 +1,8 @@
 // The page's entry: asks who is signed in, then shows the sign-in or the shell.
 import { render } from "preact";
-import { call, session, type Session } from "./api.ts";
+import { session } from "./api.ts";
 import { Shell } from "./shell.tsx";
-import { SignIn, signInByLink } from "./signin.tsx";
+import { SignIn, findSession, signInByLink } from "./signin.tsx";
 import { keepState, openAddress, showTheme } from "./state.ts";
 import { Questions, Toasts } from "./ui.tsx";
 
@@ -24,7 +24,7 @@ async function start(): Promise<void> {
     history.replaceState(null, "", location.pathname);
     await signInByLink(decodeURIComponent(link));
   } else {
-    session.value = await call<Session>("GET", "session").catch(() => null);
+    await findSession();
   }
   if (!link) openAddress(location.hash);
   keepState();

@@ -4,13 +4,13 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { call, canWrite, parametersText, query, type Parameter, type QueryAnswer } from "./api.ts";
 import { Editor } from "./editor.tsx";
 import { exportRows } from "./export.ts";
-import { copyAsActions } from "./copyas.ts";
+import { TARGETS, programOf, type WireRequest } from "./copyas.ts";
 import { Plan, type PlanAnswer } from "./plan.tsx";
 import { Results, type ResultView } from "./results.tsx";
 import { saveQuery } from "./saved.tsx";
 import type { PanelProps } from "./shell.tsx";
 import { completionOf, loadWords, sqlProblems } from "./sql.ts";
-import { address, remember, updateTab } from "./state.ts";
+import { address, remember, updateTab, wanted } from "./state.ts";
 import { Statistics } from "./statistics.tsx";
 import { Button, Choices, Dialog, Empty, Field, Menu, Problem, Split, Waiting, copyText, count, duration, tell, tellError, units } from "./ui.tsx";
 
@@ -22,6 +22,10 @@ export interface ResultPage {
 type View = ResultView | "plan" | "statistics";
 const VIEWS: readonly (readonly [View, string])[] = [["table", "Table"], ["json", "JSON"], ["tree", "Tree"], ["chart", "Chart"], ["statistics", "Statistics"], ["plan", "Plan"]];
 const FIRST_TEXT = "SELECT * FROM c";
+
+function copyAsActions(request: () => WireRequest): [string, () => void][] {
+  return TARGETS.map((target) => [`Copy as ${target}`, () => void copyText(programOf(target, request()), `Program for ${target}`)]);
+}
 
 interface Run {
   sql: string;
@@ -78,7 +82,7 @@ export function Query({ tab }: PanelProps) {
   const { database, container } = tab;
   const sql = tab.state.sql ?? FIRST_TEXT;
   const parameters = useMemo(() => parametersOf(tab.state.parameters), [tab.state.parameters]);
-  const [view, setView] = [(tab.state.view ?? "table") as View, (value: View) => updateTab(tab.key, { view: value })];
+  const [view, setView] = [(tab.state.view ?? "table") as View, (value: View) => { wanted(tab.key); updateTab(tab.key, { view: value }); }];
   const pageSize = Number(tab.state.size ?? 100) || 100;
   const running = useRun({ tab }, parameters, pageSize);
   const editor = useRef<EditorView | null>(null);
@@ -93,7 +97,7 @@ export function Query({ tab }: PanelProps) {
     const selection = editor.current?.state.selection.main;
     return selection && !selection.empty ? editor.current!.state.sliceDoc(selection.from, selection.to) : sql;
   };
-  const start = () => { if (view === "plan") setView("table"); running.start(chosen()); };
+  const start = () => { wanted(tab.key); if (view === "plan") setView("table"); running.start(chosen()); };
   const keys = [
     { key: "Mod-Enter", run: () => { start(); return true; } },
     { key: "Mod-s", preventDefault: true, run: () => { if (canWrite()) setSaving(true); return true; } },
@@ -213,6 +217,7 @@ function PlanView({ tab, sql, parameters }: PanelProps & { sql: string; paramete
     setBusy(true);
     try {
       const body = `{"database":${JSON.stringify(tab.database)},"container":${JSON.stringify(tab.container)},"sql":${JSON.stringify(sql)},"parameters":${parametersText(parameters)},"run":${run}}`;
+      wanted(tab.key);
       setPlan(await call<PlanAnswer>("POST", "explain", body));
       setError("");
     } catch (e) {
@@ -220,7 +225,8 @@ function PlanView({ tab, sql, parameters }: PanelProps & { sql: string; paramete
     }
     setBusy(false);
   };
-  useEffect(() => void ask(true), []);
+  // A link must not run anything by itself.
+  useEffect(() => { if (!tab.unasked) void ask(true); }, []);
   return (
     <div class="plan-view">
       <div class="toolbar">
@@ -229,7 +235,7 @@ function PlanView({ tab, sql, parameters }: PanelProps & { sql: string; paramete
         {busy && <span class="summary" role="status">Asking…</span>}
       </div>
       <Problem error={error} />
-      {plan && <Plan answer={plan} />}
+      {plan ? <Plan answer={plan} /> : tab.unasked && <Empty>This query came with a link. Look at it, then ask for its plan.</Empty>}
     </div>
   );
 }

@@ -19,6 +19,7 @@ export interface SavedQuery {
 interface StoredQuery extends SavedQuery {
   id: string;
   target: string;
+  _etag: string;
 }
 
 async function unlessThere(create: Promise<unknown>): Promise<void> {
@@ -77,7 +78,11 @@ function SavedList({ find }: { find: string }) {
   const { value, error, reload } = useLoaded(savedQueries, []);
   const remove = async (q: StoredQuery) => {
     if (!(await ask(`Delete the saved query ${q.name}?`, q.sql, "Delete"))) return;
-    await wire("DELETE", documentPath(DATABASE, CONTAINER, q.id), { headers: { "x-ms-documentdb-partitionkey": partitionKeyHeader(new Map([["container", q.container]]), ["/container"]) } }).catch(tellError);
+    try {
+      await wire("DELETE", documentPath(DATABASE, CONTAINER, q.id), { headers: { "if-match": q._etag, "x-ms-documentdb-partitionkey": partitionKeyHeader(new Map([["container", q.container]]), ["/container"]) } });
+    } catch (e) {
+      tellError(e);
+    }
     reload();
   };
   if (error) return <Problem error={error} />;

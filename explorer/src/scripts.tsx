@@ -3,7 +3,7 @@
 // A run shows its console, the transaction's changes before they are committed, and every call to the collection, which
 // can be stepped through forwards and backwards.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { callText, canWrite, containerPath, list, wire } from "./api.ts";
+import { callText, canWrite, containerPath, list, segment, wire } from "./api.ts";
 import { Editor, jsonProblems } from "./editor.tsx";
 import { at, parse, show, write, type Value } from "./json.ts";
 import { TreeNode } from "./results.tsx";
@@ -51,23 +51,28 @@ interface Selected {
 let turns = 0;
 
 export function Scripts({ tab }: PanelProps) {
-  const base = containerPath(tab.database, tab.container);
+  // Not before it is asked for: some names have no path.
+  const base = () => containerPath(tab.database, tab.container);
   const { value, error, reload } = useLoaded(async () => {
-    const [sprocs, triggers, udfs] = await Promise.all(KINDS.map(([kind]) => list<Script>(`${base}/${kind}`)));
+    const [sprocs, triggers, udfs] = await Promise.all(KINDS.map(([kind]) => list<Script>(`${base()}/${kind}`)));
     return { sprocs, triggers, udfs } as Record<Kind, Script[]>;
-  }, [base]);
+  }, [tab.database, tab.container]);
   const [selected, setSelected] = useState<Selected | null>(null);
   const turn = useRef(0);
   turn.current = selected?.turn ?? 0;
   useEffect(() => {
     const [kind, id] = (tab.state.script ?? "").split("\u0000") as [Kind, string];
-    const script = value?.[kind]?.find((s) => s.id === id);
+    const script = KINDS.some(([known]) => known === kind) ? value?.[kind].find((s) => s.id === id) : undefined;
     if (script && (selected?.kind !== kind || selected.script?.id !== script.id)) setSelected({ kind, script, turn: ++turns });
   }, [value, tab.state.script]);
   const choose = (kind: Kind, script: Script | null, turn = ++turns) => { setSelected({ kind, script, turn }); updateTab(tab.key, { script: script ? `${kind}\u0000${script.id}` : "" }); };
   const remove = async (kind: Kind, script: Script) => {
     if (!(await ask(`Delete ${script.id}?`, "This cannot be undone.", "Delete"))) return;
-    await wire("DELETE", `${base}/${kind}/${encodeURIComponent(script.id)}`, { headers: { "if-match": script._etag } }).catch(tellError);
+    try {
+      await wire("DELETE", `${base()}/${kind}/${segment(script.id)}`, { headers: { "if-match": script._etag } });
+    } catch (e) {
+      tellError(e);
+    }
     if (selected?.kind === kind && selected.script?.id === script.id) { setSelected(null); updateTab(tab.key, { script: "" }); }
     reload();
   };
@@ -98,7 +103,7 @@ export function Scripts({ tab }: PanelProps) {
   );
 }
 
-function ScriptEditor({ tab, base, selected: { kind, script }, onSaved }: PanelProps & { base: string; selected: Selected; onSaved: (script: Script) => void }) {
+function ScriptEditor({ tab, base, selected: { kind, script }, onSaved }: PanelProps & { base: () => string; selected: Selected; onSaved: (script: Script) => void }) {
   const [id, setId] = useState(script?.id ?? "");
   const [body, setBody] = useState(script?.body ?? FIRST_BODIES[kind]);
   const [type, setType] = useState(script?.triggerType ?? "Pre");
@@ -108,8 +113,8 @@ function ScriptEditor({ tab, base, selected: { kind, script }, onSaved }: PanelP
     const content = JSON.stringify({ id, body, ...(kind === "triggers" ? { triggerType: type, triggerOperation: operation } : {}) });
     try {
       const answer = script
-        ? await wire("PUT", `${base}/${kind}/${encodeURIComponent(script.id)}`, { body: content, headers: { "if-match": script._etag } })
-        : await wire("POST", `${base}/${kind}`, { body: content });
+        ? await wire("PUT", `${base()}/${kind}/${segment(script.id)}`, { body: content, headers: { "if-match": script._etag } })
+        : await wire("POST", `${base()}/${kind}`, { body: content });
       setError("");
       tell(`Saved ${id}.`);
       onSaved(JSON.parse(answer.text) as Script);

@@ -1,23 +1,39 @@
 // Signing in: by the one-time link that the server prints, or by a key, which is posted once and kept nowhere.
 import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
-import { call, session, type Session } from "./api.ts";
-import { Button, Field, Problem } from "./ui.tsx";
+import { currentSession, endSession, session, signIn } from "./api.ts";
+import { forget, hasMemory } from "./state.ts";
+import { Button, Field, Problem, tellError } from "./ui.tsx";
 
 const problem = signal("");
 
 export async function signInByLink(link: string): Promise<void> {
   try {
-    session.value = await call<Session>("POST", "session", { link });
+    session.value = await signIn({ link });
   } catch (error) {
-    session.value = await call<Session>("GET", "session").catch(() => null);
-    problem.value = session.value ? "" : `${(error as Error).message} A sign-in link works once; restart the server for another, or use a key.`;
+    await findSession();
+    if (!session.value) problem.value = `${(error as Error).message} A sign-in link works once; restart the server for another, or use a key.`;
   }
 }
 
+/** Whoever is signed in already. */
+export async function findSession(): Promise<void> {
+  try {
+    session.value = await currentSession();
+  } catch (error) {
+    session.value = null;
+    problem.value = (error as Error).message;
+  }
+}
+
+/** Who is not told that the session has ended is still signed in, and has to know. */
 export async function signOut(): Promise<void> {
-  await call("DELETE", "session").catch(() => null);
-  session.value = null;
+  try {
+    await endSession();
+    session.value = null;
+  } catch (error) {
+    tellError(error);
+  }
 }
 
 export function SignIn() {
@@ -28,7 +44,7 @@ export function SignIn() {
     event.preventDefault();
     setBusy(true);
     try {
-      session.value = await call<Session>("POST", "session", { key: key.trim(), readOnly });
+      session.value = await signIn({ key: key.trim(), readOnly });
       problem.value = "";
     } catch (error) {
       problem.value = (error as Error).message;
@@ -50,6 +66,7 @@ export function SignIn() {
         </label>
         <Problem error={problem.value} />
         <Button type="submit" look="primary" disabled={busy || !key.trim()}>Sign in</Button>
+        {hasMemory.value && <Button look="quiet" onClick={forget}>Forget the tabs and queries of this browser</Button>}
       </form>
     </main>
   );

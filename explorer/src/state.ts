@@ -2,7 +2,7 @@
 //
 // Tabs live in localStorage and survive a reload. The address always says what the active tab shows, so that a copied
 // address opens the same state on another machine.
-import { computed, effect, signal } from "@preact/signals";
+import { batch, computed, effect, signal } from "@preact/signals";
 import { call, type Parameter } from "./api.ts";
 
 export interface ContainerSummary {
@@ -52,6 +52,8 @@ export interface Tab {
   container: string;
   /** What of the tab survives a reload and travels in a link: texts only. */
   state: Record<string, string>;
+  /** Its state came with an address, from whoever wrote that: nothing of it is run until somebody here wants it. */
+  unasked?: boolean;
 }
 
 const TABS_MAX = 30;
@@ -143,7 +145,12 @@ export function address(tab: Tab): string {
   return full.length <= ADDRESS_LENGTH_MAX ? full : `#/${where}`;
 }
 
-/** Opens what an address says; nothing in it is run. */
+/** Somebody here wants what the tab says. */
+export function wanted(key: string): void {
+  tabs.value = tabs.value.map((tab) => (tab.key === key && tab.unasked ? { ...tab, unasked: false } : tab));
+}
+
+/** Opens what an address says; nothing in it is run, unless this browser has run it already. */
 export function openAddress(hash: string): void {
   const [where, state] = hash.replace(/^#\/?/, "").split("?", 2);
   let parts: string[];
@@ -156,7 +163,14 @@ export function openAddress(hash: string): void {
   if (!Object.hasOwn(TITLES, kind)) return;
   const needs = NEEDS[kind];
   if ((needs !== "nothing" && !parts[1]) || (needs === "container" && !parts[2])) return;
-  openTab(kind, parts[1] ?? "", parts[2] ?? "", Object.fromEntries(new URLSearchParams(state ?? "")));
+  const said = Object.fromEntries(new URLSearchParams(state ?? ""));
+  // At once: no panel shall see the state without knowing where it is from.
+  batch(() => {
+    const before = tabs.value;
+    const { key } = openTab(kind, parts[1] ?? "", parts[2] ?? "", said);
+    const known = before.find((tab) => tab.key === key)?.state ?? {};
+    if (Object.entries(said).some(([name, value]) => known[name] !== value)) tabs.value = tabs.value.map((tab) => (tab.key === key ? { ...tab, unasked: true } : tab));
+  });
 }
 
 export interface Past {
@@ -173,6 +187,12 @@ export const history_ = signal<Past[]>(stored<Past[]>("history", [], Array.isArr
 export function remember(past: Past): void {
   const others = history_.value.filter((p) => p.sql !== past.sql || p.container !== past.container || p.database !== past.database);
   history_.value = [past, ...others].slice(0, HISTORY_MAX);
+}
+
+/** Whether this browser knows what somebody did here. Colours say nothing about that. */
+export const hasMemory = computed(() => tabs.value.length + history_.value.length + expanded.value.length + Object.keys(columnsOf.value).length > 0);
+export function forget(): void {
+  [tabs.value, history_.value, expanded.value, columnsOf.value] = [[], [], [], {}];
 }
 
 export type Theme = "system" | "light" | "dark";

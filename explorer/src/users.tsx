@@ -1,6 +1,6 @@
 // Users of a database and what each may do; a permission's token is shown once it is asked for.
 import { useState } from "preact/hooks";
-import { canWrite, databasePath, list, wire } from "./api.ts";
+import { canWrite, databasePath, list, segment, wire } from "./api.ts";
 import { JsonError, parse, write } from "./json.ts";
 import type { PanelProps } from "./shell.tsx";
 import { overview } from "./state.ts";
@@ -8,31 +8,43 @@ import { Button, Dialog, Empty, Field, Problem, Waiting, ask, copyText, tellErro
 
 interface User {
   id: string;
+  _etag: string;
 }
 interface Permission {
   id: string;
   permissionMode: string;
   resource: string;
   resourcePartitionKey?: unknown;
+  _etag: string;
   _token: string;
 }
-const userPath = (database: string, user: string) => `${databasePath(database)}/users/${encodeURIComponent(user)}`;
+const userPath = (database: string, user: string) => `${databasePath(database)}/users/${segment(user)}`;
 
 export function Users({ tab }: PanelProps) {
   const { database } = tab;
-  const { value: users, error, reload } = useLoaded(() => list<User>(`${databasePath(database)}/users`), [database]);
+  const { value: users, error, reload } = useLoaded(async () => list<User>(`${databasePath(database)}/users`), [database]);
   const [name, setName] = useState("");
   const chosen = users?.find((user) => user.id === tab.state.user) ?? users?.[0];
   const [selected, setSelected] = useState<string | undefined>();
   const current = users?.find((user) => user.id === selected) ?? chosen;
   const create = async (event: Event) => {
     event.preventDefault();
-    await wire("POST", `${databasePath(database)}/users`, { body: JSON.stringify({ id: name }) }).then(() => { setSelected(name); setName(""); }, tellError);
+    try {
+      await wire("POST", `${databasePath(database)}/users`, { body: JSON.stringify({ id: name }) });
+      setSelected(name);
+      setName("");
+    } catch (e) {
+      tellError(e);
+    }
     reload();
   };
-  const remove = async (user: string) => {
-    if (!(await ask(`Delete the user ${user}?`, "Tokens of this user stop working.", "Delete user"))) return;
-    await wire("DELETE", userPath(database, user)).catch(tellError);
+  const remove = async (user: User) => {
+    if (!(await ask(`Delete the user ${user.id}?`, "Tokens of this user stop working.", "Delete user"))) return;
+    try {
+      await wire("DELETE", userPath(database, user.id), { headers: { "if-match": user._etag } });
+    } catch (e) {
+      tellError(e);
+    }
     reload();
   };
   return (
@@ -48,7 +60,7 @@ export function Users({ tab }: PanelProps) {
             {users?.map((user) => (
               <li key={user.id}>
                 <button type="button" aria-pressed={user.id === current?.id} onClick={() => setSelected(user.id)}>{user.id}</button>
-                {canWrite() && <Button icon="trash" look="quiet" label={`Delete the user ${user.id}`} onClick={() => void remove(user.id)} />}
+                {canWrite() && <Button icon="trash" look="quiet" label={`Delete the user ${user.id}`} onClick={() => void remove(user)} />}
               </li>
             ))}
           </ul>
@@ -60,12 +72,17 @@ export function Users({ tab }: PanelProps) {
 }
 
 function Permissions({ database, user }: { database: string; user: string }) {
-  const base = `${userPath(database, user)}/permissions`;
-  const { value, error, reload } = useLoaded(() => list<Permission>(base), [database, user]);
+  // Not before it is asked for: some names have no path.
+  const base = () => `${userPath(database, user)}/permissions`;
+  const { value, error, reload } = useLoaded(async () => list<Permission>(base()), [database, user]);
   const [adding, setAdding] = useState(false);
-  const remove = async (id: string) => {
+  const remove = async ({ id, _etag }: Permission) => {
     if (!(await ask(`Take the permission ${id} away?`, `${user} can no longer use it.`, "Delete permission"))) return;
-    await wire("DELETE", `${base}/${encodeURIComponent(id)}`).catch(tellError);
+    try {
+      await wire("DELETE", `${base()}/${segment(id)}`, { headers: { "if-match": _etag } });
+    } catch (e) {
+      tellError(e);
+    }
     reload();
   };
   return (
@@ -82,7 +99,7 @@ function Permissions({ database, user }: { database: string; user: string }) {
             {permission.resourcePartitionKey !== undefined && <div class="muted">Partition key {JSON.stringify(permission.resourcePartitionKey)}</div>}
             <div class="row">
               <Button icon="copy" onClick={() => void copyText(permission._token, "Token")}>Copy token</Button>
-              {canWrite() && <Button icon="trash" look="quiet" label={`Delete the permission ${permission.id}`} onClick={() => void remove(permission.id)} />}
+              {canWrite() && <Button icon="trash" look="quiet" label={`Delete the permission ${permission.id}`} onClick={() => void remove(permission)} />}
             </div>
           </li>
         ))}
@@ -92,7 +109,7 @@ function Permissions({ database, user }: { database: string; user: string }) {
   );
 }
 
-function AddPermission({ database, base, onClose }: { database: string; base: string; onClose: () => void }) {
+function AddPermission({ database, base, onClose }: { database: string; base: () => string; onClose: () => void }) {
   const containers = overview.value?.find((d) => d.id === database)?.containers ?? [];
   const [id, setId] = useState("");
   const [mode, setMode] = useState("Read");
@@ -104,8 +121,8 @@ function AddPermission({ database, base, onClose }: { database: string; base: st
   const add = async () => {
     try {
       const keyText = key.trim() ? write(parse(key.trim().startsWith("[") ? key : `[${key}]`)) : "";
-      const body = `{"id":${JSON.stringify(id)},"permissionMode":"${mode}","resource":${JSON.stringify(`dbs/${database}/colls/${container}`)}${keyText ? `,"resourcePartitionKey":${keyText}` : ""}}`;
-      await wire("POST", base, { body });
+      const body = `{"id":${JSON.stringify(id)},"permissionMode":${JSON.stringify(mode)},"resource":${JSON.stringify(`dbs/${database}/colls/${container}`)}${keyText ? `,"resourcePartitionKey":${keyText}` : ""}}`;
+      await wire("POST", base(), { body });
       onClose();
     } catch (e) {
       setError(e instanceof JsonError ? `The partition key is not JSON: ${e.message}.` : (e as Error).message);

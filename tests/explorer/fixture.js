@@ -39,8 +39,8 @@ async function watch(page, server, faults) {
 
 export const test = base.extend({
   server: [async ({}, use) => { const server = await Server.start(); await use(server); await server.stop(); }, { scope: "worker" }],
-  /** A server that nobody else has used. */
-  empty: async ({}, use) => { const server = await Server.start(); await use(server); await server.stop(); },
+  /** A server that nobody else has used, with a link to sign in with. */
+  empty: async ({}, use) => { const server = await Server.start({ terminal: true }); await use(server); await server.stop(); },
   /** What went wrong in the page besides what the test looks at; a test that provokes an answer of an error clears it. */
   faults: async ({}, use) => { const faults = []; await use(faults); expect(faults).toEqual([]); },
   page: async ({ page, server, faults }, use) => {
@@ -64,7 +64,8 @@ export const test = base.extend({
     await use(async (hash = "", { readOnly = false } = {}) => {
       await page.goto(`${server.origin}/_explorer/`);
       await page.evaluate(async ({ key, readOnly }) => {
-        await fetch("/_explorer/api/session", { method: "POST", headers: { "content-type": "application/json", "x-astrarium-explorer": "1" }, body: JSON.stringify({ key, readOnly }) });
+        const answer = await fetch("/_explorer/api/session", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ key, readOnly }) });
+        localStorage.setItem("astrarium.pageToken", (await answer.json()).pageToken);
       }, { key: KEY, readOnly });
       await page.goto("about:blank");
       await page.goto(`${server.origin}/_explorer/${hash}`);

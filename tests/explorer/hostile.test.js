@@ -48,3 +48,65 @@ test("an address that makes no sense opens nothing and breaks nothing", async ({
   await page.reload();
   await expect(page.getByRole("navigation")).toBeVisible();
 });
+
+test("a filter that comes with an address is run by a click only", async ({ page, server, open }) => {
+  const name = unique("link");
+  await server.database(name);
+  await server.container(name, "c");
+  await server.document(name, "c", { id: "1", pk: "a" }, "a");
+  const asked = [];
+  page.on("request", (request) => { if (/\/docs$/.test(request.url())) asked.push(request.postData()); });
+  await open(`#/items/${name}/c?${new URLSearchParams({ filter: 'c.pk = "a"', sort: "not JSON" })}`);
+  await expect(page.getByText("A link brought this:")).toContainText('WHERE c.pk = "a"');
+  await page.reload();
+  await expect(page.getByText("A link brought this:")).toBeVisible();
+  expect(asked).toEqual([]);
+  await page.getByRole("button", { name: "Run it" }).click();
+  await expect(page.getByRole("gridcell", { name: "1", exact: true })).toBeVisible();
+  expect(asked[0]).toContain("WHERE");
+  // What somebody has run here is run again after a reload; the address of a tab that is open already brings something new.
+  await page.reload();
+  await expect(page.getByRole("gridcell", { name: "1", exact: true })).toBeVisible();
+  await page.goto(`${server.origin}/_explorer/#/items/${name}/c?${new URLSearchParams({ filter: "true" })}`);
+  await expect(page.getByText("A link brought this:")).toContainText("WHERE true");
+});
+
+test("what is called .. is never taken for what it is in", async ({ page, server, open }) => {
+  const name = unique("dots");
+  await server.database(name);
+  await server.container(name, "..");
+  await server.container(name, "c");
+  await server.wire("POST", `dbs/${name}/users`, { body: { id: ".." } });
+  await server.wire("POST", `dbs/${name}/colls/c/udfs`, { body: { id: "..", body: "function f() {}" } });
+  await server.document(name, "c", { id: "..", pk: "a" }, "a");
+  const sent = [];
+  page.on("request", (request) => { if (request.method() === "DELETE") sent.push(`${request.url()} ${request.headers()["if-match"]}`); });
+  await open(`#/items/${name}/c`);
+  const refused = page.getByText("A browser cannot address what is called “..”").last();
+  const told = async () => { await expect(refused).toBeVisible(); };
+  await page.getByRole("treeitem", { name, exact: true }).click();
+  await page.getByRole("treeitem", { name: /^\.\.:/ }).press("Delete");
+  await told();
+  await page.getByRole("gridcell", { name: "..", exact: true }).click();
+  await page.getByRole("button", { name: "Delete item" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Delete item" }).click();
+  await expect(page.getByRole("region", { name: "Item .." }).getByRole("alert")).toContainText("A browser cannot address");
+  for (const [hash, button, confirm] of [[`#/scripts/${name}/c`, "Delete ..", "Delete"], [`#/users/${name}`, "Delete the user ..", "Delete user"]]) {
+    await page.goto(`${server.origin}/_explorer/${hash}`);
+    await page.getByRole("button", { name: button, exact: true }).click();
+    await page.getByRole("dialog").getByRole("button", { name: confirm, exact: true }).click();
+    await told();
+  }
+  for (const kind of ["items", "settings", "scripts", "feed", "query"]) {
+    await page.goto(`${server.origin}/_explorer/#/${kind}/${name}/..`);
+    await expect(page.getByRole("banner")).toBeVisible();
+  }
+  expect(sent).toEqual([]);
+  expect((await server.wire("GET", `dbs/${name}`)).json.id).toBe(name);
+  // Everything else is deleted as it was seen.
+  await page.getByRole("treeitem", { name: /^c:/ }).press("Delete");
+  await page.getByRole("dialog").getByRole("button", { name: "Delete container" }).click();
+  await expect(page.getByText("The container c is deleted.")).toBeVisible();
+  expect(sent).toHaveLength(1);
+  expect(sent[0]).not.toContain("undefined");
+});

@@ -3,7 +3,7 @@ import { chromium } from "@playwright/test";
 import { Server } from "./server.js";
 
 const ROWS = 100_000;
-const server = await Server.start();
+const server = await Server.start({ terminal: true });
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"] });
 const page = await (await browser.newContext({ viewport: { width: 1280, height: 800 } })).newPage();
 

@@ -149,8 +149,20 @@ test("index advice is applied by a button, and the query then uses the index", a
 
 test("the plan is a picture with expected and actual rows", async ({ page, server, open }) => {
   const name = await tea(server);
+  const asked = [];
+  page.on("request", (request) => { if (/\/api\/explain$|\/docs$/.test(request.url())) asked.push(request.url()); });
   await open(address(name, "SELECT * FROM c WHERE c.grams > 100 ORDER BY c.grams", { view: "plan" }));
   const picture = page.getByRole("img", { name: /^Plan of \d+ steps/ });
+  // Whoever wrote the address has not run anything by it, also after a reload.
+  await expect(page.getByText("This query came with a link.")).toBeVisible();
+  await page.reload();
+  await expect(page.getByText("This query came with a link.")).toBeVisible();
+  expect(asked).toEqual([]);
+  await page.getByRole("button", { name: "Run and count rows" }).click();
+  await expect(picture).toBeVisible();
+  // What somebody has chosen here is run by choosing it.
+  await page.getByRole("radio", { name: "Table" }).click();
+  await page.getByRole("radio", { name: "Plan" }).click();
   await expect(picture).toBeVisible();
   await expect(picture).toHaveAttribute("aria-label", /14 rows came/);
   expect(await picture.locator("rect").count()).toBeGreaterThan(0);

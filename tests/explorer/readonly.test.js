@@ -82,7 +82,7 @@ test("what a read-only session asks for all the same is refused by the server", 
   const before = (await server.wire("GET", `dbs/${name}/colls/things`)).text;
   await open("#/home", { readOnly: true });
   const send = (method, path, body, headers = {}) => page.evaluate(async ({ method, path, body, headers }) => {
-    const answer = await fetch(`/_explorer/api/${path}`, { method, headers: { "x-astrarium-explorer": "1", "content-type": "application/json", "x-ms-version": "2020-07-15", ...headers }, body: body === undefined ? undefined : JSON.stringify(body) });
+    const answer = await fetch(`/_explorer/api/${path}`, { method, headers: { "x-astrarium-explorer": localStorage.getItem("astrarium.pageToken"), "content-type": "application/json", "x-ms-version": "2020-07-15", ...headers }, body: body === undefined ? undefined : JSON.stringify(body) });
     return answer.status;
   }, { method, path, body, headers });
   const container = `wire/dbs/${name}/colls/things`;

@@ -21,29 +21,34 @@ export const KEY = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mG
 const keyHeader = (key) => JSON.stringify([key]).replace(/[^\x20-\x7e]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
 export class Server {
-  static async start() {
+  /** In a terminal, which `script` makes, a link to sign in with is printed. */
+  static async start({ terminal = false } = {}) {
     const server = new Server();
     mkdirSync(logs, { recursive: true });
     server.log = path.join(logs, `${process.pid}-${++servers}.log`);
     const log = openSync(server.log, "w");
-    server.process = spawn(program, ["serve", "--listen", "127.0.0.1:0", "--memory", "--key", KEY], { stdio: ["ignore", "pipe", log] });
+    const command = [program, "serve", "--listen", "127.0.0.1:0", "--memory", "--key", KEY];
+    const inTerminal = ["script", "-qefc", `exec ${command.map((word) => `'${word}'`).join(" ")} 2>'${server.log}'`, "/dev/null"];
+    const [name, ...words] = terminal ? inTerminal : command;
+    server.process = spawn(name, words, { stdio: ["ignore", "pipe", log] });
     closeSync(log);
     server.ended = once(server.process, "exit");
-    server.link = await server.printedLink();
+    server.link = await server.printedAddress();
+    server.pid = terminal ? Number(readFileSync(`/proc/${server.process.pid}/task/${server.process.pid}/children`, "utf8").trim()) : server.process.pid;
     server.origin = new URL(server.link).origin;
     return server;
   }
 
-  /** The one-time sign-in link, which is printed when the server is ready. */
-  printedLink() {
+  /** Where the explorer is, in a terminal with a one-time sign-in link; printed when the server is ready. */
+  printedAddress() {
     return new Promise((resolve, reject) => {
       let text = "";
-      const late = setTimeout(() => reject(new Error(`no link was printed in time: ${text}`)), READY_MILLISECONDS_MAX);
+      const late = setTimeout(() => reject(new Error(`no address was printed in time: ${text}`)), READY_MILLISECONDS_MAX);
       this.process.on("error", reject);
       this.process.on("exit", (code) => reject(new Error(`the server ended with code ${code}: ${text}${readFileSync(this.log, "utf8")}`)));
       this.process.stdout.on("data", (data) => {
         text += data;
-        const link = /Explorer: (\S+#link=\S+)/.exec(text)?.[1];
+        const link = /Explorer: (\S+)\s/.exec(text)?.[1];
         if (link) { clearTimeout(late); resolve(link); }
       });
     });
@@ -51,7 +56,7 @@ export class Server {
 
   /** What the process has used so far; the tick of Linux is a hundredth of a second. */
   processorMilliseconds() {
-    const fields = readFileSync(`/proc/${this.process.pid}/stat`, "utf8").split(") ")[1].split(" ");
+    const fields = readFileSync(`/proc/${this.pid}/stat`, "utf8").split(") ")[1].split(" ");
     return (Number(fields[11]) + Number(fields[12])) * 10;
   }
 

@@ -59,6 +59,8 @@ test("tabs survive a reload, and an address opens the same state elsewhere", asy
   const address = page.url();
   const elsewhere = await stranger(server);
   await elsewhere.context().addCookies(await page.context().cookies());
+  const token = await page.evaluate(() => localStorage.getItem("astrarium.pageToken"));
+  await elsewhere.addInitScript((token) => localStorage.setItem("astrarium.pageToken", token), token);
   await elsewhere.goto(address);
   await expect(elsewhere.getByRole("textbox", { name: "Value of @a as JSON" })).toHaveValue("12345678901234567890");
   await page.getByRole("tab", { name: "Query · c" }).press("Delete");

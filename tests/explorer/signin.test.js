@@ -24,7 +24,40 @@ test("a wrong key is refused, the right one signs in, and signing out ends the s
   const cookies = await context.cookies();
   await page.getByRole("button", { name: "Sign out" }).click();
   await expect(page.getByRole("heading", { name: "Sign in" })).toBeVisible();
+  expect(await page.evaluate(() => localStorage.getItem("astrarium.pageToken"))).toBeNull();
   const stolen = cookies.map((cookie) => `${cookie.name}=${cookie.value}`).join("; ");
   const answer = await fetch(`${server.origin}/_explorer/api/session`, { headers: { cookie: stolen, "x-astrarium-explorer": "1" } });
   expect(answer.status).toBe(401);
+});
+
+test("a cookie alone is worth nothing; a reload and a second tab stay signed in, and signing out counts for both", async ({ page, server, context, open }) => {
+  await open("#/home");
+  const cookie = (await context.cookies()).map((c) => `${c.name}=${c.value}`).join("; ");
+  const token = await page.evaluate(() => localStorage.getItem("astrarium.pageToken"));
+  const status = async (header) => (await fetch(`${server.origin}/_explorer/api/overview`, { headers: { cookie, "x-astrarium-explorer": header } })).status;
+  expect([await status("1"), await status("none"), await status(token)]).toEqual([401, 401, 200]);
+  await page.reload();
+  await expect(page.getByRole("button", { name: "Sign out" })).toBeVisible();
+  const second = await context.newPage();
+  await second.goto(`${server.origin}/_explorer/#/home`);
+  await expect(second.getByRole("button", { name: "Sign out" })).toBeVisible();
+  await second.getByRole("button", { name: "Sign out" }).click();
+  await expect(second.getByRole("heading", { name: "Sign in" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "Sign in" })).toBeVisible();
+  expect(await status(token)).toBe(401);
+});
+
+test("who is not signed out is told so, and nothing is forgotten until that is asked for", async ({ page, open }) => {
+  await open("#/saved");
+  await page.route("**/api/session", (route) => (route.request().method() === "DELETE" ? route.fulfill({ status: 503, contentType: "application/json", body: '{"code":"ServiceUnavailable","message":"Not now."}' }) : route.continue()));
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await expect(page.getByText("Not now.")).toBeVisible();
+  await expect(page.getByRole("button", { name: "Sign out" })).toBeVisible();
+  await page.unroute("**/api/session");
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await expect(page.getByRole("heading", { name: "Sign in" })).toBeVisible();
+  const kept = () => page.evaluate(() => localStorage.getItem("astrarium.tabs"));
+  expect(await kept()).toContain("saved");
+  await page.getByRole("button", { name: "Forget the tabs and queries of this browser" }).click();
+  await expect.poll(kept).toBe("[]");
 });
