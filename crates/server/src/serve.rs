@@ -20,7 +20,7 @@ use astrarium_tools::{AccountSettings, SeedPlan};
 use astrarium_wire::authorization::{AccountKeys, DateWindow, MasterKey};
 use astrarium_wire::key_text::{self, EMULATOR_KEY};
 use std::future::Future;
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -379,10 +379,11 @@ fn explorer(settings: &ServeSettings) -> Option<ExplorerSettings> {
     settings.explorer.then_some(ExplorerSettings { session_seconds })
 }
 
-/// Where the explorer is. On this machine only, with a link that signs in once: whoever reads what the server prints can read its
-/// memory, too. On a network the text may go to a collector of logs.
+/// Where the explorer is. On this machine, and for somebody at a terminal, with a link that signs in once: he could read the server's
+/// memory, too. What goes elsewhere may be kept in a journal that others read, or by a collector of logs.
 fn explorer_line(gateway: &Gateway, address: SocketAddr) -> String {
-    let link = address.ip().is_loopback().then(|| gateway.make_explorer_link()).flatten();
+    let is_for_link = address.ip().is_loopback() && std::io::stdout().is_terminal();
+    let link = is_for_link.then(|| gateway.make_explorer_link()).flatten();
     match link {
         Some(link) => format!("Explorer: http://{address}/_explorer/#link={link}"),
         None => format!("Explorer: http://{}/_explorer/ (sign in with an account key)", reachable(address)),
