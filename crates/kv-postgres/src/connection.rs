@@ -73,9 +73,11 @@ impl ConnectionPurpose {
     }
 }
 
-/// The wait for stable storage is never switched off for us, nor cut short, whatever the server's or the role's defaults are.
+/// The wait for stable storage is never switched off for us, nor cut short, whatever the server's or the role's defaults are. A server that is
+/// gone without a word would otherwise have its connections for two hours, and new ones would find none free.
 const SESSION: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; SET enable_hashjoin = off; \
     SET enable_mergejoin = off; SET plan_cache_mode = force_generic_plan; SET jit = off; SET client_min_messages = warning; \
+    SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 3; SET tcp_keepalives_count = 3; \
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local'); \
     SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'transaction_timeout';";
 

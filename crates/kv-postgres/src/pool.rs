@@ -28,6 +28,9 @@ const WAIT_MAX: Duration = Duration::from_secs(5);
 /// How often a store that is down is asked whether it is back.
 const PROBE_INTERVAL: Duration = Duration::from_millis(200);
 
+/// How long a new connection may take to tell which store it leads to; no watchdog looks at it yet.
+const CHECK_TIME_MAX: Duration = Duration::from_secs(2);
+
 /// Why a store is not asked anything.
 #[derive(Default)]
 pub(crate) struct StoreHealth {
@@ -183,7 +186,8 @@ impl ConnectionPool {
     async fn open(self: &Arc<ConnectionPool>) -> Result<StoreConnection, Trouble> {
         match StoreConnection::open(&self.url, self.purpose).await {
             Ok(connection) => {
-                self.identity.check(&connection).await?;
+                let checked = tokio::time::timeout(CHECK_TIME_MAX, self.identity.check(&connection)).await;
+                checked.map_err(|_| Trouble::Lost("a new connection does not answer".to_owned()))??;
                 self.health.history.note(connection.history(), &self.identity.histories, &self.url);
                 let mut watched = self.watched.lock();
                 watched.retain(|watched| watched.strong_count() > 0);

@@ -68,7 +68,7 @@ impl Settings {
             ("listen_addresses", "127.0.0.1"),
             ("port", &*port),
             ("unix_socket_directories", ""),
-            ("max_connections", "300"),
+            ("max_connections", "800"),
             ("fsync", switch(self.durable)),
             ("full_page_writes", switch(self.durable)),
             ("hot_standby", "on"),
