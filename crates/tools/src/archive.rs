@@ -189,7 +189,7 @@ fn check_containers(manifest: &Value, definitions: &Value, folders: &[(String, u
 /// The folder of a part of a container's documents, `items/0001`; none if the name is of something else.
 pub(crate) fn folder_of(name: &str) -> Option<&str> {
     let (folder, part) = name.rsplit_once('/')?;
-    (folder.starts_with("items/") && part.ends_with(".jsonl")).then_some(folder)
+    (folder.starts_with("items/") && part.strip_suffix(".jsonl").is_some()).then_some(folder)
 }
 
 /// The documents of a part.

@@ -106,6 +106,17 @@ struct WriterState {
     suspect_until: u64,
 }
 
+/// Documents of a request until all are dealt with.
+#[derive(Default)]
+struct RunningWrite {
+    open: VecDeque<(RangeOfKeys, Vec<PreparedDocument>)>,
+    settled: Vec<SettledDocument>,
+    /// Rows that may have been written although nobody said so.
+    suspects: BTreeSet<u64>,
+    losses: u32,
+    rounds: u32,
+}
+
 #[derive(Default)]
 struct GatheredRequest {
     documents: Vec<PreparedDocument>,
@@ -232,82 +243,95 @@ impl WriterState {
 
     /// Writes documents, whatever it takes.
     async fn write(&self, documents: Vec<PreparedDocument>) -> Result<Vec<SettledDocument>, ToolError> {
-        let mut settled = Vec::with_capacity(documents.len());
-        let mut open = VecDeque::from(self.by_range(documents)?);
-        // Rows that may have been written although nobody said so.
-        let mut suspects = BTreeSet::new();
-        let mut losses = 0;
-        let mut rounds = 0;
-        while let Some((range, group)) = open.pop_front() {
+        let mut work = RunningWrite { open: self.by_range(documents)?.into(), ..RunningWrite::default() };
+        while let Some((range, group)) = work.open.pop_front() {
             self.rate.wait().await;
-            let [single] = group.as_slice() else {
-                let operations: Vec<BulkOperation> =
-                    group.iter().map(|document| self.operation(document)).collect();
-                match self.container.bulk(&range, &operations).await {
-                    Ok(results) => {
-                        self.rate.spend(results.iter().map(|result| result.charge).sum());
-                        let (mut later, mut unsure) = (Vec::new(), Vec::new());
-                        let mut failure = None;
-                        for (document, result) in group.into_iter().zip(results) {
-                            match result.status {
-                                200..300 => settled.push(written(&document)),
-                                429 | 449 => later.push(document),
-                                409 => settled.push(self.existed(document, &suspects).await?),
-                                _ if result.is_ambiguous() => {
-                                    suspects.insert(document.number);
-                                    unsure.push(document);
-                                    failure = Some(result.into_error());
-                                }
-                                // Batches tell no reasons, single requests do.
-                                _ => open.push_back((range.clone(), vec![document])),
-                            }
-                        }
-                        if !later.is_empty() {
-                            rounds += 1;
-                            check_rounds(rounds)?;
-                            open.push_back((range, later));
-                        }
-                        if let Some(failure) = failure {
-                            self.after_failure(failure, &mut losses).await?;
-                            open.extend(self.by_range(unsure)?);
-                        }
-                    }
-                    Err(error) => {
-                        if error.is_ambiguous() {
-                            suspects.extend(group.iter().map(|document| document.number));
-                        }
-                        self.after_failure(error, &mut losses).await?;
-                        open.extend(self.by_range(group)?);
-                    }
-                }
-                continue;
-            };
-            match self.write_single(single).await {
-                Ok(charge) => {
-                    self.rate.spend(charge);
-                    settled.push(written(single));
-                }
-                Err(ClientError::Refused(refusal)) if refusal.status == 409 => {
-                    settled.push(self.existed(single.clone(), &suspects).await?);
-                }
-                Err(ClientError::Refused(refusal)) if matches!(refusal.status, 400 | 403 | 413 | 412) => {
-                    settled.push(failed(single, refusal.status, refusal.message));
-                }
-                Err(ClientError::Refused(refusal)) if matches!(refusal.status, 429 | 449) => {
-                    rounds += 1;
-                    check_rounds(rounds)?;
-                    open.push_back((range, group));
-                }
-                Err(error) => {
-                    if error.is_ambiguous() {
-                        suspects.insert(single.number);
-                    }
-                    self.after_failure(error, &mut losses).await?;
-                    open.extend(self.by_range(group)?);
-                }
+            if group.len() == 1 {
+                self.write_alone(range, group, &mut work).await?;
+            } else {
+                self.write_together(range, group, &mut work).await?;
             }
         }
-        Ok(settled)
+        Ok(work.settled)
+    }
+
+    async fn write_together(
+        &self,
+        range: RangeOfKeys,
+        group: Vec<PreparedDocument>,
+        work: &mut RunningWrite,
+    ) -> Result<(), ToolError> {
+        let operations: Vec<BulkOperation> = group.iter().map(|document| self.operation(document)).collect();
+        let results = match self.container.bulk(&range, &operations).await {
+            Ok(results) => results,
+            Err(error) => return self.write_again(group, error, work).await,
+        };
+        self.rate.spend(results.iter().map(|result| result.charge).sum());
+        let (mut later, mut unsure) = (Vec::new(), Vec::new());
+        let mut failure = None;
+        for (document, result) in group.into_iter().zip(results) {
+            match result.status {
+                200..300 => work.settled.push(written(&document)),
+                429 | 449 => later.push(document),
+                409 => work.settled.push(self.existed(document, &work.suspects).await?),
+                _ if result.is_ambiguous() => {
+                    unsure.push(document);
+                    failure = Some(result.into_error());
+                }
+                // Batches tell no reasons, single requests do.
+                _ => work.open.push_back((range.clone(), vec![document])),
+            }
+        }
+        if !later.is_empty() {
+            work.wait_again(range, later)?;
+        }
+        match failure {
+            Some(failure) => self.write_again(unsure, failure, work).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn write_alone(
+        &self,
+        range: RangeOfKeys,
+        group: Vec<PreparedDocument>,
+        work: &mut RunningWrite,
+    ) -> Result<(), ToolError> {
+        let Some(single) = group.first() else { return Ok(()) };
+        match self.write_single(single).await {
+            Ok(charge) => {
+                self.rate.spend(charge);
+                work.settled.push(written(single));
+                Ok(())
+            }
+            Err(ClientError::Refused(refusal)) if refusal.status == 409 => {
+                work.settled.push(self.existed(single.clone(), &work.suspects).await?);
+                Ok(())
+            }
+            Err(ClientError::Refused(refusal)) if matches!(refusal.status, 400 | 403 | 413 | 412) => {
+                work.settled.push(failed(single, refusal.status, refusal.message));
+                Ok(())
+            }
+            Err(ClientError::Refused(refusal)) if matches!(refusal.status, 429 | 449) => {
+                work.wait_again(range, group)
+            }
+            Err(error) => self.write_again(group, error, work).await,
+        }
+    }
+
+    /// After a failure: documents go to the ranges that there are then, under suspicion if they may have been written.
+    async fn write_again(
+        &self,
+        group: Vec<PreparedDocument>,
+        error: ClientError,
+        work: &mut RunningWrite,
+    ) -> Result<(), ToolError> {
+        if error.is_ambiguous() {
+            work.suspects.extend(group.iter().map(|document| document.number));
+        }
+        self.after_failure(error, &mut work.losses).await?;
+        work.open.extend(self.by_range(group)?);
+        Ok(())
     }
 
     /// Documents in groups by the range that they belong to now; large ones alone.
@@ -394,13 +418,18 @@ impl WriterState {
     }
 }
 
-fn check_rounds(rounds: u32) -> Result<(), ToolError> {
-    if rounds > THROTTLED_ROUNDS_MAX {
-        return Err(ToolError::input(
-            "the account asks to wait and wait; give it more throughput, or write less with --rate",
-        ));
+impl RunningWrite {
+    /// Sends again what was asked to wait, but not for ever.
+    fn wait_again(&mut self, range: RangeOfKeys, group: Vec<PreparedDocument>) -> Result<(), ToolError> {
+        self.rounds += 1;
+        if self.rounds > THROTTLED_ROUNDS_MAX {
+            return Err(ToolError::input(
+                "the account asks to wait and wait; give it more throughput, or write less with --rate",
+            ));
+        }
+        self.open.push_back((range, group));
+        Ok(())
     }
-    Ok(())
 }
 
 fn written(document: &PreparedDocument) -> SettledDocument {

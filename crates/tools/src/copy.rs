@@ -102,8 +102,8 @@ pub async fn copy(settings: &CopySettings) -> Result<ToolReport, ToolError> {
     let databases = dump::chosen(&from, &settings.only).await?;
     restore::check_target(&to, &databases, settings.merge).await?;
     restore::make_containers(&to, &databases).await?;
-    let mut counts = RestoredCounts::default();
-    counts.total = if settings.quiet { None } else { dump::expected_documents(&from, &databases).await };
+    let total = if settings.quiet { None } else { dump::expected_documents(&from, &databases).await };
+    let mut counts = RestoredCounts { total, ..RestoredCounts::default() };
     let mut line = ProgressLine::new(settings.quiet);
     let mut followed = Vec::new();
     let mut container_count = 0;

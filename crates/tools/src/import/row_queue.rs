@@ -27,13 +27,13 @@ pub(super) struct TakenRows {
 
 #[derive(Default)]
 struct RowQueue {
-    state: Mutex<QueueState>,
+    state: Mutex<WaitingRows>,
     has_room: Condvar,
     is_ready: Notify,
 }
 
 #[derive(Default)]
-struct QueueState {
+struct WaitingRows {
     rows: Vec<ReadRow>,
     bytes: usize,
     /// The reader has left.
@@ -90,7 +90,7 @@ impl RowReceiver {
     }
 }
 
-impl QueueState {
+impl WaitingRows {
     fn is_full(&self) -> bool {
         self.rows.len() >= CHUNK_ROWS || self.bytes >= CHUNK_BYTES
     }

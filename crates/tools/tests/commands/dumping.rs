@@ -319,6 +319,12 @@ fn a_copy_that_follows() {
         put("3", 3);
         arrives("\"id\":\"3\"");
         assert_eq!(world.documents().len(), 2);
+        // A split is followed.
+        let split = "{\"database\":\"d\",\"container\":\"c\",\"range\":\"0\"}";
+        world.server.client().expect(200, &Request::new("POST", "/_admin/split").body(split));
+        world.server.settle();
+        put("4", 4);
+        arrives("\"id\":\"4\"");
         assert!(copied().contains("\"id\":\"2\""), "deletions are not followed");
         end.send(()).unwrap();
         assert!(follower.join().unwrap().unwrap_err().to_string().contains("ended"));

@@ -35,6 +35,10 @@ fn formats() {
     };
     assert_eq!(query("SELECT VALUE COUNT(1) FROM c").unwrap(), "2\n");
     assert_eq!(query("SELECT c.n FROM c WHERE c.id = '1'").unwrap(), "{\"n\":1.1}\n");
+    // What of the system was selected stays; a whole document is written without it.
+    let selected = query("SELECT c.id, c._ts FROM c WHERE c.id = '1'").unwrap();
+    assert!(selected.starts_with("{\"id\":\"1\",\"_ts\":"), "{selected}");
+    assert_eq!(query("SELECT * FROM c").unwrap(), lines);
     assert!(query("SELECT FROM").unwrap_err().contains("400"));
     exported(&world, |_| {}, "c.jsonl.zst").unwrap_err_or_binary();
     let packed = std::fs::read(world.path("c.jsonl.zst")).unwrap();

@@ -5,6 +5,8 @@
 mod dumping;
 mod exporting;
 mod importing;
+mod meddler;
 mod parquet;
 mod seeding;
+mod troubles;
 mod world;

@@ -95,3 +95,25 @@ fn a_seed_is_planted_once() {
     assert_eq!(state(), before);
     assert_eq!(world.server.client().ask(&Request::new("GET", "/dbs/a")).status, 404);
 }
+
+/// Throughput that is declared otherwise than before is changed; its kind is not, and then nothing is.
+#[test]
+fn throughput_is_changed() {
+    let world = World::new();
+    let offers = || world.server.client().expect(200, &Request::new("GET", "/offers")).text();
+    declare(&world, &[("d/c/container.json", "{\"partitionKey\":\"/pk\",\"throughput\":500}")]);
+    plant(&world).unwrap();
+    let before = offers();
+    plant(&world).unwrap();
+    assert_eq!(offers(), before, "the second time changes nothing");
+    declare(&world, &[("d/c/container.json", "{\"partitionKey\":\"/pk\",\"throughput\":700}")]);
+    plant(&world).unwrap();
+    assert!(offers().contains("\"offerThroughput\":700"), "{}", offers());
+    let before = offers();
+    declare(&world, &[("d/c/container.json", "{\"partitionKey\":\"/pk\",\"autoscale\":4000}")]);
+    declare(&world, &[("d/b/container.json", "{\"partitionKey\":\"/pk\"}")]);
+    let refused = plant(&world).unwrap_err().to_string();
+    assert!(refused.contains("nothing was changed: d/c exists with the throughput"), "{refused}");
+    assert_eq!(offers(), before);
+    assert_eq!(world.server.client().ask(&Request::new("GET", "/dbs/d/colls/b")).status, 404);
+}

@@ -94,5 +94,9 @@ pub(crate) fn run(
     work: impl Future<Output = Result<ToolReport, ToolError>>,
 ) -> Result<ToolReport, ToolError> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
-    builder.worker_threads(2).enable_all().build().unwrap().block_on(work)
+    let runtime = builder.worker_threads(2).enable_all().build().unwrap();
+    let result = runtime.block_on(work);
+    // A reader may wait for a pipe that stays open.
+    runtime.shutdown_background();
+    result
 }
