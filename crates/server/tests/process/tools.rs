@@ -72,6 +72,54 @@ fn an_import_that_is_killed_goes_on() {
     assert_eq!(count(&third), 20_000);
 }
 
+/// Names in files cannot control the terminal, and a standard error that nobody reads is no failure.
+#[test]
+fn what_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Program::in_memory(&[]);
+    server.furnish();
+    let endpoint = format!("http://{}", server.address);
+    let file = folder.path().join("a.csv");
+    std::fs::write(&file, "id,pk,\u{1b}[2Jx\n1,a,y\n").unwrap();
+    let arguments = ["import", "--endpoint", &endpoint, "d/c", file.to_str().unwrap()];
+    let ended = run(&arguments);
+    assert!(ended.success && ended.stderr.contains("\\u001b[2Jx"), "{ended:?}");
+    assert!(!ended.stderr.contains('\u{1b}'), "{ended:?}");
+    for (mode, code) in [("skip", 0), ("insert", 1)] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_astrarium"));
+        let status = command.args(arguments).args(["--mode", mode]).stdin(Stdio::null()).stderr(writer).status();
+        assert_eq!(status.unwrap().code(), Some(code), "{mode}");
+    }
+}
+
+/// An import ends with its error though the pipe that it reads stays open.
+#[test]
+fn an_import_does_not_wait_for_its_pipe() {
+    let server = Program::in_memory(&[]);
+    server.furnish();
+    let endpoint = format!("http://{}", server.address);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_astrarium"))
+        .args(["import", "--endpoint", &endpoint, "d/c", "-", "--format", "json-lines"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut pipe, b"{\"id\":\"1\",\"pk\":\"a\"}\nnonsense\n").unwrap();
+    let began = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        assert!(began.elapsed() < Duration::from_mins(1), "the import waits for more");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    drop(pipe);
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("row 2: it is not JSON"), "{ended:?}");
+}
+
 #[test]
 fn a_seed_is_there_when_the_server_is_ready() {
     let folder = tempfile::tempdir().unwrap();
