@@ -1,6 +1,6 @@
 //! Other sites, other names, frames, markup, sizes: what must not get through.
 
-use crate::world::{API, COOKIE, World, assert_refused, bare, of_session, sign_in};
+use crate::world::{API, COOKIE, World, assert_refused, bare, halves, of_session, sign_in};
 use astrarium_testkit::http::Response;
 use astrarium_testkit::{Key, Request};
 use serde_json::json;
@@ -64,7 +64,7 @@ fn simple_requests_are_refused() {
     let token = world.sign_in(Key::Primary);
     let before = world.state();
     let with_cookie = |verb: &str, path: &str| {
-        bare(verb, &format!("{API}/{path}")).header("cookie", &format!("{COOKIE}={token}"))
+        bare(verb, &format!("{API}/{path}")).header("cookie", &format!("{COOKIE}={}", halves(&token).0))
     };
     for request in [
         with_cookie("POST", "wire/dbs").header("content-type", "text/plain").body("{\"id\":\"x\"}"),
@@ -72,10 +72,11 @@ fn simple_requests_are_refused() {
         with_cookie("GET", "overview"),
         with_cookie("GET", "session"),
         with_cookie("POST", "run-script").body("{}"),
-        with_cookie("GET", "overview").header("x-astrarium-explorer", "2"),
     ] {
         assert_refused(403, "Forbidden", &world.client.ask(&request));
     }
+    let guessed = with_cookie("GET", "overview").header("x-astrarium-explorer", "1");
+    assert_refused(401, "SignInNeeded", &world.client.ask(&guessed));
     for kind in
         ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/jsonx"]
     {
@@ -133,11 +134,17 @@ fn other_names_are_refused() {
 
 #[test]
 fn a_proxy_of_ours_may_say_where_the_page_is() {
-    let mut world = World::with(|options| options.trust_forwarded = true);
-    let token = world.sign_in(Key::Primary);
-    let forwarded = of_session(&token, "GET", "overview").header("origin", "https://db.example");
-    let forwarded = forwarded.header("x-forwarded-host", "db.example").header("x-forwarded-proto", "https");
-    world.client.expect(200, &forwarded);
+    for (allowed, status) in [("x.example", 403), ("db.example", 200)] {
+        let mut world = World::with(|options| {
+            options.trust_forwarded = true;
+            options.allowed_hosts.push(allowed.to_owned());
+        });
+        let token = world.sign_in(Key::Primary);
+        let forwarded = of_session(&token, "GET", "overview").header("origin", "https://db.example");
+        let forwarded =
+            forwarded.header("x-forwarded-host", "db.example").header("x-forwarded-proto", "https");
+        world.client.expect(status, &forwarded);
+    }
 }
 
 #[test]

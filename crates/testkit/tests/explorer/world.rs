@@ -50,7 +50,7 @@ impl World {
         World { server, client }
     }
 
-    /// Signs in with a key; gives the token.
+    /// Signs in with a key; gives both halves of the session, as `token` does.
     #[track_caller]
     pub(crate) fn sign_in(&mut self, key: Key) -> String {
         let answer = self.client.expect(200, &sign_in(&json!({"key": key.text()})));
@@ -95,16 +95,24 @@ pub(crate) fn sign_in(body: &Value) -> Request {
 
 /// A request to the API as the page sends it.
 pub(crate) fn of_session(token: &str, verb: &str, path: &str) -> Request {
-    let request = bare(verb, &format!("{API}/{path}")).header("cookie", &format!("{COOKIE}={token}"));
-    request.header("x-astrarium-explorer", "1")
+    let (cookie, page_token) = halves(token);
+    let request = bare(verb, &format!("{API}/{path}")).header("cookie", &format!("{COOKIE}={cookie}"));
+    request.header("x-astrarium-explorer", page_token)
 }
 
-/// The token that an answer sets.
+/// Both halves of the session that an answer begins: the cookie's, a dot, the page's.
 #[track_caller]
 pub(crate) fn token(answer: &Response) -> String {
     let cookie = answer.header("set-cookie").expect("a cookie");
     let value = cookie.strip_prefix(COOKIE).and_then(|rest| rest.strip_prefix('='));
-    value.expect("the cookie's name").split(';').next().unwrap().to_owned()
+    let value = value.expect("the cookie's name").split(';').next().unwrap();
+    let said: Value = serde_json::from_slice(&answer.body).unwrap();
+    format!("{value}.{}", said["pageToken"].as_str().expect("the page's half"))
+}
+
+/// What the cookie holds, and what the page sends.
+pub(crate) fn halves(token: &str) -> (&str, &str) {
+    token.split_once('.').unwrap_or((token, "none"))
 }
 
 /// Fails unless an answer is a refusal of the explorer with this status and code.
