@@ -142,7 +142,7 @@ async fn serve(
     let doors_served = doors.serve(&gateway, &certificate, limits, &stopped);
     let input_closed = input_closed(settings);
     let (refused, seeding) = oneshot::channel();
-    let explorer_line = settings.explorer.then(|| explorer_line(&gateway, address));
+    let explorer_line = settings.explorer.then(|| explorer_line(settings, &gateway, address));
     // The seed goes over the wire like everything else; the server is ready, and says so, once it is in.
     let beginning = async {
         plant(settings, seed.as_ref(), address, refused).await?;
@@ -362,12 +362,16 @@ fn check_read_only(settings: &ServeSettings) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Whether everybody knows the account's key.
+fn has_known_key(settings: &ServeSettings) -> bool {
+    MasterKey::from_base64(&settings.key).is_ok_and(|key| key.is_well_known())
+}
+
 /// One line that can be pasted into an SDK; a key that is a secret is not printed.
 fn ready_line(settings: &ServeSettings, address: SocketAddr) -> String {
     let address = reachable(address);
     let endpoint = settings.public_endpoint.clone().unwrap_or_else(|| format!("http://{address}/"));
-    let is_known = MasterKey::from_base64(&settings.key).is_ok_and(|key| key.is_well_known());
-    let key = if is_known { EMULATOR_KEY } else { "<the key given with --key>" };
+    let key = if has_known_key(settings) { EMULATOR_KEY } else { "<the key given with --key>" };
     let place = place(settings);
     format!(
         "Astrarium is ready, data in {place}. Connection string: AccountEndpoint={endpoint};AccountKey={key};"
@@ -379,10 +383,12 @@ fn explorer(settings: &ServeSettings) -> Option<ExplorerSettings> {
     settings.explorer.then_some(ExplorerSettings { session_seconds })
 }
 
-/// Where the explorer is. On this machine, and for somebody at a terminal, with a link that signs in once: he could read the server's
-/// memory, too. What goes elsewhere may be kept in a journal that others read, or by a collector of logs.
-fn explorer_line(gateway: &Gateway, address: SocketAddr) -> String {
-    let is_for_link = address.ip().is_loopback() && std::io::stdout().is_terminal();
+/// Where the explorer is. On this machine with a link that signs in once: for somebody at a terminal, who could read the server's memory,
+/// too; or for whoever reads it, while everybody knows the key anyway. With a secret key, what goes elsewhere may be kept in a journal
+/// that others read, or by a collector of logs.
+fn explorer_line(settings: &ServeSettings, gateway: &Gateway, address: SocketAddr) -> String {
+    let may_be_read = std::io::stdout().is_terminal() || has_known_key(settings);
+    let is_for_link = address.ip().is_loopback() && may_be_read;
     let link = is_for_link.then(|| gateway.make_explorer_link()).flatten();
     match link {
         Some(link) => format!("Explorer: http://{address}/_explorer/#link={link}"),
