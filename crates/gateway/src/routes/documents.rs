@@ -334,7 +334,15 @@ async fn read_feed(
     if let Some(asked) = request.header(headers::A_IM) {
         return change_feed::serve(shared, request, container, partition_key, asked).await;
     }
-    let scope = feed_scope(shared, request, container, partition_key)?;
+    let scope = match feed_scope(shared, request, container, partition_key)? {
+        // Whoever names effective keys asks for a part of the key space, though it be all of a range: in the order of keys, which is the
+        // order of storage. In the order of insertion each document of a large range would be looked for by itself.
+        FeedScope::Range(id) if request.slice()?.is_some() => {
+            let range = container.ranges.iter().find(|range| range.id == id).ok_or(Error::KeyRangeGone)?;
+            FeedScope::Slice(range.keys.clone())
+        }
+        scope => scope,
+    };
     session::check(shared, request, container, &scope).await?;
     let feed = Feed { owner: container.rid(), kind: ResourceKind::Document };
     let position = paging::position(shared, request, feed)?;
