@@ -89,7 +89,8 @@ fn what_is_told() {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let mut command = Command::new(env!("CARGO_BIN_EXE_astrarium"));
-        let status = command.args(arguments).args(["--mode", mode]).stdin(Stdio::null()).stderr(writer).status();
+        let status =
+            command.args(arguments).args(["--mode", mode]).stdin(Stdio::null()).stderr(writer).status();
         assert_eq!(status.unwrap().code(), Some(code), "{mode}");
     }
 }
