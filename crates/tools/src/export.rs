@@ -1,7 +1,7 @@
 //! `astrarium export`: the documents of a container, or the rows of a query, into a file or onto standard output.
 //!
-//! Pages are read ahead, of several key ranges at once, and written as they come: in the order of insertion within a range. A file appears under
-//! its name when it is whole. Parquet is written when all rows are known, which wait in a temporary file until then.
+//! Pages are read ahead, of several key ranges at once, and written as they come: within a range in the order in which the server reads it
+//! quickest, which is ours of partition keys and ids. A file appears under its name when it is whole. Parquet is written when all rows are known, which wait in a temporary file until then.
 
 mod parquet;
 mod rows;
