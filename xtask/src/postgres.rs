@@ -90,10 +90,18 @@ pub(crate) fn install() -> Outcome {
     Outcome::Passed
 }
 
-/// What every engine must pass, on PostgreSQL.
+/// What every engine must pass, on PostgreSQL, or on what `ASTRARIUM_TEST_STORE` names: there the contract suite comes first, which otherwise
+/// runs with the tests of the engine.
 pub(crate) fn cases() -> Outcome {
     if !is_there() {
         return missing();
+    }
+    if std::env::var_os("ASTRARIUM_TEST_STORE").is_some_and(|url| !url.is_empty()) {
+        let contract =
+            command("cargo", &["test", "--package=astrarium-kv-postgres", "--test=engine", "contract::"]);
+        if !matches!(contract, Outcome::Passed) {
+            return contract;
+        }
     }
     let mut arguments =
         vec!["ASTRARIUM_TEST_ENGINES=postgres", "cargo", "test", "--package=astrarium-testkit"];
@@ -165,8 +173,10 @@ fn missing() -> Outcome {
     Outcome::Skipped("PostgreSQL is not installed".to_owned())
 }
 
+/// A store that is named by the environment will do for what needs nothing but an address.
 fn is_there() -> bool {
-    has("initdb", "--version")
+    std::env::var_os("ASTRARIUM_TEST_STORE").is_some_and(|url| !url.is_empty())
+        || has("initdb", "--version")
         || std::env::var_os("ASTRARIUM_POSTGRES_BIN").is_some()
         || Path::new(DEBIAN_FOLDER).read_dir().is_ok_and(|mut versions| versions.next().is_some())
 }

@@ -1,7 +1,7 @@
 //! A real PostgreSQL in a temporary folder, for tests and benches: started, stopped, killed, frozen, replicated.
 //!
 //! In: the PostgreSQL that this machine has (`Installation::find`). Out: a `Cluster` with its address; standbys of it; a
-//! `Proxy` that cuts and stalls connections.
+//! `Proxy` that cuts and stalls connections. Or the store that the environment names, for tests that need nothing but an address.
 //! Invariants
 //! - Nothing outlives the program that asked for it, however that ends: a small guard (`guard.rs`) ends PostgreSQL and removes
 //!   its folders as soon as the pipe to this program closes.
@@ -14,6 +14,7 @@
 mod cluster;
 mod guard;
 mod installation;
+mod named;
 mod ports;
 mod processes;
 mod proxy;
@@ -23,6 +24,7 @@ mod template;
 
 pub use cluster::{Cluster, Settings};
 pub use installation::{Installation, Missing};
+pub use named::named_store;
 pub use proxy::Proxy;
 pub use replication::urls;
 

@@ -1,10 +1,11 @@
 //! The PostgreSQL that all tests of one program share: started when the first of them asks, ended with the program.
 //!
-//! In: nothing. Out: stores that are empty, each a schema of its own; nothing, and a word why, where PostgreSQL is missing.
+//! In: nothing. Out: stores that are empty, each a schema of its own; nothing, and a word why, where PostgreSQL is missing. With
+//! `ASTRARIUM_TEST_STORE` stores are schemas of the one that is named, whoever speaks PostgreSQL's protocol there.
 
 use astrarium_kv::Engine as _;
 use astrarium_kv_postgres::{PostgresEngine, PostgresOptions, ServerDescription, init_store};
-use astrarium_postgres_fixture::{Cluster, Installation, Settings};
+use astrarium_postgres_fixture::{Cluster, Installation, Settings, named_store};
 use std::net::SocketAddr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -24,9 +25,17 @@ pub fn cluster() -> Option<&'static Cluster> {
     CLUSTER.get_or_init(start).as_ref()
 }
 
+/// Whether there can be stores: in the one that the environment names, or in a PostgreSQL of our own.
+pub fn is_there() -> bool {
+    named_store().is_some() || cluster().is_some()
+}
+
 /// The address of a store that has no tables yet.
 fn new_address() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
+    if let Some(named) = named_store() {
+        return named;
+    }
     let cluster = cluster().expect("whoever asks knows that PostgreSQL is here");
     format!("{}?schema=test_{}", cluster.url(), NEXT.fetch_add(1, Ordering::Relaxed))
 }

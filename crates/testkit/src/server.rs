@@ -67,7 +67,7 @@ impl EngineKind {
     }
 
     fn is_here(self) -> bool {
-        !matches!(self, EngineKind::Postgres | EngineKind::Stores) || postgres::cluster().is_some()
+        !matches!(self, EngineKind::Postgres | EngineKind::Stores) || postgres::is_there()
     }
 
     /// Those of them that several servers can share.

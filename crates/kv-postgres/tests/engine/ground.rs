@@ -1,7 +1,7 @@
 //! One PostgreSQL for all tests of this program, and schemas of their own in it.
 
 use astrarium_kv_postgres::{PostgresEngine, PostgresOptions, init_store};
-use astrarium_postgres_fixture::{Cluster, Installation, Settings};
+use astrarium_postgres_fixture::{Cluster, Installation, Settings, named_store};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -27,6 +27,13 @@ pub(crate) fn fresh_store(cluster: &Cluster) -> String {
     let url = format!("{}?schema=test_{}", cluster.url(), NEXT.fetch_add(1, Ordering::Relaxed));
     init_store(&url).expect("the tables are made");
     url
+}
+
+/// The address of a store of its own: in the store that the environment names, or in the cluster that tests share.
+pub(crate) fn any_store() -> Option<String> {
+    let Some(url) = named_store() else { return cluster().map(fresh_store) };
+    init_store(&url).expect("the tables are made");
+    Some(url)
 }
 
 /// Space is given back only when a test says so.
