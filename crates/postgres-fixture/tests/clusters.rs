@@ -21,7 +21,7 @@ fn answers_and_ends() {
     assert_eq!(cluster.url(), format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port()));
     let shown =
         "SELECT current_setting('fsync'), current_setting('max_connections'), current_setting('work_mem')";
-    assert_eq!(cluster.psql(shown).unwrap(), "off|300|5MB");
+    assert_eq!(cluster.psql(shown).unwrap(), "off|800|5MB");
     assert_eq!(cluster.psql("SELECT n FROM generate_series(1, 3) AS n").unwrap(), "1\n2\n3");
     let refused = cluster.psql("SELECT * FROM missing").unwrap_err().to_string();
     assert!(refused.contains("relation \"missing\" does not exist"), "{refused}");
