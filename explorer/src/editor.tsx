@@ -1,7 +1,7 @@
 // One editor for SQL, JSON and JavaScript: CodeMirror with our colours, labels and keys.
 //
-// Tab is left to the browser, so that the keyboard can leave the editor.
-import { autocompletion, acceptCompletion, closeBrackets, closeBracketsKeymap, completionKeymap, type CompletionSource } from "@codemirror/autocomplete";
+// Tab is left to the browser, so that the keyboard can leave the editor, unless a list of completions is open.
+import { closeBrackets, closeBracketsKeymap, type CompletionSource } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { javascript } from "@codemirror/lang-javascript";
 import { json } from "@codemirror/lang-json";
@@ -12,6 +12,7 @@ import { Annotation, EditorState, type Extension } from "@codemirror/state";
 import { EditorView, drawSelection, highlightActiveLine, keymap, lineNumbers, placeholder as placeholderText, type KeyBinding } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { useLayoutEffect, useRef } from "preact/hooks";
+import { completion } from "./completion.ts";
 import { JsonError, parse } from "./json.ts";
 import { sqlLanguage } from "./sql.ts";
 
@@ -115,7 +116,7 @@ function extensions(props: EditorProps, latest: { current: EditorProps }, told: 
   const check = props.check ?? (props.language === "json" && !props.readOnly ? jsonProblems : undefined);
   return [
     ...(props.keys ? [keymap.of(props.keys.map((binding) => ({ ...binding, run: (view) => latest.current.keys?.find((k) => k.key === binding.key)?.run?.(view) ?? false })))] : []),
-    ...(props.complete ? [autocompletion({ override: [(context) => latest.current.complete!(context)], icons: false }), keymap.of([{ key: "Tab", run: acceptCompletion }, ...completionKeymap])] : []),
+    ...(props.complete ? [completion((context) => latest.current.complete!(context))] : []),
     ...basics(props.language, props.label, props.readOnly ?? false),
     ...(check ? [linter((view) => (latest.current.check ?? check)(view.state.doc.toString()), { delay: 300 }), lintGutter(), keymap.of(lintKeymap)] : []),
     ...(props.placeholder ? [placeholderText(props.placeholder)] : []),

@@ -16,6 +16,8 @@ const PAGE_SIZE = 1000;
 const COLUMNS_AT_FIRST = 8;
 const keyOf = (path: readonly string[]) => JSON.stringify(path);
 const stepsOf = (key: string) => JSON.parse(key) as string[];
+/** What the server keeps with each item, whatever it holds: columns that can be chosen. */
+const SYSTEM = new Map([[keyOf(["_ts"]), "time of the last write, in seconds since 1970"], [keyOf(["_etag"]), "version, another one after each write"]]);
 /** Addresses may say anything. */
 function isKey(key: string | undefined): key is string {
   try {
@@ -152,7 +154,7 @@ function ItemsToolbar({ tab, items, filter, sql, onNew, onColumns }: PanelProps 
     <div class="toolbar">
       <form class="filter" role="search" onSubmit={apply}>
         <span class="filter-word" aria-hidden="true">WHERE</span>
-        <input class="mono" type="search" aria-label="Filter: a condition of SQL about c" placeholder={'c.city = "Oslo"'} spellcheck={false} value={text} onInput={(event) => setText(event.currentTarget.value)} onSearch={apply} />
+        <input class="mono" type="search" aria-label="Filter: a condition of SQL about c" placeholder={'c.city = "Oslo"'} spellcheck={false} autocomplete="off" value={text} onInput={(event) => setText(event.currentTarget.value)} onSearch={apply} />
       </form>
       <Button icon="columns" look="quiet" label="Choose columns" onClick={onColumns} />
       <Button icon="refresh" look="quiet" label="Load again" onClick={() => { wanted(tab.key); items.reload(); }} />
@@ -166,7 +168,7 @@ function ItemsToolbar({ tab, items, filter, sql, onNew, onColumns }: PanelProps 
 }
 
 function ChooseColumns({ name, keys, schema, onClose }: { name: string; keys: string[]; schema: Schema | undefined; onClose: () => void }) {
-  const all = [...new Set([...keys, ...(schema?.paths ?? []).filter((p) => !p.path.includes("[]")).map((p) => keyOf(p.path))])];
+  const all = [...new Set([...keys, ...(schema?.paths ?? []).filter((p) => !p.path.includes("[]")).map((p) => keyOf(p.path)), ...SYSTEM.keys()])];
   const [find, setFind] = useState("");
   const set = (next: string[]) => { columnsOf.value = { ...columnsOf.value, [name]: next }; };
   const toFirst = () => { const { [name]: _gone, ...rest } = columnsOf.value; columnsOf.value = rest; };
@@ -180,7 +182,7 @@ function ChooseColumns({ name, keys, schema, onClose }: { name: string; keys: st
           <label key={key} class="check">
             <input type="checkbox" checked={keys.includes(key)} onChange={(event) => set(event.currentTarget.checked ? [...keys, key] : keys.filter((k) => k !== key))} />
             <span class="mono">{stepsOf(key).join(".")}</span>
-            <small>{Object.keys(schema?.paths.find((p) => keyOf(p.path) === key)?.types ?? {}).join(", ")}</small>
+            <small>{SYSTEM.get(key) ?? Object.keys(schema?.paths.find((p) => keyOf(p.path) === key)?.types ?? {}).join(", ")}</small>
           </label>
         ))}
       </div>

@@ -65,6 +65,8 @@ function useRun({ tab }: PanelProps, parameters: Parameter[], pageSize: number) 
       if (!earlier.length) remember({ database, container, sql, parameters: used, time: Date.now(), charge: answer.charge, rows: answer.rows.length });
     } catch (e) {
       if (controller !== latest.current) return;
+      // Rows and figures of the query before would pass for those of this one.
+      if (!earlier.length) setRun(null);
       setError((e as Error).message);
     }
     setAbort(null);
@@ -221,6 +223,7 @@ function PlanView({ tab, sql, parameters }: PanelProps & { sql: string; paramete
       setPlan(await call<PlanAnswer>("POST", "explain", body));
       setError("");
     } catch (e) {
+      setPlan(null);
       setError((e as Error).message);
     }
     setBusy(false);

@@ -1,5 +1,5 @@
 // The SQL of the editor: its colours, its completion from the function table and the container's own data, its errors.
-import { snippetCompletion, type Completion, type CompletionContext, type CompletionResult, type CompletionSource } from "@codemirror/autocomplete";
+import { pickedCompletion, snippetCompletion, type Completion, type CompletionContext, type CompletionResult, type CompletionSource } from "@codemirror/autocomplete";
 import { LanguageSupport, StreamLanguage, type StringStream } from "@codemirror/language";
 import type { Diagnostic } from "@codemirror/lint";
 import { call, callText, scope } from "./api.ts";
@@ -106,14 +106,63 @@ function resolve(text: string, known: Map<string, string[]>): string[] | null {
 const literal = (value: Value) => write(value);
 const begins = (path: string[], start: string[]) => start.every((step, i) => path[i] === step);
 
-/** The values of the path that is compared just before the cursor. */
-function valueResult(before: string, from: number, known: Map<string, string[]>, schema: Schema): CompletionResult | null {
-  const compared = /([A-Za-z_][\w.]*(?:\["[^"]*"\][\w.]*)*)\s*(?:=|!=|<>|<=|>=|<|>|\bLIKE|\bIN\s*\((?:[^()]*,)?)\s*("[^"]*|[\w.]*)$/i.exec(before);
+/** What the cursor is in: code, a text that begins with a quote, or a comment. */
+interface Place {
+  kind: "code" | "text" | "comment";
+  /** Of a text: where its quote is. */
+  from: number;
+}
+export function placeOf(before: string): Place {
+  for (let at = 0; at < before.length; at++) {
+    const char = before[at];
+    let end = at;
+    if (char === '"' || char === "'") {
+      for (end = at + 1; end < before.length && before[end] !== char; end++) if (before[end] === "\\") end++;
+      if (end >= before.length) return { kind: "text", from: at };
+    } else if (before.startsWith("--", at) || before.startsWith("/*", at)) {
+      const close = char === "-" ? "\n" : "*/";
+      end = before.indexOf(close, at + 2);
+      if (end < 0) return { kind: "comment", from: at };
+      end += close.length - 1;
+    }
+    at = end;
+  }
+  return { kind: "code", from: before.length };
+}
+
+/** A value of the data in the quotes that were typed; nothing where it cannot stand in them as it is. */
+function inQuotes(value: Value, quote: string): string | null {
+  if (typeof value !== "string") return null;
+  const text = literal(value);
+  if (quote === '"') return text;
+  return /["'\\]/.test(text.slice(1, -1)) ? null : `'${text.slice(1, -1)}'`;
+}
+
+const takeQuote = (quote: string): Completion["apply"] => (view, completion, from, to) => {
+  // The editor has closed the quote already, when it was opened.
+  const end = view.state.sliceDoc(to, to + 1) === quote ? to + 1 : to;
+  view.dispatch({ changes: { from, to: end, insert: completion.label }, selection: { anchor: from + completion.label.length }, userEvent: "input.complete", annotations: pickedCompletion.of(completion) });
+};
+
+/**
+ * The values of the path that is compared just before the cursor: all of them where nothing is typed yet, those that begin as
+ * the text that is typed. A number is never made into another one, nor a text into one that begins otherwise. The list holds
+ * for what is typed now, and is asked for again after the next key.
+ */
+function valueResult(text: string, pos: number, place: Place, known: Map<string, string[]>, schema: Schema): CompletionResult | null {
+  const from = place.kind === "text" ? place.from : pos - /\w*$/.exec(text.slice(0, pos))![0].length;
+  const compared = /([A-Za-z_][\w.]*(?:\["[^"]*"\][\w.]*)*)\s*(?:=|!=|<>|<=|>=|<|>|\bLIKE|\bIN\s*\((?:[^()]*,)?)\s*$/i.exec(text.slice(0, from));
   const steps = compared && resolve(compared[1]!, known);
-  const values = steps && schema.paths.find((p) => p.path.length === steps.length && begins(p.path, steps))?.values;
-  if (!values?.length) return null;
-  const options = values.map((value): Completion => ({ label: literal(value), type: "constant", detail: "value in this container" }));
-  return { from: from - compared![2]!.length, options, validFor: /^("[^"]*|[\w.]*)$/ };
+  const values = (steps && schema.paths.find((p) => p.path.length === steps.length && begins(p.path, steps))?.values) ?? [];
+  const [typed, quote] = [text.slice(from, pos), place.kind === "text" ? text[from]! : ""];
+  // Inside of a text that goes on behind the cursor nothing is put.
+  if (quote && text.slice(pos).split("\n", 1)[0]!.indexOf(quote) > 0) return null;
+  const options: Completion[] = [];
+  for (const value of values) {
+    const label = quote ? inQuotes(value, quote) : literal(value);
+    if (label?.startsWith(typed) && label !== typed) options.push({ label, type: "constant", detail: "value in this container", ...(quote ? { apply: takeQuote(quote) } : {}) });
+  }
+  return options.length ? { from, options, filter: false } : null;
 }
 
 function pathResult(before: string, from: number, known: Map<string, string[]>, schema: Schema): CompletionResult | null {
@@ -150,7 +199,7 @@ function wordResult(before: string, from: number, known: Map<string, string[]>, 
   for (const keyword of words.keywords) options.push({ label: keyword, type: "keyword" });
   for (const entry of words.functions)
     options.push(snippetCompletion(`${entry.name}(\${})`, { label: entry.name, type: "function", detail: entry.signature, info: functionHelp(entry) }));
-  return { from: from - start.length, options, validFor: /^[\w.]*$/ };
+  return { from: from - start.length, options, validFor: /^\w*$/ };
 }
 
 export function completionOf(database: string, container: string): CompletionSource {
@@ -160,12 +209,15 @@ export function completionOf(database: string, container: string): CompletionSou
     const text = context.state.doc.toString();
     const before = text.slice(0, context.pos);
     const known = aliases(text);
-    const special = valueResult(before, context.pos, known, schema) ?? pathResult(before, context.pos, known, schema);
-    if (special) return special;
-    if (/"[^"\n]*$/.test(before.split("\n").at(-1)!.replace(/"[^"]*"/g, ""))) return null;
-    return context.explicit || /\w$/.test(before) ? wordResult(before, context.pos, known, schema) : null;
+    const place = placeOf(before);
+    if (place.kind === "comment" || (place.kind === "code" && NUMBER.test(before))) return null;
+    const values = valueResult(text, context.pos, place, known, schema);
+    if (values || place.kind === "text") return values;
+    return pathResult(before, context.pos, known, schema) ?? (context.explicit || /\w$/.test(before) ? wordResult(before, context.pos, known, schema) : null);
   };
 }
+/** The cursor is behind a number: there is nothing to complete. */
+const NUMBER = /(?:^|\W)\.?\d[\w.]*$/;
 
 /** What the server's own parser says about the text. */
 export async function sqlProblems(text: string, database: string, container: string): Promise<Diagnostic[]> {
