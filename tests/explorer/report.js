@@ -35,11 +35,12 @@ export default class Report {
   onEnd({ status }) {
     const of = { expected: [], skipped: [], flaky: [], unexpected: [] };
     for (const test of this.suite?.allTests() ?? []) of[test.outcome()].push(test);
-    for (const test of of.skipped) console.log(`skipped: ${nameOf(test)}: ${test.annotations.find((a) => a.type === "skip")?.description ?? "not run"}`);
+    for (const test of of.skipped) console.log(`left out: ${nameOf(test)}: ${test.annotations.find((a) => a.type === "skip")?.description ?? "not run"}`);
     for (const test of of.flaky.slice(0, SHOWN_MAX)) console.log(`flaky, passed at try ${test.results.length}: ${nameOf(test)}\n${reason(test.results[0])}`);
     for (const error of this.errors) console.log(error);
     for (const test of of.unexpected.slice(0, SHOWN_MAX)) console.log(`why, of ${test.results.length} tries: ${nameOf(test)}\n${reason(test.results.at(-1))}`);
     for (const test of of.unexpected) console.log(`FAILED: ${nameOf(test)}`);
+    for (const test of of.unexpected) console.log(`failed: tests/explorer/run ${path.basename(test.location.file)}:${test.location.line}`);
     const seconds = ((Date.now() - (this.began ?? Date.now())) / 1000).toFixed(0);
     console.log(`explorer: ${status}: ${of.expected.length} passed, ${of.unexpected.length} failed, ${of.flaky.length} flaky, ${of.skipped.length} skipped in ${seconds} s`);
   }

@@ -5,11 +5,11 @@
 //! `fuzz/artifacts/<target>`.
 //! The flags are those that libFuzzer needs to see what an input reaches; without a sanitizer the stable compiler has them.
 
+use crate::environment;
 use crate::sources;
-use crate::steps::at_once;
+use crate::steps::{Failure, Outcome, at_once};
 use anyhow::Context as _;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
 /// For a few rounds in every run of the tests.
 const SECONDS: u64 = 4;
@@ -18,6 +18,18 @@ const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-saniti
     -Cllvm-args=-sanitizer-coverage-trace-compares";
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<bool> {
+    Ok(findings(arguments)?.is_empty())
+}
+
+/// The same as a step of the tests.
+pub(crate) fn outcome(arguments: &[String]) -> Outcome {
+    match findings(arguments) {
+        Ok(failures) => Outcome::of(failures),
+        Err(error) => Outcome::failed(format!("{error:#}"), "cargo xtask fuzz"),
+    }
+}
+
+fn findings(arguments: &[String]) -> anyhow::Result<Vec<Failure>> {
     let mut chosen = Vec::new();
     let (mut seconds, mut address) = (SECONDS, false);
     let mut arguments = arguments.iter();
@@ -34,13 +46,15 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<bool> {
     }
     let names = if chosen.is_empty() { known } else { chosen };
     let program = build(address)?;
-    let failed = at_once(&names, |name| fuzz(&program, name, seconds));
-    let failed: Vec<String> = failed.into_iter().filter_map(Result::err).map(|e| format!("{e:#}")).collect();
-    for problem in &failed {
-        println!("fuzz: {problem}");
+    let ended = at_once(&names, |name| fuzz(&program, name, seconds));
+    let mut failures = Vec::new();
+    for (name, ended) in names.iter().zip(ended) {
+        let Err(problem) = ended else { continue };
+        println!("fuzz: {problem:#}");
+        failures.push(Failure { what: name.clone(), repeat: format!("cargo xtask fuzz {name}") });
     }
-    println!("{} fuzz targets ran {seconds} seconds each, {} with a finding", names.len(), failed.len());
-    Ok(failed.is_empty())
+    println!("{} fuzz targets ran {seconds} seconds each, {} with a finding", names.len(), failures.len());
+    Ok(failures)
 }
 
 /// Every file beside `main.rs` is a target of its name.
@@ -64,18 +78,18 @@ fn build(address: bool) -> anyhow::Result<PathBuf> {
     } else {
         ("", COVERAGE.to_owned(), "target/fuzz")
     };
-    let mut command = Command::new("cargo");
+    let mut command = environment::program("cargo");
     command.args((!toolchain.is_empty()).then_some(toolchain));
     // With a target of its own, programs that only run while building are not instrumented.
     command.args(["build", "--quiet", "--release", "--manifest-path=fuzz/Cargo.toml"]);
     command.args([format!("--target={host}"), format!("--target-dir={folder}")]);
-    command.env("RUSTFLAGS", flags).current_dir(sources::root()).stdin(Stdio::null());
+    command.env("RUSTFLAGS", flags);
     anyhow::ensure!(command.status().context("start cargo")?.success(), "the fuzz targets do not build");
     Ok(sources::root().join(folder).join(host).join("release/fuzz"))
 }
 
 fn host() -> anyhow::Result<String> {
-    let output = Command::new("rustc").arg("-vV").output().context("start rustc")?;
+    let output = environment::program("rustc").arg("-vV").output().context("start rustc")?;
     let text = String::from_utf8(output.stdout)?;
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
     Ok(host.context("rustc names its host")?.to_owned())
@@ -86,11 +100,11 @@ fn fuzz(program: &PathBuf, name: &str, seconds: u64) -> anyhow::Result<()> {
     let (corpus, artifacts) = (fuzz.join("corpus").join(name), fuzz.join("artifacts").join(name));
     std::fs::create_dir_all(&corpus)?;
     std::fs::create_dir_all(&artifacts)?;
-    let mut command = Command::new(program);
+    let mut command = environment::program(&program.to_string_lossy());
     command.env("FUZZ_TARGET", name).arg(&corpus).arg(fuzz.join("seeds").join(name));
     command.args([format!("-max_total_time={seconds}"), "-timeout=5".to_owned(), "-verbosity=0".to_owned()]);
     command.arg(format!("-artifact_prefix={}/", artifacts.display()));
-    let output = command.current_dir(sources::root()).stdin(Stdio::null()).output()?;
+    let output = command.output()?;
     let text = String::from_utf8_lossy(&output.stderr);
     let lines: Vec<&str> = text.lines().collect();
     let end = lines[lines.len().saturating_sub(40)..].join("\n");

@@ -5,11 +5,11 @@
 //! advisories of RustSec live where build machines may not reach. So `advisories.txt` is a dated copy of those that touch
 //! our dependencies; it also lists what was looked up, and what was not is told.
 
+use crate::environment;
 use crate::sources;
 use anyhow::Context as _;
 use semver::{Version, VersionReq};
 use serde_json::Value;
-use std::process::Command;
 
 /// Where dependencies may come from.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
@@ -86,8 +86,8 @@ struct Package {
 }
 
 fn packages() -> anyhow::Result<Vec<Package>> {
-    let mut command = Command::new("cargo");
-    command.args(["metadata", "--format-version", "1", "--locked"]).current_dir(sources::root());
+    let mut command = environment::program("cargo");
+    command.args(["metadata", "--format-version", "1", "--locked"]);
     let output = command.output().context("start cargo metadata")?;
     anyhow::ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let metadata: Value = serde_json::from_slice(&output.stdout)?;

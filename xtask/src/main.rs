@@ -1,9 +1,11 @@
 //! Our tools, as `cargo xtask <command>`; run without arguments for the list.
 
+mod environment;
 mod fuzz;
 mod licences;
 mod postgres;
 mod profile;
+mod programs;
 mod sbom;
 mod site;
 mod sources;
@@ -34,7 +36,7 @@ fn main() -> ExitCode {
         Some("test") => test::run(&arguments[1..]),
         Some("tidy") => tidy::run(),
         Some("licences") => licences::run(),
-        Some("sim") => Ok(test::sim(&arguments[1..])),
+        Some("sim") => Ok(matches!(test::sim(&arguments[1..]), steps::Outcome::Passed)),
         Some("soak") => test::soak(&arguments[1..]),
         Some("fuzz") => fuzz::run(&arguments[1..]),
         Some("profile") => profile::run(),

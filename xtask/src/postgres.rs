@@ -1,10 +1,10 @@
 //! Steps of the tests that need PostgreSQL: it is installed where that can be done without asking, and they are skipped, with the reason,
 //! where it is missing. Tests start it themselves, in temporary folders.
 
-use crate::sources;
-use crate::steps::{Outcome, at_once, command, has};
+use crate::environment;
+use crate::programs;
+use crate::steps::{Failure, Outcome, at_once, command, has, print_whole, run_script, shown};
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// Where Debian puts the server's programs, by version.
@@ -72,7 +72,8 @@ pub(crate) fn install() -> Outcome {
     if is_there() {
         return Outcome::Passed;
     }
-    let is_root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.starts_with(b"0\n"));
+    let is_root =
+        environment::program("id").arg("-u").output().is_ok_and(|output| output.stdout.starts_with(b"0\n"));
     if !is_root || !has("apt-get", "--version") {
         return Outcome::Skipped("PostgreSQL is not installed (apt-get install postgresql)".to_owned());
     }
@@ -83,8 +84,8 @@ pub(crate) fn install() -> Outcome {
         [&quietly[1..], &["apt-get", "install", "-y", "-qq", "--no-install-recommends", "postgresql"]]
             .concat();
     for arguments in [update, install] {
-        if let Outcome::Failed(why) = command(quietly[0], &arguments) {
-            return Outcome::Skipped(format!("PostgreSQL could not be installed: {why}"));
+        if !matches!(command(quietly[0], &arguments), Outcome::Passed) {
+            return Outcome::Skipped(format!("PostgreSQL could not be installed: {}", arguments.join(" ")));
         }
     }
     Outcome::Passed
@@ -96,18 +97,17 @@ pub(crate) fn cases() -> Outcome {
     if !is_there() {
         return missing();
     }
-    if std::env::var_os("ASTRARIUM_TEST_STORE").is_some_and(|url| !url.is_empty()) {
-        let contract =
-            command("cargo", &["test", "--package=astrarium-kv-postgres", "--test=engine", "contract::"]);
-        if !matches!(contract, Outcome::Passed) {
-            return contract;
-        }
-    }
-    let mut arguments =
-        vec!["ASTRARIUM_TEST_ENGINES=postgres", "cargo", "test", "--package=astrarium-testkit"];
-    let tests: Vec<String> = CASES.iter().map(|test| format!("--test={test}")).collect();
-    arguments.extend(tests.iter().map(String::as_str));
-    command("env", &arguments)
+    let contract = if std::env::var_os("ASTRARIUM_TEST_STORE").is_some_and(|url| !url.is_empty()) {
+        let mut test = programs::cargo_test(&[]);
+        test.args(["--package=astrarium-kv-postgres", "--test=engine", "contract::"]);
+        programs::run(&mut test, "cargo test")
+    } else {
+        Outcome::Passed
+    };
+    let mut test = programs::cargo_test(&[]);
+    test.env("ASTRARIUM_TEST_ENGINES", "postgres").arg("--package=astrarium-testkit");
+    test.args(CASES.iter().map(|test| format!("--test={test}")));
+    contract.and(programs::run(&mut test, "ASTRARIUM_TEST_ENGINES=postgres cargo test"))
 }
 
 /// Suites of clients against three servers, which take the place of one (`testkit/examples/several.rs`). With `ASTRARIUM_LONG=1` all of
@@ -121,52 +121,68 @@ pub(crate) fn several() -> Outcome {
         return built;
     }
     let is_long = std::env::var("ASTRARIUM_LONG").is_ok_and(|value| value != "0" && !value.is_empty());
-    let failed: Vec<&str> = at_once(&SUITES, |suite| (suite.language, run_suite(suite, is_long)))
-        .into_iter()
-        .filter_map(|(language, passed)| (!passed).then_some(language))
-        .collect();
-    if failed.is_empty() { Outcome::Passed } else { Outcome::Failed(failed.join(", ")) }
+    at_once(&SUITES, |suite| run_suite(suite, is_long)).into_iter().fold(Outcome::Passed, Outcome::and)
 }
 
-/// Runs a suite, and then prints what it has said; true if it passed, or said why it cannot run here.
-fn run_suite(suite: &Suite, is_long: bool) -> bool {
-    let target = sources::root().join("target");
+/// Runs a suite, and then prints what it has said.
+fn run_suite(suite: &Suite, is_long: bool) -> Outcome {
+    let target = environment::target();
     let words = if is_long { vec![suite.without] } else { vec![suite.without, suite.http_only] }.concat();
     let (variables, arguments): (Vec<&str>, Vec<&str>) =
         words.into_iter().partition(|word| word.starts_with("ASTRARIUM_"));
     let began = Instant::now();
-    let output = Command::new("bash")
-        .arg(format!("tests/sdk/{}/run", suite.language))
-        .args(arguments)
+    let mut script = environment::program("bash");
+    script
         .envs(variables.iter().filter_map(|variable| variable.split_once('=')))
         .env("ASTRARIUM_SERVER", target.join("release/astrarium"))
-        .env("ASTRARIUM_BIN", target.join("debug/examples/several"))
-        .current_dir(sources::root())
-        .stdin(Stdio::null())
-        .output();
-    let output = match output {
-        Ok(output) => output,
-        Err(error) => {
-            eprintln!("{} could not be started: {error}", suite.language);
-            return false;
+        .env("ASTRARIUM_BIN", target.join("debug/examples/several"));
+    let surroundings = shown(&script);
+    script.arg(format!("tests/sdk/{}/run", suite.language)).args(arguments);
+    let (text, outcome) = run_script(&mut script);
+    let seconds = began.elapsed().as_secs();
+    match outcome {
+        Outcome::Passed => {
+            print_whole(&report(suite, &text, seconds, is_long));
+            Outcome::Passed
         }
-    };
-    let (said, logged) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    if output.status.success() {
-        let end = said.lines().last().unwrap_or_default();
-        println!("{}: {end} ({} s with PostgreSQL and servers)", suite.language, began.elapsed().as_secs());
-        println!("{}: left out: {}", suite.language, suite.without.join(" "));
-        said.lines().filter(|line| line.starts_with("left out: ")).for_each(|line| println!("  {line}"));
-        if !is_long && !suite.http_only.is_empty() {
-            println!("{}: left out: https, without ASTRARIUM_LONG=1", suite.language);
+        // Suites that cannot run here are named among those of one server.
+        Outcome::Skipped(why) => {
+            print_whole(&format!("{}: skipped: {why}\n", suite.language));
+            Outcome::Passed
         }
-        // Servers whose suite lets them speak have much to tell; this must not be overlooked.
-        logged.lines().filter(|line| line.contains(" ERROR ")).for_each(|line| println!("{line}"));
-    } else {
-        println!("{} failed: {said}", suite.language);
-        eprint!("{logged}");
+        Outcome::Failed(failures) => {
+            print_whole(&format!("{} failed:\n{text}\n", suite.language));
+            // What a suite repeats, with the variables that made it use three servers.
+            let surroundings = surroundings.trim_end_matches("bash");
+            let with = |failure: Failure| {
+                let is_whole = failure.repeat.starts_with("ASTRARIUM_");
+                let repeat =
+                    if is_whole { failure.repeat } else { format!("{surroundings}{}", failure.repeat) };
+                Failure { what: format!("{} {}", suite.language, failure.what), repeat }
+            };
+            Outcome::Failed(failures.into_iter().map(with).collect())
+        }
     }
-    output.status.success()
+}
+
+/// The last line of a suite that passed, and what was left out of it.
+fn report(suite: &Suite, text: &str, seconds: u64, is_long: bool) -> String {
+    let language = suite.language;
+    // Servers whose suite lets them speak have much to tell; errors must not be overlooked.
+    let is_error = |line: &&str| line.contains(" ERROR ");
+    let is_sum = |line: &&str| ["passed", "Tests run:", "ok "].iter().any(|word| line.contains(word));
+    let end = text.lines().rfind(is_sum).unwrap_or_default();
+    let mut lines = vec![
+        format!("{language}: {end} ({seconds} s with PostgreSQL and servers)"),
+        format!("{language}: left out: {}", suite.without.join(" ")),
+    ];
+    lines.extend(text.lines().filter(|line| line.starts_with("left out: ")).map(|line| format!("  {line}")));
+    if !is_long && !suite.http_only.is_empty() {
+        lines.push(format!("{language}: left out: https, without ASTRARIUM_LONG=1"));
+    }
+    lines.extend(text.lines().filter(is_error).map(str::to_owned));
+    lines.push(String::new());
+    lines.join("\n")
 }
 
 fn missing() -> Outcome {

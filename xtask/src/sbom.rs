@@ -3,20 +3,19 @@
 //! In: `cargo metadata` and `Cargo.lock`. Out: every crate that is compiled into the program or runs while it is built, with version, licence,
 //! checksum, and what it uses. Tools and tests of ours are not part of it. The same sources give the same bytes: no time, no serial number.
 
+use crate::environment;
 use crate::sources;
 use anyhow::Context as _;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::Command;
 
 /// The package that the program comes from.
 const PROGRAM: &str = "astrarium-server";
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<bool> {
     let [file] = arguments else { anyhow::bail!("sbom FILE") };
-    let output = Command::new("cargo")
+    let output = environment::program("cargo")
         .args(["metadata", "--format-version=1", "--locked", "--offline"])
-        .current_dir(sources::root())
         .output()
         .context("run cargo metadata")?;
     anyhow::ensure!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));

@@ -1,39 +1,55 @@
 //! `cargo xtask test`: everything that must hold, in one command, on a laptop as in continuous integration.
 
+use crate::environment;
 use crate::postgres;
-use crate::steps::{Outcome, Step, command, has, run_all, script};
+use crate::programs;
+use crate::steps::{Outcome, Run, Step, command, has, quoted, run_all, run_command};
 
 const STEPS: &[Step] = &[
     step("format", "the code is formatted", format),
-    step("tidy", "the rules of this repository", || told(crate::tidy::run())),
+    step("tidy", "the rules of this repository", || told("tidy", crate::tidy::run())),
     step("licences", "licences, sources and known faults of the dependencies", || {
-        told(crate::licences::run())
+        told("licences", crate::licences::run())
     }),
     step("lints", "clippy has nothing to say", lints),
     step("docs", "the site and the API documentation build without warnings", docs),
     step("postgresql", "the PostgreSQL that tests start for themselves is installed", postgres::install),
     step("rust", "unit, property, contract, REST, bad-input and crash tests", rust),
     step("stores", "REST, SQL and script cases, histories and guarantees on PostgreSQL", postgres::cases),
-    step("sim", "a thousand seeds of simulated crashes, lost syncs, delays and clock jumps", || {
-        told(Ok(sim(&[])))
-    }),
+    step("sim", "a thousand seeds of simulated crashes, lost syncs, delays and clock jumps", || sim(&[])),
     step("build", "the server that the SDKs talk to", build),
-    client("python", "the official Python SDK as a client", || script("tests/sdk/python/run")),
-    client("javascript", "the official JavaScript SDK as a client", || script("tests/sdk/javascript/run")),
-    client("go", "the official Go SDK as a client", || script("tests/sdk/go/run")),
-    client("java", "the official Java SDK as a client", || script("tests/sdk/java/run")),
-    client(
-        "packages",
-        "packages for Python, JavaScript, Go and Java, and images, as strangers use them",
-        || script("packages/run"),
-    ),
-    client("rust-sdk", "the official Rust SDK as a client", || script("tests/sdk/rust/run")),
+    client("python", "the official Python SDK as a client", "tests/sdk/python/run"),
+    client("javascript", "the official JavaScript SDK as a client", "tests/sdk/javascript/run"),
+    client("go", "the official Go SDK as a client", "tests/sdk/go/run"),
+    client("java", "the official Java SDK as a client", "tests/sdk/java/run"),
+    client("rust-sdk", "the official Rust SDK as a client", "tests/sdk/rust/run"),
+    // After the suites, whose builds and packages it uses again.
+    Step {
+        at_once: false,
+        ..client(
+            "packages",
+            "packages for Python, JavaScript, Go and Java, and images, as strangers use them",
+            "packages/run",
+        )
+    },
     // A browser computes much: beside the others it would only wait, and its tests with it.
-    step("explorer", "the explorer in Chromium, and its committed page against its sources", || {
-        script("tests/explorer/run")
-    }),
-    step("several", "the official SDKs as clients of three servers over one PostgreSQL", postgres::several),
-    step("fuzz", "a few seconds of every fuzz target", || told(crate::fuzz::run(&[]))),
+    Step {
+        at_once: false,
+        ..client(
+            "explorer",
+            "the explorer in Chromium, and its committed page against its sources",
+            "tests/explorer/run",
+        )
+    },
+    Step {
+        uses_server: true,
+        ..step(
+            "several",
+            "the official SDKs as clients of three servers over one PostgreSQL",
+            postgres::several,
+        )
+    },
+    step("fuzz", "a few seconds of every fuzz target", || crate::fuzz::outcome(&[])),
     step(
         "sanitizer",
         "the tests of scripts under AddressSanitizer, with and without the memory image",
@@ -42,12 +58,12 @@ const STEPS: &[Step] = &[
 ];
 
 const fn step(name: &'static str, summary: &'static str, run: fn() -> Outcome) -> Step {
-    Step { name, summary, run, at_once: false }
+    Step { name, summary, run: Run::Function(run), at_once: false, uses_server: false }
 }
 
 /// Suites of clients start servers of their own, and wait for one another's answers most of the time.
-const fn client(name: &'static str, summary: &'static str, run: fn() -> Outcome) -> Step {
-    Step { name, summary, run, at_once: true }
+const fn client(name: &'static str, summary: &'static str, script: &'static str) -> Step {
+    Step { name, summary, run: Run::Script(script), at_once: true, uses_server: true }
 }
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<bool> {
@@ -84,33 +100,33 @@ fn lints() -> Outcome {
 }
 
 /// How a tool of ours ended, which has printed what it found.
-fn told(result: anyhow::Result<bool>) -> Outcome {
+fn told(name: &str, result: anyhow::Result<bool>) -> Outcome {
+    let repeat = format!("cargo xtask {name}");
     match result {
         Ok(true) => Outcome::Passed,
-        Ok(false) => Outcome::Failed("see the lines above".to_owned()),
-        Err(error) => Outcome::Failed(format!("{error:#}")),
+        Ok(false) => Outcome::failed("see its lines above", repeat),
+        Err(error) => Outcome::failed(format!("{error:#}"), repeat),
     }
 }
 
 fn docs() -> Outcome {
-    let site = told(crate::site::run());
-    if !matches!(site, Outcome::Passed) {
-        return site;
-    }
+    let mut doc = environment::program("cargo");
     // Environment instead of arguments: rustdoc takes its lints only there.
-    command("env", &["RUSTDOCFLAGS=-D warnings", "cargo", "doc", "--quiet", "--workspace", "--no-deps"])
+    doc.env("RUSTDOCFLAGS", "-D warnings").args(["doc", "--quiet", "--workspace", "--no-deps"]);
+    told("site", crate::site::run()).and(run_command(&mut doc))
 }
 
 /// Without the tests in documentation, of which there are none (`tidy` looks), but which would be a compilation of each crate.
 fn rust() -> Outcome {
-    command("cargo", &["test", "--workspace", "--all-targets"])
+    let mut test = programs::cargo_test(&[]);
+    programs::run(test.args(["--workspace", "--all-targets"]), "cargo test")
 }
 
 /// Runs the simulator, by default for a thousand seeds.
-pub(crate) fn sim(arguments: &[String]) -> bool {
+pub(crate) fn sim(arguments: &[String]) -> Outcome {
     let mut all = vec!["run", "--quiet", "--package=astrarium-sim", "--example=seeds", "--"];
     all.extend(arguments.iter().map(String::as_str));
-    matches!(command("cargo", &all), Outcome::Passed)
+    command("cargo", &all)
 }
 
 /// Runs clients beside a server that is killed and started again for some minutes, in release form.
@@ -120,11 +136,18 @@ pub(crate) fn soak(arguments: &[String]) -> anyhow::Result<bool> {
         [name, minutes] if name == "--minutes" => minutes.parse()?,
         _ => anyhow::bail!("soak [--minutes COUNT]"),
     };
-    let seconds = format!("ASTRARIUM_SOAK_SECONDS={}", minutes * 60);
-    let test =
-        ["cargo", "test", "--release", "--package=astrarium-server", "--test=crash", "history::", "--"];
-    let all = [&[seconds.as_str()], &test[..], &["--nocapture"]].concat();
-    Ok(matches!(command("env", &all), Outcome::Passed))
+    let mut soak = environment::program("cargo");
+    soak.env("ASTRARIUM_SOAK_SECONDS", (minutes * 60).to_string());
+    soak.args([
+        "test",
+        "--release",
+        "--package=astrarium-server",
+        "--test=crash",
+        "history::",
+        "--",
+        "--nocapture",
+    ]);
+    Ok(matches!(run_command(&mut soak), Outcome::Passed))
 }
 
 fn build() -> Outcome {
@@ -141,33 +164,30 @@ fn sanitizer() -> Outcome {
         return Outcome::Skipped("the sanitizer is set up for Linux with glibc only".to_owned());
     }
     let target = format!("--target={}-unknown-linux-gnu", std::env::consts::ARCH);
-    for image in ["on", "off"] {
-        let outcome = command(
-            "env",
-            &[
-                "RUSTFLAGS=-Zsanitizer=address",
-                "CFLAGS=-fsanitize=address -fno-omit-frame-pointer -g",
-                &format!("ASTRARIUM_TEST_MEMORY_IMAGE={image}"),
-                "ASTRARIUM_TEST_SLOWNESS=10",
-                "cargo",
-                "+nightly",
-                "test",
-                "--package=astrarium-script",
-                "--lib",
-                "--test=script",
-                &target,
-                "--target-dir=target/sanitizer",
-                // Those that measure time are for programs at full speed.
-                "--",
-                "--skip=threads::",
-                "--skip=time::",
-                "--skip=a_page_that_takes_too_long_is_over",
-                "--skip=the_shared_threads_have_survived",
-            ],
-        );
-        if !matches!(outcome, Outcome::Passed) {
-            return outcome;
-        }
-    }
-    Outcome::Passed
+    ["on", "off"].into_iter().map(|image| sanitized(image, &target)).fold(Outcome::Passed, Outcome::and)
+}
+
+fn sanitized(image: &str, target: &str) -> Outcome {
+    const VARIABLES: [(&str, &str); 3] = [
+        ("RUSTFLAGS", "-Zsanitizer=address"),
+        ("CFLAGS", "-fsanitize=address -fno-omit-frame-pointer -g"),
+        ("ASTRARIUM_TEST_SLOWNESS", "10"),
+    ];
+    let mut test = programs::cargo_test(&["+nightly"]);
+    test.envs(VARIABLES).env("ASTRARIUM_TEST_MEMORY_IMAGE", image);
+    test.args([
+        "--package=astrarium-script",
+        "--lib",
+        "--test=script",
+        target,
+        "--target-dir=target/sanitizer",
+    ]);
+    let variables = VARIABLES.map(|(name, value)| format!("{name}={}", quoted(value))).join(" ");
+    let repeat = format!(
+        "{variables} ASTRARIUM_TEST_MEMORY_IMAGE={image} cargo +nightly test {target} --target-dir=target/sanitizer"
+    );
+    // Those that measure time are for programs at full speed.
+    test.args(["--", "--skip=threads::", "--skip=time::"]);
+    test.args(["--skip=a_page_that_takes_too_long_is_over", "--skip=the_shared_threads_have_survived"]);
+    programs::run(&mut test, &repeat)
 }

@@ -1,5 +1,6 @@
 """One server for the whole run; every test runs once over http and once over https."""
 
+import shlex
 import signal
 
 import pytest
@@ -57,3 +58,10 @@ def make_container(database):
         return database.create_container(fresh("container"), key, **options)
 
     return make
+
+
+def pytest_terminal_summary(terminalreporter):
+    """The commands that run again what failed, as `cargo xtask test` says them at its end."""
+    ended = terminalreporter.stats.get("failed", []) + terminalreporter.stats.get("error", [])
+    for name in dict.fromkeys(report.nodeid for report in ended):
+        terminalreporter.write_line(f"failed: tests/sdk/python/run {shlex.quote(name)}")

@@ -3,9 +3,16 @@
 import path from "node:path";
 import { inspect } from "node:util";
 
+/** The command that runs a test again, as `cargo xtask test` says it at its end. */
+function repeat({ file = "", name }) {
+  const pattern = `^${name.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")}$`.replaceAll("'", "'\\''");
+  return `failed: tests/sdk/javascript/run '--test-name-pattern=${pattern}' ${path.basename(file)}\n`;
+}
+
 export default async function* reporter(events) {
   let passed = 0;
   let failed = 0;
+  const again = [];
   const started = Date.now();
   for await (const { type, data } of events) {
     if (type === "test:stderr" || type === "test:stdout") {
@@ -20,8 +27,10 @@ export default async function* reporter(events) {
       if (error?.failureType === "subtestsFailed") continue;
       failed += 1;
       const reason = error?.cause ?? error;
+      again.push(repeat(data));
       yield `FAILED ${data.file ?? ""} ${data.name}\n${reason?.stack ?? inspect(reason)}\n`;
     }
   }
+  yield* again;
   yield `${passed} passed, ${failed} failed in ${((Date.now() - started) / 1000).toFixed(1)} s\n`;
 }
