@@ -4,6 +4,7 @@
 use crate::environment;
 use crate::programs;
 use crate::steps::{Failure, Outcome, at_once, command, has, print_whole, run_script, shown};
+use crate::test::example;
 use std::path::Path;
 use std::time::Instant;
 
@@ -105,7 +106,8 @@ pub(crate) fn cases() -> Outcome {
         Outcome::Passed
     };
     let mut test = programs::cargo_test(&[]);
-    test.env("ASTRARIUM_TEST_ENGINES", "postgres").arg("--package=astrarium-testkit");
+    // The programs that the step `rust` has built: with the package alone, features would differ, and most crates be built again.
+    test.env("ASTRARIUM_TEST_ENGINES", "postgres").arg("--workspace");
     test.args(CASES.iter().map(|test| format!("--test={test}")));
     contract.and(programs::run(&mut test, "ASTRARIUM_TEST_ENGINES=postgres cargo test"))
 }
@@ -116,16 +118,18 @@ pub(crate) fn several() -> Outcome {
     if !is_there() {
         return missing();
     }
-    let built = command("cargo", &["build", "--quiet", "--package=astrarium-testkit", "--example=several"]);
-    if !matches!(built, Outcome::Passed) {
-        return built;
-    }
+    let program = match example("several") {
+        Ok(program) => program,
+        Err(failed) => return failed,
+    };
     let is_long = std::env::var("ASTRARIUM_LONG").is_ok_and(|value| value != "0" && !value.is_empty());
-    at_once(&SUITES, |suite| run_suite(suite, is_long)).into_iter().fold(Outcome::Passed, Outcome::and)
+    at_once(&SUITES, |suite| run_suite(suite, &program, is_long))
+        .into_iter()
+        .fold(Outcome::Passed, Outcome::and)
 }
 
 /// Runs a suite, and then prints what it has said.
-fn run_suite(suite: &Suite, is_long: bool) -> Outcome {
+fn run_suite(suite: &Suite, program: &str, is_long: bool) -> Outcome {
     let target = environment::target();
     let words = if is_long { vec![suite.without] } else { vec![suite.without, suite.http_only] }.concat();
     let (variables, arguments): (Vec<&str>, Vec<&str>) =
@@ -135,7 +139,7 @@ fn run_suite(suite: &Suite, is_long: bool) -> Outcome {
     script
         .envs(variables.iter().filter_map(|variable| variable.split_once('=')))
         .env("ASTRARIUM_SERVER", target.join("release/astrarium"))
-        .env("ASTRARIUM_BIN", target.join("debug/examples/several"));
+        .env("ASTRARIUM_BIN", program);
     let surroundings = shown(&script);
     script.arg(format!("tests/sdk/{}/run", suite.language)).args(arguments);
     let (text, outcome) = run_script(&mut script);

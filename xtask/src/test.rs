@@ -124,9 +124,21 @@ fn rust() -> Outcome {
 
 /// Runs the simulator, by default for a thousand seeds.
 pub(crate) fn sim(arguments: &[String]) -> Outcome {
-    let mut all = vec!["run", "--quiet", "--package=astrarium-sim", "--example=seeds", "--"];
-    all.extend(arguments.iter().map(String::as_str));
-    command("cargo", &all)
+    match example("seeds") {
+        Ok(program) => run_command(environment::program(&program).args(arguments)),
+        Err(failed) => failed,
+    }
+}
+
+/// Builds an example, and gives its path. As a part of the whole workspace: chosen by its package, it would bring other features of
+/// shared dependencies, and with them another build of most crates.
+pub(crate) fn example(name: &str) -> Result<String, Outcome> {
+    match command("cargo", &["build", "--quiet", "--workspace", &format!("--example={name}")]) {
+        Outcome::Passed => {
+            Ok(environment::target().join("debug/examples").join(name).to_string_lossy().into_owned())
+        }
+        failed => Err(failed),
+    }
 }
 
 /// Runs clients beside a server that is killed and started again for some minutes, in release form.
