@@ -4,9 +4,11 @@
 //! little-endian; every value begins with a marker byte, and the markers below are all there are.
 //! Invariants
 //! - Total and bounded: lengths are checked against what is there, depth is at most 128, a text reference points
-//!   backwards at a plain text, and the output is at most [`OUTPUT_BYTES_MAX`] long.
+//!   backwards at a text that is no reference, and the output is at most [`OUTPUT_BYTES_MAX`] long.
 //!
 //! Not here: writing the form (clients read text answers), texts of a user dictionary (nobody sends one).
+
+mod compressed;
 
 use astrarium_value::json;
 
@@ -80,7 +82,7 @@ impl<'a> BinaryReader<'a> {
     fn document(&mut self) -> Option<()> {
         (self.byte()? == FIRST_BYTE).then_some(())?;
         self.value(0)?;
-        (self.offset == self.body.len()).then_some(())
+        (self.offset == self.body.len() && self.text.len() <= OUTPUT_BYTES_MAX).then_some(())
     }
 
     fn byte(&mut self) -> Option<u8> {
@@ -279,6 +281,7 @@ impl<'a> BinaryReader<'a> {
             0xC2 => self.unsigned(4)?,
             0xC3..=0xC6 if may_refer => return self.referred(usize::from(marker - 0xC2)),
             0x75..=0x77 => return self.guid(marker),
+            0x78..=0x7F => return self.compressed(marker),
             _ => return None,
         };
         std::str::from_utf8(self.bytes(length)?).ok().map(Into::into)
@@ -292,6 +295,12 @@ impl<'a> BinaryReader<'a> {
         let text = self.string(false);
         self.offset = back;
         text
+    }
+
+    fn compressed(&mut self, marker: u8) -> Option<std::borrow::Cow<'a, str>> {
+        let (text, taken) = compressed::read(marker, self.body.get(self.offset..)?)?;
+        self.offset += taken;
+        Some(text.into())
     }
 
     /// Sixteen bytes written as a GUID: low half of each byte first, in lower case, upper case, or with quotes.
@@ -362,10 +371,51 @@ mod tests {
         );
     }
 
+    /// The examples of the .NET SDK's own tests.
+    #[test]
+    fn compressed_texts_of_the_dotnet_sdk() {
+        check(b"\x80\x7A\x13\x13\x62\x1C\xC7\x14\x30\xB4\x65\x2B\x04", "\"2015-06-30 23:45:13\"");
+        check(
+            b"\x80\x7A\x21\x13\x52\x2C\xC1\x92\x2E\xB5\x92\x2B\xD8\x46\x84\x4A\xC3\x81\x1B\x01",
+            "\"2014-10-18T14:18:17.5337932-07:00\"",
+        );
+        check(b"\x80\x7A\x10\x21\x43\x65\x87\xA9\xDB\xEC\x0F", "\"0123456789:.-TZ \"");
+        check(b"\x80\x78\x10\xCE\xAC\x3B\x09\xD0\x55\x9B\x64", "\"eccab3900d55b946\"");
+        check(b"\x80\x79\x10\xCE\xAC\x3B\x09\xD0\x55\x9B\x64", "\"ECCAB3900D55B946\"");
+        let pairs = [&b"\x80\x7B\x21\x61"[..], &[0x10; 16], &[0xF6]].concat();
+        check(&pairs, "\"ababababababababababababababababg\"");
+        check(
+            b"\x80\x7C\x24\x61\xF3\x10\x48\x91\x50\x21\x3A\xDB\x8A\xBB\x89\xB2\x47\x86\xAB\x24\xCE\x43\x16\xC8\x78\x38\xF3",
+            "\"thequickbrownfoxjumpedoverthelazydog\"",
+        );
+        check(
+            b"\x80\x7D\x48\x41\xF3\x49\xC2\x34\x2A\xAA\x61\xEC\xDA\x6D\xE9\xDE\x29\xCD\xBE\xE4\xE8\xD6\x64\x3C\x9F\xE4\
+              \x0A\xE6\xF8\xE8\x9A\xD3\x41\x40\x14\x22\x28\x41\xE4\x58\x4D\xE1\x5C\x09\xC5\x3C\xC4\xE0\x54\x44\x34\x1D\xC4\
+              \x02\x64\xD8\xE0\x18",
+            "\"thequickbrownfoxjumpedoverthelazydogTHEQUICKBROWNFOXJUMPEDOVERTHELAZYDOG\"",
+        );
+        let seven = b"\x74\x74\x39\x5E\x4F\x8F\xD7\x62\xF9\xFB\xEE\x36\xBF\xF1\xEA\x7A\x1B\x5E\x26\xBF\xED\x65\x39\x1D\x5D\x66\x87\xF5\
+            \x79\xF2\xFB\x4C\x45\x16\xA3\xD5\xE4\x70\x29\x94\x3E\xAF\x4E\xE3\x13\xAB\xAC\x36\xA1\x45\xE2\xD3\x5A\x94\x52\x91\x45\x66\
+            \x50\x9B\x25\x3E\x8F\xB0\x98\x6C\x46\xAB\xD9\x6E\xB8\x5C\x08\x38\x22\x95\xBC\x26\x15";
+        let text =
+            "\"thequickbrownfoxjumpedoverthelazydogTHEQUICKBROWNFOXJUMPEDOVERTHELAZYDOG0123456789!@#$%^&*\"";
+        check(&[&b"\x80\x7E\x5A"[..], seven].concat(), text);
+        check(&[&b"\x80\x7F\x5A\x00"[..], seven].concat(), text);
+        // As the name of a member, and as what a reference points at.
+        check(
+            b"\x80\xEA\x0F\x78\x10\xCE\xAC\x3B\x09\xD0\x55\x9B\x64\x01\x811\xC3\x03",
+            "{\"eccab3900d55b946\":1,\"1\":\"eccab3900d55b946\"}",
+        );
+    }
+
     #[test]
     fn damaged_bodies_are_refused() {
         let deep = [&[0x80][..], &[0xE1; 200], &[0x01]].concat();
-        let bodies: [&[u8]; 9] = [
+        let bodies: [&[u8]; 13] = [
+            b"\x80\x78",
+            b"\x80\x7A\x13\x13\x62",
+            b"\x80\x7F\x01",
+            b"\x80\x7B\x02\x7F\x11",
             b"",
             b"\x80",
             b"{}",
