@@ -1,4 +1,4 @@
-"""Runs the code blocks of the documentation: `blocks.py --root R --binary B --work W [--node N] [--jars J] [--go] [--rust] [PAGE...]`.
+"""Runs the code blocks of the documentation: `blocks.py --root R --binary B --work W [--node N] [--class-path C] [--go] [--rust] [PAGE...]`.
 
 Every fenced block of the README, of docs/ and of the packages' READMEs is run, parsed, or says why not. What stands after its language:
 
@@ -235,15 +235,15 @@ class Runner:
 
     def java(self, block: Block, before: Block | None, folder: Path, server: astrarium.Server) -> bool | None:
         # Tests were put among the tests of the project that uses the extension (`--java-tests`).
-        if not self.given.jars or "@Test" in block.text:
-            return None if self.given.jars else self.left_out("java")
+        if not self.given.class_path or "@Test" in block.text:
+            return None if self.given.class_path else self.left_out("java")
         name = re.search(r"public class (\w+)", block.text)
         if name is None:
             raise Failed("has no public class")
         (folder / f"{name[1]}.java").write_text(block.text.replace("https://127.0.0.1", "http://127.0.0.1"), encoding="utf-8")
-        jars = [str(jar) for jar in Path(self.given.jars).rglob("*.jar") if "/maven" not in str(jar) and "/plexus" not in str(jar)]
         option = "-DCOSMOS.HTTP_CONNECTION_WITHOUT_TLS_ALLOWED=true"
-        self.command(["java", option, "-cp", os.pathsep.join(jars), f"{name[1]}.java"], folder)
+        class_path = Path(self.given.class_path).read_text(encoding="utf-8").strip()
+        self.command(["java", option, "-cp", class_path, f"{name[1]}.java"], folder)
         return None
 
     def go(self, block: Block, *_: object) -> bool | None:
@@ -294,7 +294,7 @@ def main() -> None:
     parser.add_argument("--binary", help="the program")
     parser.add_argument("--work", help="a folder for what is made")
     parser.add_argument("--node", help="a folder whose node_modules have the SDK and the packages")
-    parser.add_argument("--jars", help="a folder with the SDK for Java")
+    parser.add_argument("--class-path", help="a file with the class path of the SDK for Java, as Maven resolved it")
     parser.add_argument("--go", action="store_true")
     parser.add_argument("--rust", help="the target folder of the suite of the Rust SDK")
     parser.add_argument("--java-tests", type=Path, help="only write the tests among the Java blocks into this folder")

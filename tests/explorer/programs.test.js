@@ -1,7 +1,7 @@
 // What "Copy as" gives is put into a file and run, with the SDK that the tests of that language have installed before
 // (tests/sdk/<language>/run); where it is not there, the test says so and is skipped. C# is looked at as text only.
 import { execFile } from "node:child_process";
-import { copyFileSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -17,16 +17,8 @@ const run = async (program, args, cwd, environment = {}) =>
   (await promisify(execFile)(program, args, { cwd, timeout: RUN_MILLISECONDS_MAX, env: { ...process.env, COSMOS_KEY: KEY, ...environment } })).stdout;
 const installed = async (program, ...args) => run(program, args, os.tmpdir()).then(() => true, () => false);
 
-// The jars of Maven's own folder; the last of each kind, should there be several.
-const JARS = ["com/azure", "com/fasterxml", "com/github", "com/google", "io/micrometer", "io/netty", "io/projectreactor", "org/hdrhistogram", "org/HdrHistogram", "org/latencyutils", "org/reactivestreams", "org/slf4j"];
-function classPath() {
-  const repository = path.join(os.homedir(), ".m2/repository");
-  const newest = new Map();
-  for (const group of JARS.map((name) => path.join(repository, name)).filter(existsSync))
-    for (const jar of readdirSync(group, { recursive: true }).filter((name) => name.endsWith(".jar")).sort())
-      newest.set(path.join(group, path.dirname(path.dirname(jar))) + (/-(linux|osx|windows)-\w+(?=\.jar)/.exec(jar)?.[0] ?? ""), path.join(group, jar));
-  return [...newest.values()];
-}
+// What Maven resolved for the suite of that language; whatever else is in its folder does not matter.
+const classPath = path.join(sdks, "java/target/classpath.txt");
 
 const python = path.join(sdks, "python/.venv/bin/python");
 const packages = path.join(sdks, "javascript/node_modules");
@@ -49,8 +41,8 @@ const LANGUAGES = {
     },
   },
   Java: {
-    missing: async () => !(await installed("java", "-version")) ? "java is not installed" : !classPath().some((jar) => jar.includes("/azure-cosmos/")) && "tests/sdk/java/run has not downloaded its packages",
-    run: async (folder, text) => { writeFileSync(path.join(folder, "Request.java"), text); return run("java", ["-cp", classPath().join(path.delimiter), "Request.java"], folder); },
+    missing: async () => !(await installed("java", "-version")) ? "java is not installed" : !existsSync(classPath) && "tests/sdk/java/run has not resolved its packages",
+    run: async (folder, text) => { writeFileSync(path.join(folder, "Request.java"), text); return run("java", ["-cp", readFileSync(classPath, "utf8").trim(), "Request.java"], folder); },
   },
 };
 
