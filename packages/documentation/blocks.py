@@ -1,15 +1,19 @@
-"""Runs the code blocks of the documentation: `blocks.py --root R --binary B --work W [--node N] [--class-path C] [--go] [--rust] [PAGE...]`.
+"""Runs the code blocks of the documentation: `blocks.py --root R --binary B --work W [--node N] [--maven M] [--go] [--rust] [PAGE...]`.
 
 Every fenced block of the README, of docs/ and of the packages' READMEs is run, parsed, or says why not. What stands after its language:
 
 - nothing: a program of its own, against an empty server of its page; `127.0.0.1:8081` stands for that server's address;
 - `continues`: goes on where the block of the same language before it ended;
+- `file NAME`: is written to that file in the folder of the page, where its commands run;
+- `repeat`: commands, or a program in Rust, that are run twice, since a reader does that too;
 - `server`: a command that ends with a running server; it is waited for until it is ready, and stopped;
 - `documents`: JSON that is put into the container which the SQL of the page asks;
 - `not-run: reason`: not run, and counted.
 
-A block of JSON after one of SQL is what that gives. JSON, XML and TOML are parsed. A language that is not known is an error. Needs the
-Python environment with the SDK and the wheel; blocks of a language whose tools are not given are counted as left out.
+Commands without an address of a server go to that of the page. `/path/to/astrarium` stands for this repository, and
+`/path/to/astrarium/dist` for the folder given with `--dist`. A block of JSON after one of SQL is what that gives. JSON, XML and TOML are
+parsed. A language that is not known is an error. Needs the Python environment with the SDK and the wheel; blocks of a language whose tools
+are not given are counted as left out.
 """
 
 from __future__ import annotations
@@ -32,6 +36,8 @@ from azure.cosmos import CosmosClient, PartitionKey
 
 FENCE = re.compile(r"^(\s*)```(\S*)[ \t]*(.*)$")
 SECONDS_MAX = 120
+#: The name of the package of the suite of the Rust SDK, and so of the programs that are built with it.
+RUST_PROGRAM = "sdk-tests"
 ADDRESS = re.compile(r"(127\.0\.0\.1|localhost):8081")
 
 
@@ -52,6 +58,7 @@ class Block:
 class Tally:
     run: int = 0
     parsed: int = 0
+    written: int = 0
     not_run: list[str] = field(default_factory=list)
     left_out: collections.Counter = field(default_factory=collections.Counter)
     failed: list[str] = field(default_factory=list)
@@ -85,6 +92,11 @@ class Runner:
         self.bin = self.folder / "bin"
         self.bin.mkdir(parents=True)
         (self.bin / "astrarium").symlink_to(Path(given.binary).resolve())
+        root = Path(given.root).resolve()
+        # In this order: the first is longer.
+        self.paths = {"/path/to/astrarium/dist": str(Path(given.dist or root / "dist").resolve()), "/path/to/astrarium": str(root)}
+        if given.maven:
+            self.own_maven(Path(given.maven).resolve())
 
     def page(self, blocks: list[Block]) -> None:
         """Runs the blocks of a page against a server of its own."""
@@ -96,6 +108,8 @@ class Runner:
             earlier: dict[str, str] = {}
             for block in blocks:
                 block.text = ADDRESS.sub(address, block.text)
+                for path, stands_for in self.paths.items():
+                    block.text = block.text.replace(path, stands_for)
                 if block.mode == "continues":
                     block.text = earlier[block.language] + block.text
                 earlier[block.language] = block.text
@@ -112,7 +126,15 @@ class Runner:
                 raise Failed("not-run has no reason")
             self.tally.not_run.append(f"{block.place}: {reason}")
             return
-        if block.mode not in ("", "continues", "server", "documents"):
+        if block.mode.startswith("file "):
+            name = block.mode.removeprefix("file ").strip()
+            if Path(name).is_absolute() or ".." in Path(name).parts:
+                raise Failed(f"{name} is not in the folder of the page")
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(block.text, encoding="utf-8")
+            self.tally.written += 1
+            return
+        if block.mode not in ("", "continues", "repeat", "server", "documents"):
             raise Failed(f"{block.mode!r} is not known; see packages/documentation/blocks.py")
         kinds = {"": None, "text": None, "json": self.json, "xml": self.xml, "toml": self.toml, "sql": self.sql, "sh": self.shell,
                  "python": self.python, "js": self.javascript, "javascript": self.javascript, "java": self.java, "go": self.go,
@@ -143,6 +165,12 @@ class Runner:
         if ended.returncode != 0:
             raise Failed(f"ended with {ended.returncode}:\n{ended.stdout}")
         return ended.stdout
+
+    def own_maven(self, folder: Path) -> None:
+        """A command `mvn` that uses the settings and the local repository of the tests, and prints no colours."""
+        words = f"--batch-mode --no-transfer-progress --settings {folder / 'settings.xml'} -Dmaven.repo.local={folder / 'm2'}"
+        (self.bin / "mvn").write_text(f'#!/bin/sh\nexec {shutil.which("mvn")} {words} "$@"\n', encoding="utf-8")
+        (self.bin / "mvn").chmod(0o755)
 
     def left_out(self, language: str) -> bool:
         self.tally.left_out[language] += 1
@@ -190,10 +218,13 @@ class Runner:
             raise Failed(str(error)) from error
 
     def shell(self, block: Block, before: Block | None, folder: Path, server: astrarium.Server) -> bool | None:
-        if block.text.startswith(("npx ", "npm ")) and not self.given.node:
-            return self.left_out("npx")
+        tools = {"npx": self.given.node, "npm": self.given.node, "go": self.given.go, "mvn": self.given.maven, "java": self.given.maven}
+        for tool, given in tools.items():
+            if re.search(rf"^{tool} ", block.text, re.MULTILINE) and not given:
+                return self.left_out(tool)
         if block.mode != "server":
-            self.command(["bash", "-euo", "pipefail", "-c", block.text], folder)
+            for _ in range(2 if block.mode == "repeat" else 1):
+                self.command(["bash", "-euo", "pipefail", "-c", block.text], folder, ASTRARIUM_ENDPOINT=server.endpoint)
             return None
         return self.serving(block, Path(self.given.node) if block.text.startswith("npx ") else folder)
 
@@ -234,17 +265,10 @@ class Runner:
         return None
 
     def java(self, block: Block, before: Block | None, folder: Path, server: astrarium.Server) -> bool | None:
-        # Tests were put among the tests of the project that uses the extension (`--java-tests`).
-        if not self.given.class_path or "@Test" in block.text:
-            return None if self.given.class_path else self.left_out("java")
-        name = re.search(r"public class (\w+)", block.text)
-        if name is None:
-            raise Failed("has no public class")
-        (folder / f"{name[1]}.java").write_text(block.text.replace("https://127.0.0.1", "http://127.0.0.1"), encoding="utf-8")
-        option = "-DCOSMOS.HTTP_CONNECTION_WITHOUT_TLS_ALLOWED=true"
-        class_path = Path(self.given.class_path).read_text(encoding="utf-8").strip()
-        self.command(["java", option, "-cp", class_path, f"{name[1]}.java"], folder)
-        return None
+        # Tests were put among the tests of the project that uses the extension (`--java-tests`); programs are files that commands run.
+        if "@Test" not in block.text:
+            raise Failed("a program in Java is a file, which commands of its page run")
+        return None if self.given.maven else self.left_out("java")
 
     def go(self, block: Block, *_: object) -> bool | None:
         if not self.given.go:
@@ -264,19 +288,24 @@ class Runner:
         return None
 
     def rust(self, block: Block, *_: object) -> bool | None:
-        suite = Path(self.given.root).resolve() / "tests" / "sdk" / "rust"
         if not self.given.rust:
             return self.left_out("rust")
         crate = self.folder / f"rust-{block.line}"
-        (crate / "src").mkdir(parents=True)
-        manifest = (suite / "Cargo.toml").read_text(encoding="utf-8")
-        manifest = re.sub(r"\[\[test\]\]\n(?:\w.*\n)*", "", manifest)
-        (crate / "Cargo.toml").write_text(manifest, encoding="utf-8")
-        shutil.copy(suite / "Cargo.lock", crate)
-        (crate / "src" / "main.rs").write_text(block.text, encoding="utf-8")
+        rust_crate(Path(self.given.root), crate, block.text)
         # What the suite of the SDK has built is used again.
-        self.command(["cargo", "run", "--quiet", "--locked"], crate, CARGO_TARGET_DIR=self.given.rust)
+        for _ in range(2 if block.mode == "repeat" else 1):
+            self.command(["cargo", "run", "--quiet", "--locked"], crate, CARGO_TARGET_DIR=self.given.rust)
         return None
+
+
+def rust_crate(root: Path, crate: Path, program: str) -> None:
+    """A crate with the program and the dependencies of the suite of the Rust SDK."""
+    suite = root.resolve() / "tests" / "sdk" / "rust"
+    (crate / "src").mkdir(parents=True)
+    manifest = (suite / "Cargo.toml").read_text(encoding="utf-8")
+    (crate / "Cargo.toml").write_text(re.sub(r"\[\[test\]\]\n(?:\w.*\n)*", "", manifest), encoding="utf-8")
+    shutil.copy(suite / "Cargo.lock", crate)
+    (crate / "src" / "main.rs").write_text(program, encoding="utf-8")
 
 
 class Failed(Exception):
@@ -294,14 +323,15 @@ def main() -> None:
     parser.add_argument("--binary", help="the program")
     parser.add_argument("--work", help="a folder for what is made")
     parser.add_argument("--node", help="a folder whose node_modules have the SDK and the packages")
-    parser.add_argument("--class-path", help="a file with the class path of the SDK for Java, as Maven resolved it")
+    parser.add_argument("--maven", help="a folder with Maven's settings.xml and the local repository m2")
+    parser.add_argument("--dist", help="a folder with the packages as a release has them")
     parser.add_argument("--go", action="store_true")
     parser.add_argument("--rust", help="the target folder of the suite of the Rust SDK")
     parser.add_argument("--java-tests", type=Path, help="only write the tests among the Java blocks into this folder")
     given = parser.parse_args()
     found = [blocks_of(page, given.root) for page in given.pages or pages(given.root)]
     if given.java_tests:
-        for block in (block for blocks in found for block in blocks if block.language == "java" and "@Test" in block.text):
+        for block in (block for blocks in found for block in blocks if block.language == "java" and not block.mode):
             name = re.search(r"class (\w+)", block.text)[1]
             (given.java_tests / f"{name}.java").write_text(block.text, encoding="utf-8")
         return
@@ -317,7 +347,7 @@ def main() -> None:
         print(f"blocks not run: {count}, {reason}")
     for language, count in sorted(tally.left_out.items()):
         print(f"blocks left out: {count} of {language}, whose tools are not there")
-    print(f"blocks: {tally.run} run, {tally.parsed} parsed, {len(tally.not_run)} not run, {len(tally.failed)} failed")
+    print(f"blocks: {tally.run} run, {tally.written} files that these use, {tally.parsed} parsed, {len(tally.not_run)} not run, {len(tally.failed)} failed")
     sys.exit(bool(tally.failed))
 
 
