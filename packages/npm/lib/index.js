@@ -111,14 +111,16 @@ async function ready(child, ended, log, milliseconds) {
 }
 
 /**
- * A server for the tests of one file: started before them and stopped after them, by the hooks of the test runner that is in use (node:test's
- * have to be given: `useServer({ before, after })`). Read its properties inside of tests.
+ * A server for the tests of one file: started before them and stopped after them, by the global hooks of the test runner (Jest, Mocha).
+ * Vitest's are found by index.mjs; node:test's have to be given: `useServer({ before, after })`. Read its properties inside of tests.
  */
 function useServer({ before, after, ...options } = {}) {
   const begin = before ?? globalThis.beforeAll ?? globalThis.before;
   const end = after ?? globalThis.afterAll ?? globalThis.after;
   if (typeof begin !== "function" || typeof end !== "function") {
-    throw new Error("no hooks of a test runner are in sight; give them: useServer({ before, after })");
+    throw new Error(
+      "no hooks of a test runner were found; pass them: useServer({ before, after }), in Vitest useServer({ before: beforeAll, after: afterAll })",
+    );
   }
   let server;
   begin(async () => {

@@ -24,6 +24,9 @@ public final class AstrariumServer implements AutoCloseable {
     public static final String KEY =
             "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
 
+    /** Without this system property the SDK turns every http endpoint into https, whose certificate it would have to be given. */
+    private static final String PLAIN_HTTP = "COSMOS.HTTP_CONNECTION_WITHOUT_TLS_ALLOWED";
+
     private static final Pattern ENDPOINT = Pattern.compile("AccountEndpoint=([^;]+);");
     private static final long PATIENCE_SECONDS = 30;
     private static final int LOG_LINES_MAX = 1000;
@@ -39,7 +42,9 @@ public final class AstrariumServer implements AutoCloseable {
     }
 
     /**
-     * Starts a server on a free port of this machine that keeps nothing, and waits until it is ready.
+     * Starts a server on a free port of this machine that keeps nothing, and waits until it is ready. Clients of this process may use
+     * plain HTTP from then on: the system property {@code COSMOS.HTTP_CONNECTION_WITHOUT_TLS_ALLOWED} is set to true, unless it is set
+     * already.
      *
      * @param arguments further arguments of {@code astrarium serve}
      * @throws IllegalStateException with what the server said, if it does not start
@@ -67,6 +72,9 @@ public final class AstrariumServer implements AutoCloseable {
                 throw new IllegalStateException("astrarium did not start: " + text(log) + (line == null ? "" : line));
             }
             collect(process.getInputStream(), new ArrayDeque<>());
+            if (System.getProperty(PLAIN_HTTP) == null) {
+                System.setProperty(PLAIN_HTTP, "true");
+            }
             return new AstrariumServer(process, log, found.group(1));
         } catch (IOException error) {
             throw new UncheckedIOException("astrarium could not be started: " + error.getMessage(), error);
