@@ -37,11 +37,14 @@ function keepPageToken(token: string): void {
   }
 }
 
-export async function signIn(proof: { key: string; readOnly: boolean } | { link: string }): Promise<Session> {
+type Proof = { key: string; readOnly: boolean } | { wellKnownKey: true; readOnly: boolean } | { link: string };
+export async function signIn(proof: Proof): Promise<Session> {
   const { pageToken: token, ...begun } = await call<Session & { pageToken: string }>("POST", "session", proof);
   keepPageToken(token);
   return begun;
 }
+/** Whether the server needs no key typed: it has the one that everybody knows, and this browser is on its machine. */
+export const needsNoKey = async (): Promise<boolean> => (await call<{ wellKnownKey: boolean }>("GET", "sign-in")).wellKnownKey;
 /** Nobody, if the server says so; what else goes wrong is thrown. */
 export const currentSession = (): Promise<Session | null> => call<Session>("GET", "session").catch(unlessSignedOut);
 /** Only the server knows whether a session has ended. */

@@ -1,7 +1,8 @@
-// Signing in: by the one-time link that the server prints, or by a key, which is posted once and kept nowhere.
+// Signing in: by the one-time link that the server prints, by a key, which is posted once and kept nowhere, or by one click where the
+// server's key is the well-known one and this browser is on its machine.
 import { signal } from "@preact/signals";
-import { useState } from "preact/hooks";
-import { currentSession, endSession, session, signIn } from "./api.ts";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { currentSession, endSession, needsNoKey, session, signIn } from "./api.ts";
 import { forget, hasMemory } from "./state.ts";
 import { Button, Field, Problem, tellError } from "./ui.tsx";
 
@@ -40,32 +41,43 @@ export function SignIn() {
   const [key, setKey] = useState("");
   const [readOnly, setReadOnly] = useState(false);
   const [busy, setBusy] = useState(false);
-  const submit = async (event: Event) => {
-    event.preventDefault();
+  const [keyless, setKeyless] = useState(false);
+  // Without an answer there is still the key.
+  useEffect(() => void needsNoKey().then(setKeyless, () => {}), []);
+  const click = useRef<HTMLDivElement>(null);
+  useEffect(() => { if (keyless && !key) click.current?.querySelector("button")?.focus(); }, [keyless]);
+  const begin = async (proof: Parameters<typeof signIn>[0]) => {
     setBusy(true);
     try {
-      session.value = await signIn({ key: key.trim(), readOnly });
+      session.value = await signIn(proof);
       problem.value = "";
     } catch (error) {
       problem.value = (error as Error).message;
     }
     setBusy(false);
   };
+  const readOnlyCheck = (
+    <label class="check">
+      <input type="checkbox" checked={readOnly} onChange={(event) => setReadOnly(event.currentTarget.checked)} />
+      <span>Read-only session: nothing can be changed by mistake</span>
+    </label>
+  );
   return (
     <main class="sign-in">
-      <form onSubmit={submit}>
+      <form onSubmit={(event) => { event.preventDefault(); void begin({ key: key.trim(), readOnly }); }}>
         <Brand />
         <h1>Sign in</h1>
-        <p>Open the link that the server printed at its start, or use one of the account's keys.</p>
-        <Field label="Account key">
+        {keyless ? <>
+          <p>This server listens on this machine only and has the emulator's well-known key, so no key is needed.</p>
+          {readOnlyCheck}
+          <div class="one-click" ref={click}><Button look="primary" disabled={busy} onClick={() => void begin({ wellKnownKey: true, readOnly })}>Continue with the well-known key</Button></div>
+        </> : <p>Open the link that the server printed at its start, or use one of the account's keys.</p>}
+        <Field label={keyless ? "Or another account key" : "Account key"}>
           <input type="password" autocomplete="off" spellcheck={false} required value={key} onInput={(event) => setKey(event.currentTarget.value)} autofocus />
         </Field>
-        <label class="check">
-          <input type="checkbox" checked={readOnly} onChange={(event) => setReadOnly(event.currentTarget.checked)} />
-          <span>Read-only session: nothing can be changed by mistake</span>
-        </label>
+        {!keyless && readOnlyCheck}
         <Problem error={problem.value} />
-        <Button type="submit" look="primary" disabled={busy || !key.trim()}>Sign in</Button>
+        <Button type="submit" look={keyless ? undefined : "primary"} disabled={busy || !key.trim()}>Sign in</Button>
         {hasMemory.value && <Button look="quiet" onClick={forget}>Forget the tabs and queries of this browser</Button>}
       </form>
     </main>

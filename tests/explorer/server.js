@@ -22,12 +22,12 @@ const keyHeader = (key) => JSON.stringify([key]).replace(/[^\x20-\x7e]/g, (char)
 
 export class Server {
   /** In a terminal, which `script` makes, a link to sign in with is printed. */
-  static async start({ terminal = false } = {}) {
+  static async start({ terminal = false, key = KEY } = {}) {
     const server = new Server();
     mkdirSync(logs, { recursive: true });
     server.log = path.join(logs, `${process.pid}-${++servers}.log`);
     const log = openSync(server.log, "w");
-    const command = [program, "serve", "--listen", "127.0.0.1:0", "--memory", "--key", KEY];
+    const command = [program, "serve", "--listen", "127.0.0.1:0", "--memory", "--key", key];
     const inTerminal = ["script", "-qefc", `exec ${command.map((word) => `'${word}'`).join(" ")} 2>'${server.log}'`, "/dev/null"];
     const [name, ...words] = terminal ? inTerminal : command;
     server.process = spawn(name, words, { stdio: ["ignore", "pipe", log] });

@@ -1,5 +1,34 @@
-import { KEY } from "./server.js";
+import { KEY, Server } from "./server.js";
 import { expect, test } from "./fixture.js";
+
+test("the server's own address leads to the page, and on its machine the well-known key need not be typed", async ({ page, server, context }) => {
+  await page.goto(server.origin);
+  await expect(page).toHaveURL(/\/_explorer\/#\/$/);
+  await expect(page.getByText("no key is needed")).toBeVisible();
+  await page.getByRole("button", { name: "Continue with the well-known key" }).click();
+  await expect(page.getByRole("button", { name: "Sign out" })).toBeVisible();
+  await expect(page.getByRole("navigation").getByRole("button", { name: "New database" })).toBeVisible();
+  expect(await page.evaluate(() => JSON.stringify(localStorage))).not.toContain(KEY);
+  expect((await context.cookies()).map((cookie) => [cookie.httpOnly, cookie.sameSite])).toEqual([[true, "Strict"]]);
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByLabel("Read-only session").check();
+  await page.getByRole("button", { name: "Continue with the well-known key" }).click();
+  await expect(page.getByText("Read-only", { exact: true })).toBeVisible();
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await expect(page.getByRole("heading", { name: "Sign in" })).toBeVisible();
+});
+
+test("with a key of its own a server asks for it", async ({ stranger }) => {
+  const server = await Server.start({ key: Buffer.alloc(64, 7).toString("base64") });
+  try {
+    const page = await stranger(server);
+    await page.goto(server.origin);
+    await expect(page.getByText("use one of the account's keys")).toBeVisible();
+    await expect(page.getByRole("button", { name: "Continue with the well-known key" })).toHaveCount(0);
+  } finally {
+    await server.stop();
+  }
+});
 
 test("the printed link signs in once and leaves no trace in the address", async ({ empty: server, stranger }) => {
   const page = await stranger(server);

@@ -7,7 +7,8 @@
 //! Not here: which ports there are, and their listeners (`server`); host names, which are checked at every door (`host`).
 
 use crate::answer::Answer;
-use http::header::{AUTHORIZATION, LOCATION};
+use crate::request::header;
+use http::header::{AUTHORIZATION, CACHE_CONTROL, LOCATION, VARY};
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode};
 
@@ -25,22 +26,31 @@ pub enum Door {
     Explorer,
 }
 
+/// How the `Accept` begins that Java's `HttpURLConnection` sends by itself.
+const JAVA_ACCEPT: &str = "text/html, image/gif, image/jpeg,";
+
 /// What a door says of the server's state.
 pub(crate) struct DoorState {
     /// Why the server takes no writes, if it does not.
     pub(crate) refusal: Option<String>,
 }
 
-/// What the door answers by itself.
-pub(crate) fn answer(door: Door, parts: &Parts, state: impl FnOnce() -> DoorState) -> Option<Answer> {
+/// What the door answers by itself. An unsigned look at the root by a browser leads to the explorer, if there is one.
+pub(crate) fn answer(
+    door: Door,
+    parts: &Parts,
+    has_explorer: bool,
+    state: impl FnOnce() -> DoorState,
+) -> Option<Answer> {
     let path = parts.uri.path();
     let is_read = matches!(parts.method, Method::GET | Method::HEAD);
+    let is_unsigned_root = is_read && path == "/" && !parts.headers.contains_key(AUTHORIZATION);
     match door {
-        Door::Account => None,
-        Door::Emulator => {
-            let is_probe = is_read && path == "/" && !parts.headers.contains_key(AUTHORIZATION);
-            is_probe.then(|| Answer::content("text/plain", "Astrarium is ready.\n"))
+        Door::Account | Door::Emulator if is_unsigned_root && has_explorer && wants_a_page(parts) => {
+            Some(to_explorer())
         }
+        Door::Account => None,
+        Door::Emulator => is_unsigned_root.then(|| Answer::content("text/plain", "Astrarium is ready.\n")),
         Door::Health => Some(match path {
             "/alive" if is_read => health(&state(), false),
             "/ready" | "/status" if is_read => health(&state(), true),
@@ -68,10 +78,21 @@ fn health(state: &DoorState, must_write: bool) -> Answer {
     answer
 }
 
+/// Whether a client takes HTML by its own wish. Java's clients name it in every request unless they are told otherwise, and are probes
+/// and programs.
+fn wants_a_page(parts: &Parts) -> bool {
+    let accepted = header(&parts.headers, "accept").unwrap_or_default();
+    let mut kinds = accepted.split(',').map(|one| one.split(';').next().unwrap_or_default().trim());
+    !accepted.starts_with(JAVA_ACCEPT) && kinds.any(|kind| kind.eq_ignore_ascii_case("text/html"))
+}
+
 fn to_explorer() -> Answer {
     let mut answer = Answer::content("text/plain", "The explorer is at /_explorer/\n");
     answer.status = StatusCode::TEMPORARY_REDIRECT;
     answer.headers.insert(LOCATION, HeaderValue::from_static("/_explorer/"));
+    // What this address answers depends on who asks.
+    answer.headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer.headers.insert(VARY, HeaderValue::from_static("Accept, Authorization"));
     answer
 }
 
@@ -89,7 +110,7 @@ mod tests {
     fn check(door: Door, method: &str, path: &str, refusal: Option<&str>, expected: Option<(u16, &str)>) {
         let request = http::Request::builder().method(method).uri(path).body(()).expect("a request");
         let state = || DoorState { refusal: refusal.map(str::to_owned) };
-        let answer = answer(door, &request.into_parts().0, state);
+        let answer = answer(door, &request.into_parts().0, true, state);
         let found =
             answer.map(|answer| (answer.status.as_u16(), String::from_utf8_lossy(&answer.body).into_owned()));
         match (found, expected) {
@@ -123,7 +144,39 @@ mod tests {
     #[test]
     fn who_signs_is_answered_by_the_account() {
         let signed = http::Request::get("/").header(AUTHORIZATION, "x").body(()).expect("a request");
-        let answer = answer(Door::Emulator, &signed.into_parts().0, || DoorState { refusal: None });
+        let answer = answer(Door::Emulator, &signed.into_parts().0, true, || DoorState { refusal: None });
         assert!(answer.is_none());
+    }
+
+    #[test]
+    fn browsers_are_led_to_the_explorer_and_nobody_else_is() {
+        const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+        let leads = |door: Door, method: &str, path: &str, headers: &[(&str, &str)], has_explorer: bool| {
+            let request = http::Request::builder().method(method).uri(path);
+            let request =
+                headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+            let parts = request.body(()).expect("a request").into_parts().0;
+            answer(door, &parts, has_explorer, || DoorState { refusal: None })
+                .is_some_and(|answer| answer.status == StatusCode::TEMPORARY_REDIRECT)
+        };
+        for door in [Door::Account, Door::Emulator] {
+            for accept in [BROWSER, "text/html", "application/json, Text/HTML;q=0.5"] {
+                assert!(leads(door, "GET", "/", &[("accept", accept)], true), "{accept}");
+            }
+            assert!(leads(door, "HEAD", "/?x=1", &[("accept", BROWSER)], true));
+            assert!(!leads(door, "GET", "/", &[("accept", BROWSER)], false), "there is no explorer");
+            assert!(!leads(door, "GET", "/", &[("accept", BROWSER), ("authorization", "x")], true));
+            assert!(!leads(door, "POST", "/", &[("accept", BROWSER)], true));
+            assert!(!leads(door, "GET", "/dbs", &[("accept", BROWSER)], true));
+            for accept in ["*/*", "application/json", "text/plain", "", "text/htmlx"] {
+                assert!(!leads(door, "GET", "/", &[("accept", accept)], true), "{accept}");
+            }
+            assert!(!leads(door, "GET", "/", &[], true));
+            for java in ["*; q=.2, */*; q=.2", "*/*; q=0.2"] {
+                let accept = format!("text/html, image/gif, image/jpeg, {java}");
+                assert!(!leads(door, "GET", "/", &[("accept", &accept)], true), "{accept}");
+            }
+        }
+        assert!(!leads(Door::Health, "GET", "/", &[("accept", BROWSER)], true));
     }
 }

@@ -18,6 +18,7 @@ mod refusal;
 mod requests;
 mod sessions;
 mod sign_in;
+mod this_machine;
 
 pub(crate) use pages::protect;
 
@@ -55,12 +56,14 @@ const SIGN_IN_BYTES_MAX: usize = 8 << 10;
 pub struct ExplorerSettings {
     /// How long a session lasts, from signing in.
     pub session_seconds: u64,
+    /// Whether the server listens on this machine only.
+    pub is_local: bool,
 }
 
 impl Default for ExplorerSettings {
     /// A working day.
     fn default() -> ExplorerSettings {
-        ExplorerSettings { session_seconds: 12 * 3600 }
+        ExplorerSettings { session_seconds: 12 * 3600, is_local: false }
     }
 }
 
@@ -166,6 +169,10 @@ impl ExplorerCall<'_> {
             doors::check_json(self.parts)?;
             let body = self.body(body, SIGN_IN_BYTES_MAX).await?;
             return sign_in::sign_in(self, &body);
+        }
+        if path == "sign-in" && self.parts.method == Method::GET {
+            doors::check_origin(self)?;
+            return sign_in::ways(self);
         }
         let (cookie, session) = self.session()?;
         if path == "session" {

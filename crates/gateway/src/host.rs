@@ -64,6 +64,19 @@ impl Hosts {
     }
 }
 
+/// Whether an authority names this machine and nothing else can be meant by it.
+pub(crate) fn is_this_machine(authority: &str) -> bool {
+    let Some(name) = name_of(authority) else { return false };
+    let inner = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    match inner {
+        Some(inner) => inner.parse::<Ipv6Addr>().is_ok_and(|address| address.is_loopback()),
+        None => {
+            name.eq_ignore_ascii_case("localhost")
+                || name.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback())
+        }
+    }
+}
+
 /// The name in an authority, without port and final dot; nothing if it is no authority.
 fn name_of(authority: &str) -> Option<&str> {
     let (name, port) = match authority.rsplit_once(':') {
@@ -179,6 +192,41 @@ mod tests {
             "::1.evil.example",
         ] {
             check(foreign, false);
+        }
+    }
+
+    #[test]
+    fn names_of_this_machine() {
+        for ours in [
+            "localhost",
+            "LocalHost:8081",
+            "localhost.:8081",
+            "127.0.0.1:8081",
+            "127.1.2.3",
+            "[::1]",
+            "[::1]:8081",
+        ] {
+            assert!(is_this_machine(ours), "{ours}");
+        }
+        for other in [
+            "",
+            "astrarium",
+            "my-mac.local:8081",
+            "host.docker.internal:8081",
+            "db.localhost",
+            "192.168.0.7:8081",
+            "0.0.0.0:8081",
+            "[::]",
+            "[::ffff:127.0.0.1]",
+            "[fe80::1]",
+            "::1",
+            "127.0.0.1.nip.io",
+            "127.0.0.1:80:80",
+            "user@localhost",
+            "localhost,evil.example",
+            "localhost.evil.example",
+        ] {
+            assert!(!is_this_machine(other), "{other}");
         }
     }
 

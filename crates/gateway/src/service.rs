@@ -255,8 +255,8 @@ impl Gateway {
     /// Pages for operators and tools, without signature.
     fn operator_page(&self, parts: &Parts) -> Option<Answer> {
         let shared = &self.shared;
-        if let Some(answer) = doors::answer(self.door, parts, || DoorState { refusal: self.write_refusal() })
-        {
+        let state = || DoorState { refusal: self.write_refusal() };
+        if let Some(answer) = doors::answer(self.door, parts, shared.explorer.is_some(), state) {
             return Some(answer);
         }
         if parts.method == Method::OPTIONS {

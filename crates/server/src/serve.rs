@@ -380,7 +380,8 @@ fn ready_line(settings: &ServeSettings, address: SocketAddr) -> String {
 
 fn explorer(settings: &ServeSettings) -> Option<ExplorerSettings> {
     let session_seconds = settings.explorer_session_minutes * 60;
-    settings.explorer.then_some(ExplorerSettings { session_seconds })
+    let is_local = settings.listen.ip().is_loopback();
+    settings.explorer.then_some(ExplorerSettings { session_seconds, is_local })
 }
 
 /// Where the explorer is. On this machine with a link that signs in once: for somebody at a terminal, who could read the server's memory,

@@ -41,6 +41,13 @@ impl ApiRefusal {
         ApiRefusal::new(401, "WrongLink", message)
     }
 
+    /// Signing in without a key is for browsers on this machine, while its key is the one that everybody knows.
+    pub(super) fn not_this_machine() -> ApiRefusal {
+        let message = "Signing in without a key works on the server's own machine only, under the name localhost or a loopback address, \
+                       while the server listens there alone and has the emulator's well-known key. Sign in with an account key.";
+        ApiRefusal::new(403, "NotThisMachine", message)
+    }
+
     /// Too many wrong keys.
     pub(super) fn too_many(seconds: u64) -> ApiRefusal {
         let message = format!("Too many wrong keys came from this address. Try again in {seconds} s.");

@@ -1,8 +1,8 @@
-//! Signing in with a key or a link, asking who one is, and signing out.
+//! Signing in with a key, a link or, on this machine, the key that everybody knows; asking who one is; signing out.
 
 use super::refusal::ApiRefusal;
 use super::sessions::{Session, Sessions, SignedIn};
-use super::{ExplorerCall, doors};
+use super::{ExplorerCall, doors, this_machine};
 use crate::account_document;
 use crate::answer::Answer;
 use crate::wire::authorization::{AccountKeys, KeyAccess, MasterKey};
@@ -10,18 +10,30 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::net::IpAddr;
 
+/// How one may sign in besides with a key or a link; answered without a session.
+pub(super) fn ways(call: &ExplorerCall<'_>) -> Result<Answer, ApiRefusal> {
+    doors::page_token(call.parts)?;
+    let told = json!({"wellKnownKey": this_machine::access(call).is_some()});
+    Ok(Answer::json(StatusCode::OK, told.to_string().into_bytes()))
+}
+
 /// Begins a session for whoever has a key of the account, or a link.
 pub(super) fn sign_in(call: &ExplorerCall<'_>, body: &[u8]) -> Result<Answer, ApiRefusal> {
     let body: Value = serde_json::from_slice(body)
         .map_err(|_| ApiRefusal::bad_request("The body of a sign-in is {\"key\": ..} or {\"link\": ..}."))?;
     let now = call.gateway.shared.account.env().now_seconds();
-    let access = match (body.get("key"), body.get("link")) {
-        (Some(Value::String(key)), None) => access_of_key(call, key, now)?,
-        (None, Some(Value::String(link))) => {
+    let access = match (body.get("key"), body.get("link"), body.get("wellKnownKey")) {
+        (Some(Value::String(key)), None, None) => access_of_key(call, key, now)?,
+        (None, Some(Value::String(link)), None) => {
             if !call.explorer.sessions.use_link(link, now) {
                 return Err(ApiRefusal::wrong_link());
             }
             KeyAccess::Full
+        }
+        (None, None, Some(Value::Bool(true))) => {
+            // A header of the page's own: no form of another site can send it.
+            doors::page_token(call.parts)?;
+            this_machine::access(call).ok_or_else(ApiRefusal::not_this_machine)?
         }
         _ => return Err(ApiRefusal::bad_request("A sign-in has a key or a link, as text.")),
     };

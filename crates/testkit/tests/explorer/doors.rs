@@ -261,3 +261,24 @@ fn an_explorer_that_is_turned_off_is_not_there() {
     let pem = world.client.expect(200, &bare("GET", "/_explorer/emulator.pem"));
     assert!(pem.text().starts_with("-----BEGIN CERTIFICATE"));
 }
+
+/// What a browser asks first is answered with where the page is; programs are answered as ever.
+#[test]
+fn a_browser_is_led_to_the_page() {
+    const HTML: &str = "text/html,application/xhtml+xml,*/*;q=0.8";
+    let mut world = World::new();
+    let answer = world.client.ask(&bare("GET", "/").header("accept", HTML));
+    assert_eq!((answer.status, answer.header("location")), (307, Some("/_explorer/")));
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    for accept in ["*/*", "application/json", "text/html, image/gif, image/jpeg, */*; q=0.2"] {
+        assert_eq!(world.client.ask(&bare("GET", "/").header("accept", accept)).status, 401, "{accept}");
+    }
+    assert_eq!(world.client.ask(&bare("GET", "/dbs").header("accept", HTML)).status, 401);
+    // Who signs reads the account, whatever else he takes.
+    let account = world.client.expect(200, &Request::new("GET", "/").header("accept", HTML));
+    assert!(account.text().contains("writableLocations"), "{}", account.text());
+    let wrong = bare("GET", "/").header("accept", HTML).header("authorization", "type%3dmaster");
+    assert_eq!(world.client.ask(&wrong).status, 401);
+    let mut without = World::with(|options| options.explorer = None);
+    assert_eq!(without.client.ask(&bare("GET", "/").header("accept", HTML)).status, 401);
+}

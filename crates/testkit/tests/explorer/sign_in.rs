@@ -93,7 +93,9 @@ fn a_stolen_cookie_is_worth_nothing_after_signing_out() {
 
 #[test]
 fn a_session_ends_when_its_time_is_over() {
-    let mut world = World::with(|options| options.explorer = Some(ExplorerSettings { session_seconds: 600 }));
+    let mut world = World::with(|options| {
+        options.explorer = Some(ExplorerSettings { session_seconds: 600, is_local: false });
+    });
     let token = world.sign_in(Key::Primary);
     world.server.clock().advance_seconds(599);
     world.told(&token, "GET", "session", &Value::Null);
@@ -195,4 +197,109 @@ fn a_cookie_opens_nothing_but_the_explorer() {
         let stolen = of_session(&format!("{token}.{page_token}"), "GET", "session");
         assert_refused(401, "SignInNeeded", &world.client.ask(&stolen));
     }
+}
+
+/// A world whose server listens on this machine only, as the program does by default.
+fn local_world(change: impl FnOnce(&mut astrarium_testkit::Options)) -> World {
+    World::with(|options| {
+        options.explorer = Some(ExplorerSettings { is_local: true, ..ExplorerSettings::default() });
+        change(options);
+    })
+}
+
+/// Whether one click is offered, and what it gives; both must say the same.
+#[track_caller]
+fn check_one_click(world: &mut World, headers: &[(&str, &str)], expected: bool) {
+    let with = |request: astrarium_testkit::Request| {
+        headers.iter().fold(request, |request, (name, value)| request.header(name, value))
+    };
+    let ways = bare("GET", "/_explorer/api/sign-in").header("x-astrarium-explorer", "none");
+    let told: Value = serde_json::from_slice(&world.client.expect(200, &with(ways)).body).unwrap();
+    assert_eq!(told, json!({"wellKnownKey": expected}), "{headers:?}");
+    let click = sign_in(&json!({"wellKnownKey": true})).header("x-astrarium-explorer", "none");
+    let answer = world.client.ask(&with(click));
+    if expected {
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert!(answer.text().contains("\"read-write\""), "{}", answer.text());
+    } else {
+        assert_refused(403, "NotThisMachine", &answer);
+        assert_eq!(answer.header("set-cookie"), None);
+    }
+}
+
+#[test]
+fn one_click_is_for_this_machine() {
+    let mut world = local_world(|_| {});
+    for host in ["localhost:8081", "127.0.0.1:8081", "[::1]:8081"] {
+        check_one_click(&mut world, &[("host", host)], true);
+        check_one_click(&mut world, &[("host", host), ("origin", &format!("http://{host}"))], true);
+    }
+    // Names that somebody else may mean by it, also those that the operator allowed.
+    for host in ["astrarium.test:8081", "astrarium", "my-mac.local:8081", "host.docker.internal", "10.0.0.1"]
+    {
+        check_one_click(&mut world, &[("host", host)], false);
+    }
+    for proxy in ["x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "forwarded", "via", "x-real-ip"]
+    {
+        check_one_click(&mut world, &[("host", "localhost:8081"), (proxy, "localhost:8081")], false);
+    }
+    let local = [("host", "localhost:8081")];
+    check_one_click(&mut World::new(), &local, false);
+    let endpoint = "http://localhost:8081/".to_owned();
+    check_one_click(&mut local_world(|options| options.public_endpoint = Some(endpoint)), &local, false);
+    check_one_click(&mut local_world(|options| options.trust_forwarded = true), &local, false);
+}
+
+#[test]
+fn one_click_is_not_for_other_pages() {
+    let mut world = local_world(|options| options.cors_origins = vec!["*".to_owned()]);
+    let before = world.state();
+    let click = || sign_in(&json!({"wellKnownKey": true})).header("host", "localhost:8081");
+    let page = || click().header("x-astrarium-explorer", "none");
+    let ways = bare("GET", "/_explorer/api/sign-in").header("host", "localhost:8081");
+    let asked = ways.clone().header("x-astrarium-explorer", "none");
+    for origin in ["http://evil.example", "null", "http://localhost:3000", "https://localhost:8081"] {
+        for request in [page(), asked.clone()] {
+            assert_refused(403, "Forbidden", &world.client.ask(&request.header("origin", origin)));
+        }
+    }
+    for site in ["cross-site", "same-site", "none"] {
+        assert_refused(403, "Forbidden", &world.client.ask(&page().header("sec-fetch-site", site)));
+    }
+    // A form sends no header of its own and no JSON, and whoever asks first whether he may is not allowed.
+    assert_refused(403, "Forbidden", &world.client.ask(&click()));
+    assert_refused(403, "Forbidden", &world.client.ask(&ways));
+    let form = bare("POST", "/_explorer/api/session").header("host", "localhost:8081");
+    let form = form.header("content-type", "text/plain").body("{\"wellKnownKey\":true}");
+    assert_refused(400, "BadRequest", &world.client.ask(&form));
+    let preflight = bare("OPTIONS", "/_explorer/api/session").header("origin", "http://evil.example");
+    let answer = world.client.ask(&preflight.header("host", "localhost:8081"));
+    assert!(answer.headers.iter().all(|(name, _)| !name.starts_with("access-control")), "{answer:?}");
+    // A name of the page's own that points here.
+    let rebound = sign_in(&json!({"wellKnownKey": true})).header("x-astrarium-explorer", "none");
+    let rebound = rebound.header("host", "evil.example:8081").header("origin", "http://evil.example:8081");
+    assert_eq!(world.client.ask(&rebound).status, 403);
+    for body in [
+        json!({"wellKnownKey": false}),
+        json!({"wellKnownKey": "true"}),
+        json!({"wellKnownKey": true, "key": Key::Primary.text()}),
+        json!({"wellKnownKey": true, "link": "x"}),
+    ] {
+        let request = sign_in(&body).header("host", "localhost:8081").header("x-astrarium-explorer", "none");
+        assert_refused(400, "BadRequest", &world.client.ask(&request));
+    }
+    assert_eq!(world.state(), before);
+}
+
+/// A session that is begun so can be one that only reads, and is a session like every other.
+#[test]
+fn one_click_begins_a_session_like_any_other() {
+    let mut world = local_world(|_| {});
+    let click = sign_in(&json!({"wellKnownKey": true, "readOnly": true})).header("host", "localhost:8081");
+    let answer = world.client.expect(200, &click.header("x-astrarium-explorer", "none"));
+    assert!(answer.text().contains("\"read-only\""), "{}", answer.text());
+    let token = token(&answer);
+    world.told(&token, "GET", "overview", &Value::Null);
+    let written = world.ask(&token, "POST", "wire/dbs", &json!({"id": "x"}));
+    assert!(matches!(written.status, 401 | 403), "{}", written.text());
 }
