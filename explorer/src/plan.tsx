@@ -1,6 +1,9 @@
-// A plan as a picture: one box per step, rows flow from left to right, the thicker a line the more rows.
-import { useState } from "preact/hooks";
-import { Button, count, units } from "./ui.tsx";
+// A plan as a picture: one box per step, in the order in which rows pass them, the thicker a line the more rows.
+//
+// The boxes fill lines of the width that there is, as words do, so that no plan is wider than the window. Zooming changes how many fit
+// into a line. `Fit` takes the largest size at which the whole plan is in view, down to one that can still be read.
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { Button, Choices, count, units } from "./ui.tsx";
 
 export interface PlanNode {
   operator: string;
@@ -18,90 +21,154 @@ export interface PlanAnswer {
   text?: string;
 }
 
-const BOX = { width: 280, height: 92, gapX: 44, gapY: 24, lineLength: 37, linesMax: 2 };
+const BOX = { width: 280, gapX: 44, gapY: 30, lineLength: 38, linesMax: 8, lineHeight: 14, top: 42, bottom: 28 };
+/** Sizes that zooming goes through; `Fit` stays where the text can be read, the small ones are for the shape alone. */
+const ZOOMS = [2, 1.6, 1.3, 1, 0.85, 0.7, 0.6, 0.45, 0.35];
+const FIT = { max: 1, min: 0.85 };
 
-interface Placed {
+interface Step {
   node: PlanNode;
+  lines: string[];
   x: number;
   y: number;
-  parent: Placed | null;
+  height: number;
 }
 
-const depthOf = (node: PlanNode): number => 1 + Math.max(0, ...(node.children ?? []).map(depthOf));
+/** The steps in the order in which they work: each on the rows of those before it. */
+const stepsOf = (node: PlanNode): PlanNode[] => [...(node.children ?? []).flatMap(stepsOf), node];
 
-/** Leaves below each other at the left, a parent at the right of the middle of its children. */
-function place(node: PlanNode, column: number, parent: Placed | null, all: Placed[], next: { y: number }): Placed {
-  const placed: Placed = { node, x: column * (BOX.width + BOX.gapX), y: 0, parent };
-  all.push(placed);
-  const children = (node.children ?? []).map((child) => place(child, column - 1, placed, all, next));
-  if (children.length) placed.y = (children[0]!.y + children.at(-1)!.y) / 2;
-  else {
-    placed.y = next.y;
-    next.y += BOX.height + BOX.gapY;
+/** Lines of a text, cut at spaces where there are some. What is too long even so ends in an ellipsis; the whole is in the title. */
+export function wrapped(text: string): string[] {
+  const lines: string[] = [];
+  for (let rest = text.trim(); rest; ) {
+    if (lines.length === BOX.linesMax) {
+      lines.push(`${lines.pop()!.slice(0, BOX.lineLength - 1)}…`);
+      break;
+    }
+    const space = rest.lastIndexOf(" ", BOX.lineLength);
+    const cut = rest.length <= BOX.lineLength ? rest.length : space > BOX.lineLength / 3 ? space : BOX.lineLength;
+    lines.push(rest.slice(0, cut));
+    rest = rest.slice(cut).trimStart();
   }
-  return placed;
+  return lines;
+}
+
+/** The boxes in lines of a width; each line is as high as its highest box. */
+function placed(nodes: PlanNode[], width: number): { steps: Step[]; width: number; height: number } {
+  const perLine = Math.max(1, Math.floor((width + BOX.gapX) / (BOX.width + BOX.gapX)));
+  const steps = nodes.map((node, at): Step => {
+    const lines = wrapped(node.detail ?? "");
+    return { node, lines, x: (at % perLine) * (BOX.width + BOX.gapX), y: 0, height: BOX.top + Math.max(1, lines.length) * BOX.lineHeight + BOX.bottom };
+  });
+  let y = 0;
+  for (let start = 0; start < steps.length; start += perLine) {
+    const line = steps.slice(start, start + perLine);
+    const height = Math.max(...line.map((step) => step.height));
+    for (const step of line) Object.assign(step, { y, height });
+    y += height + BOX.gapY;
+  }
+  const columns = Math.min(perLine, steps.length);
+  return { steps, width: columns * (BOX.width + BOX.gapX) - BOX.gapX, height: y - BOX.gapY };
 }
 
 const rowsOf = (node: PlanNode) => node.actualRows ?? node.estimatedRows ?? 0;
 const thickness = (rows: number) => Math.min(14, 1.5 + Math.log10(rows + 1) * 2.2);
-
-function wrap(text: string): string[] {
-  const lines: string[] = [];
-  for (let rest = text; rest && lines.length < BOX.linesMax; ) {
-    const cut = rest.length > BOX.lineLength ? Math.max(rest.lastIndexOf(" ", BOX.lineLength), 20) : rest.length;
-    lines.push(rest.slice(0, cut));
-    rest = rest.slice(cut).trimStart();
-    if (rest && lines.length === BOX.linesMax) lines[lines.length - 1] += "…";
-  }
-  return lines;
-}
 
 /** What a step did besides passing rows on. */
 function workOf(node: PlanNode): string {
   const parts = [node.entries ? `${count(node.entries)} index entries` : "", node.documents ? `${count(node.documents)} documents read` : "", node.microseconds ? `${(node.microseconds / 1000).toFixed(2)} ms` : ""];
   return parts.filter(Boolean).map((part) => `, ${part}`).join("");
 }
-const sentence = (node: PlanNode): string =>
-  `${node.operator}${node.detail ? `: ${node.detail}` : ""}${node.estimatedRows == null ? "" : `, about ${count(Math.round(node.estimatedRows))} rows expected`}${node.actualRows == null ? "" : `, ${count(node.actualRows)} rows came`}${workOf(node)}`;
+const rows = (n: number) => `${count(n)} ${n === 1 ? "row" : "rows"}`;
+const cameOf = (node: PlanNode, silent: boolean) => (node.actualRows == null ? "" : silent ? "from the index alone" : rows(node.actualRows));
+const sentence = (node: PlanNode, silent: boolean): string =>
+  `${node.operator}${node.detail ? `: ${node.detail}` : ""}${node.estimatedRows == null ? "" : `, about ${count(Math.round(node.estimatedRows))} rows expected`}${node.actualRows == null ? "" : silent ? ", answered from the index alone" : `, ${count(node.actualRows)} rows came`}${workOf(node)}`;
+
+/** Steps that no rows passed because the index alone had the answer: no document was read, and yet something came of it. */
+export function silentSteps(steps: PlanNode[]): Set<PlanNode> {
+  const hasAnswer = (steps.at(-1)?.actualRows ?? 0) > 0 && !steps.some((step) => step.documents);
+  return new Set(hasAnswer ? steps.filter((step) => step.actualRows === 0) : []);
+}
+
+/** Steps that gave ten times as many rows as expected, or a tenth: what a reader looks for. */
+export function surprises(steps: PlanNode[], isWhole: boolean): Set<PlanNode> {
+  const silent = silentSteps(steps);
+  const found = steps.filter((step, at) => {
+    const [estimated, actual] = [step.estimatedRows, step.actualRows];
+    if (estimated == null || actual == null || silent.has(step)) return false;
+    // Whatever a limit cut short gave fewer rows than it would have.
+    const isCut = !isWhole || steps.slice(at + 1).some((later) => later.operator === "limit");
+    return actual > 10 * Math.max(estimated, 1) || (!isCut && estimated > 10 * Math.max(actual, 1));
+  });
+  return new Set(found);
+}
 
 export function Plan({ answer }: { answer: PlanAnswer }) {
-  const [asText, setAsText] = useState(false);
-  const all: Placed[] = [];
-  place(answer.plan, depthOf(answer.plan) - 1, null, all, { y: 0 });
-  const width = Math.max(...all.map((p) => p.x)) + BOX.width + 4;
-  const height = Math.max(...all.map((p) => p.y)) + BOX.height + 4;
+  const [view, setView] = useState<"picture" | "text">("picture");
+  const [chosen, setChosen] = useState<number | null>(null);
+  const [room, setRoom] = useState<{ width: number; height: number } | null>(null);
+  const element = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    if (!element.current) return;
+    const observer = new ResizeObserver(([entry]) => setRoom({ width: entry!.contentRect.width, height: entry!.contentRect.height }));
+    observer.observe(element.current);
+    return () => observer.disconnect();
+  }, [view]);
+  const nodes = stepsOf(answer.plan);
+  const at = (size: number) => placed(nodes, (room?.width ?? 0) / size - 4);
+  const fits = (size: number) => (at(size).height + 4) * size <= (room?.height ?? 0);
+  const usable = ZOOMS.filter((size) => size <= FIT.max && size >= FIT.min);
+  const zoom = chosen ?? usable.find(fits) ?? FIT.min;
+  const next = (step: number) => ZOOMS[ZOOMS.indexOf(zoom) + step];
   return (
     <div class="plan">
-      {answer.run && <p class="hint">{count(answer.run.rows)} rows for {units(answer.run.charge)}{answer.run.complete ? "" : "; it was stopped before its end"}.</p>}
-      {answer.text && <Button class="plan-switch" onClick={() => setAsText(!asText)}>{asText ? "Picture" : "Text"}</Button>}
-      {asText ? <pre tabIndex={0} aria-label="Plan as text">{answer.text}</pre> : (
-        <div class="plan-scroll" tabIndex={0} role="group" aria-label="Plan">
-          <svg width={width} height={height} viewBox={`-2 -2 ${width} ${height}`} role="img" aria-label={`Plan of ${all.length} steps: ${all.map((p) => sentence(p.node)).join("; ")}`}>
-            {all.filter((p) => p.parent).map((p, i) => (
-              <path key={i} class="plan-line" stroke-width={thickness(rowsOf(p.node))} d={`M${p.x + BOX.width} ${p.y + BOX.height / 2}H${p.parent!.x - BOX.gapX / 2}V${p.parent!.y + BOX.height / 2}H${p.parent!.x}`} />
-            ))}
-            {all.map((p, i) => <Box key={i} placed={p} />)}
-          </svg>
+      <div class="row plan-head">
+        {answer.text && <Choices label="Show the plan as" options={[["picture", "Picture"], ["text", "Text"]] as const} value={view} onChange={setView} />}
+        {view === "picture" && <div class="row" role="group" aria-label="Size of the picture">
+          <Button icon="minus" label="Smaller" disabled={next(1) === undefined} onClick={() => setChosen(next(1)!)} />
+          <Button icon="add" label="Larger" disabled={next(-1) === undefined} onClick={() => setChosen(next(-1)!)} />
+          <Button disabled={chosen === null} onClick={() => setChosen(null)}>Fit</Button>
+        </div>}
+        {answer.run && <span class="hint">{rows(answer.run.rows)} for {units(answer.run.charge)}{answer.run.complete ? "" : "; it was stopped before its end"}</span>}
+      </div>
+      {view === "text" ? <pre class="plan-scroll" tabIndex={0} aria-label="Plan as text">{answer.text}</pre> : (
+        <div class="plan-scroll" tabIndex={0} role="group" aria-label="Plan" ref={element}>
+          {room && <Picture nodes={nodes} isWhole={answer.run?.complete ?? true} zoom={zoom} {...at(zoom)} />}
         </div>
       )}
     </div>
   );
 }
 
-function Box({ placed: { node, x, y } }: { placed: Placed }) {
-  const estimated = node.estimatedRows;
-  const actual = node.actualRows;
-  // Ten times more rows than expected is what a reader looks for.
-  const off = estimated != null && actual != null && (actual > 10 * Math.max(estimated, 1) || estimated > 10 * Math.max(actual, 1));
+function Picture({ nodes, steps, isWhole, width, height, zoom }: { nodes: PlanNode[]; steps: Step[]; isWhole: boolean; width: number; height: number; zoom: number }) {
+  const [silent, off] = [silentSteps(nodes), surprises(nodes, isWhole)];
+  return (
+    <svg width={(width + 4) * zoom} height={(height + 4) * zoom} viewBox={`-2 -2 ${width + 4} ${height + 4}`} role="img" aria-label={`Plan of ${nodes.length} steps: ${nodes.map((node) => sentence(node, silent.has(node))).join("; ")}`}>
+      {steps.slice(1).map((step, at) => <path key={at} class="plan-line" stroke-width={thickness(rowsOf(steps[at]!.node))} d={line(steps[at]!, step)} />)}
+      {steps.map((step, at) => <Box key={at} step={step} silent={silent.has(step.node)} off={off.has(step.node)} />)}
+    </svg>
+  );
+}
+
+/** To the next box in the line, or down and back to the beginning of the next line. */
+function line(from: Step, to: Step): string {
+  const right = from.x + BOX.width;
+  if (to.y === from.y) return `M${right} ${from.y + from.height / 2}H${to.x}`;
+  const between = from.y + from.height + BOX.gapY / 2;
+  return `M${from.x + BOX.width / 2} ${from.y + from.height}V${between}H${to.x + BOX.width / 2}V${to.y}`;
+}
+
+function Box({ step: { node, lines, x, y, height }, silent, off }: { step: Step; silent: boolean; off: boolean }) {
+  const [estimated, actual] = [node.estimatedRows, node.actualRows];
+  const figures = [estimated == null ? "" : `≈ ${count(Math.round(estimated))} expected`, actual == null ? "" : cameOf(node, silent)];
   return (
     <g transform={`translate(${x} ${y})`} class={off ? "plan-box off" : "plan-box"}>
-      <title>{sentence(node)}</title>
-      <rect width={BOX.width} height={BOX.height} rx="10" />
+      <title>{sentence(node, silent)}</title>
+      <rect width={BOX.width} height={height} rx="10" />
       <text x="14" y="24" class="plan-operator">{node.operator}</text>
-      {wrap(node.detail ?? "").map((line, i) => <text key={i} x="14" y={42 + i * 14} class="plan-detail">{line}</text>)}
-      <text x="14" y={BOX.height - 10} class="plan-rows">
-        {estimated != null && `≈ ${count(Math.round(estimated))} expected`}{estimated != null && actual != null ? " · " : ""}{actual != null && `${count(actual)} rows`}{node.microseconds ? ` · ${(node.microseconds / 1000).toFixed(2)} ms` : ""}
-      </text>
+      {node.microseconds ? <text x={BOX.width - 14} y="24" text-anchor="end" class="plan-detail">{(node.microseconds / 1000).toFixed(2)} ms</text> : null}
+      {lines.map((text, at) => <text key={at} x="14" y={BOX.top + at * BOX.lineHeight} class="plan-detail">{text}</text>)}
+      <text x="14" y={height - 10} class="plan-rows">{figures.filter(Boolean).join(" · ")}</text>
     </g>
   );
 }

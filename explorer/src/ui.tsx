@@ -5,6 +5,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 const ICONS = {
   add: "M8 3v10M3 8h10",
+  minus: "M3 8h10",
   close: "M4 4l8 8M12 4l-8 8",
   database: "M3 4.5c0-1.2 2.2-2 5-2s5 .8 5 2v7c0 1.2-2.2 2-5 2s-5-.8-5-2zM3 4.5c0 1.2 2.2 2 5 2s5-.8 5-2M3 8c0 1.2 2.2 2 5 2s5-.8 5-2",
   container: "M2.5 5l5.5-2.7L13.5 5v6L8 13.7 2.5 11zM2.5 5L8 7.7 13.5 5M8 7.7v6",
