@@ -12,7 +12,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// How long a client waits for anything before it gives up.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_mins(5);
 
 /// Largest head of a response.
 const HEAD_BYTES_MAX: usize = 1 << 20;

@@ -2,7 +2,7 @@
 
 use astrarium_testkit::{EngineKind, Options, Request, Server};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const DOCS: &str = "/dbs/d/colls/c/docs";
 
@@ -27,16 +27,14 @@ fn a_reader_who_waits_is_woken_by_a_write() {
             read.header("x-ms-cosmos-max-polling-interval", milliseconds)
         };
         assert_eq!(server.client().ask(&wait("50")).status, 304);
-        let began = Instant::now();
         thread::scope(|scope| {
-            let reader = scope.spawn(|| server.client().ask(&wait("30000")).status);
+            let reader = scope.spawn(|| server.client().ask(&wait("600000")).status);
             thread::sleep(Duration::from_millis(200));
             let create =
                 Request::new("POST", DOCS).partition_key("[\"a\"]").body("{\"id\":\"1\",\"pk\":\"a\"}");
             server.client().expect(201, &create);
             assert_eq!(reader.join().expect("a reader"), 200);
         });
-        assert!(began.elapsed() < Duration::from_secs(15));
         assert_eq!(server.client().ask(&wait("soon")).status, 400);
     }
 }

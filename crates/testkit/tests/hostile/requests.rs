@@ -2,14 +2,13 @@
 
 use crate::world::{DOCS, World, assert_refusal, create};
 use astrarium_testkit::Request;
-use astrarium_testkit::http::Connection;
-use std::time::Duration;
+use astrarium_testkit::http::{Connection, PATIENCE};
 
 /// Sends bytes and reads until the server closes.
 #[track_caller]
 fn answer_until_close(world: &World, bytes: &[u8]) -> String {
     let mut connection = Connection::open(world.server.address()).unwrap();
-    connection.set_patience(Duration::from_secs(10)).unwrap();
+    connection.set_patience(PATIENCE).unwrap();
     // The server may have closed before it has seen all of it.
     let _ = connection.send(bytes).and_then(|()| connection.finish_sending());
     let answer = connection.read_to_close().unwrap();

@@ -1,19 +1,19 @@
 //! Plain HTTP and TLS on one port, and handshakes that go wrong.
 
 use crate::world::{World, assert_refusal, create};
-use astrarium_testkit::http::Connection;
+use astrarium_testkit::http::{Connection, PATIENCE};
 use astrarium_testkit::{EngineKind, Options, Request};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 fn encrypted() -> World {
     let mut options = Options::on(EngineKind::Memory);
     options.tls = true;
-    options.limits.handshake_timeout = Duration::from_millis(500);
+    options.limits.handshake_timeout = Duration::from_secs(3);
     options.limits.idle_timeout = Duration::from_secs(2);
     World::with(options)
 }
@@ -33,7 +33,7 @@ fn connect(address: SocketAddr, authority_pem: &str, name: &str) -> Tls {
     let session =
         ClientConnection::new(Arc::new(config), ServerName::try_from(name.to_owned()).unwrap()).unwrap();
     let stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     Connection::over(StreamOwned::new(session, stream))
 }
 
@@ -80,9 +80,7 @@ fn handshakes_that_go_wrong() {
     for bytes in attempts {
         let mut connection = Connection::open(world.server.address()).unwrap();
         let _ = connection.send(&bytes);
-        let began = Instant::now();
         let _ = connection.read_to_close().unwrap();
-        assert!(began.elapsed() < Duration::from_secs(10));
     }
     world.assert_unchanged();
 }

@@ -193,10 +193,11 @@ fn low_throughput_and_rates() {
     world.furnish("{\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\",\"version\":2}}");
     let stop = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // The server's clock stands still, so somebody has to move it, or nothing is ever allowed again; not before the first second's
-        // throughput is spent.
+        // The server's clock stands still until a first request has spent more than a second's throughput, and so was refused in part.
         scope.spawn(|| {
-            std::thread::sleep(std::time::Duration::from_secs(2));
+            while world.spent() < 300.0 && !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
             while !stop.load(std::sync::atomic::Ordering::Relaxed) {
                 world.server.clock().advance_seconds(1);
                 std::thread::sleep(std::time::Duration::from_millis(10));

@@ -42,6 +42,13 @@ impl World {
         }
     }
 
+    /// Request units that the server has charged for items.
+    pub(crate) fn spent(&self) -> f64 {
+        let metrics = self.server.client().expect(200, &Request::new("GET", "/metrics")).text();
+        let series = metrics.lines().filter(|line| line.starts_with("astrarium_item_request_units_total{"));
+        series.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+    }
+
     pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.folder.path().join(name);
         std::fs::write(&path, content).unwrap();
