@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// How long it may take until a cluster takes connections; longer after a crash, whose log it has to read.
-const START_MAX: Duration = Duration::from_secs(30);
-const STOP_MAX: Duration = Duration::from_mins(1);
+const START_MAX: Duration = Duration::from_mins(5);
+const STOP_MAX: Duration = Duration::from_mins(5);
 /// Between two looks at something that is waited for.
 pub(crate) const PAUSE: Duration = Duration::from_millis(10);
 /// How often a port may turn out to be taken.

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// How long processes may take to follow a signal that they cannot refuse: they may have to wait for a disk.
-const SIGNALLED_MAX: Duration = Duration::from_secs(20);
+const SIGNALLED_MAX: Duration = Duration::from_mins(5);
 
 /// Sends a signal; nothing happens if the process has ended.
 pub(crate) fn signal(process: Pid, signal: Signal) {

@@ -18,9 +18,9 @@ use std::time::{Duration, Instant};
 const CONNECTIONS_MAX: usize = 512;
 const BUFFER_BYTES: usize = 16 * 1024;
 const STACK_BYTES: usize = 128 * 1024;
-const CONNECT_MAX: Duration = Duration::from_secs(5);
+const CONNECT_MAX: Duration = Duration::from_mins(1);
 /// How long the proxy's own threads may take to notice something.
-const CHANGE_MAX: Duration = Duration::from_secs(20);
+const CHANGE_MAX: Duration = Duration::from_mins(5);
 
 /// A proxy in front of one server. Dropped, it closes everything.
 pub struct Proxy {

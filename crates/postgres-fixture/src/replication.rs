@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-const REPLICATION_MAX: Duration = Duration::from_secs(30);
+const REPLICATION_MAX: Duration = Duration::from_mins(5);
 
 impl Cluster {
     /// A hot standby of this cluster, with the same settings, a port and a name of its own; its data is always in the system's

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-const TIME_MAX: Duration = Duration::from_secs(30);
+const TIME_MAX: Duration = Duration::from_mins(5);
 /// Set for the copy of this program that is killed.
 const VICTIM: &str = "ASTRARIUM_POSTGRES_FIXTURE_VICTIM";
 

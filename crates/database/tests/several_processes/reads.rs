@@ -164,7 +164,7 @@ async fn readers_wait_for_what_other_processes_write() {
     assert!(matches!(gone, Err(Error::OwnerNotFound)), "{gone:?}");
 }
 
-const LONG: Duration = Duration::from_secs(30);
+const LONG: Duration = Duration::from_mins(10);
 
 /// What a reader is told who waits while something happens, well before the time is over.
 async fn while_waiting<T>(reader: impl Future<Output = T>, happening: impl Future<Output = ()>) -> T {

@@ -257,7 +257,7 @@ async fn offers_of_other_processes_are_followed() {
 /// The work beside requests looks, again and again.
 #[tokio::test]
 async fn the_work_beside_requests_follows_offers() {
-    const DEADLINE: Duration = Duration::from_secs(20);
+    const DEADLINE: Duration = Duration::from_mins(5);
     let servers = Servers::start(2, false).await;
     servers.make(400).await;
     let other = &servers.processes[1].account;

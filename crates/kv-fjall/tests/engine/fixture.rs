@@ -15,9 +15,9 @@ pub(crate) const SHARD: ShardId = ShardId(3);
 pub(crate) const NO_LIMIT: ScanLimit = ScanLimit { entry_count_max: usize::MAX, byte_count_max: usize::MAX };
 
 /// Opens a folder that nobody else has open. Tests beside this one start processes, and such a process has the lock of a folder that
-/// was closed meanwhile until it runs its own program: so a lock is waited for a little.
+/// was closed meanwhile until it runs its own program: so a lock is waited for.
 pub(crate) fn open(folder: &Path) -> FjallEngine {
-    for _ in 0..100 {
+    for _ in 0..15_000 {
         match FjallEngine::open(folder, Options::default()) {
             Err(OpenError::Locked { .. }) => std::thread::sleep(Duration::from_millis(20)),
             opened => return opened.unwrap(),

@@ -16,7 +16,7 @@ use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 /// Far longer than anything here takes.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 fn database(folder: &Path) -> Database {
     // As we have it.

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// Tells the program of the tests to take its standard input for its terminal.
 pub(crate) const OWN_TERMINAL: &str = "ASTRARIUM_SHELL_TEST_TERMINAL";
 /// Longest time for something to appear.
-const PATIENCE: Duration = Duration::from_secs(40);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// A shell in a terminal; killed when it is dropped.
 pub(crate) struct Terminal {
