@@ -4,7 +4,7 @@
 use astrarium_wire::authorization::{Authorization, MasterKey};
 use astrarium_wire::key_text::EMULATOR_KEY;
 use astrarium_wire::percent;
-use astrarium_wire::resource_token::{TokenMode, ResourceToken};
+use astrarium_wire::resource_token::{ResourceToken, TokenMode};
 
 pub(crate) fn run(text: &str) {
     let key = MasterKey::from_base64(EMULATOR_KEY).expect("the well-known key");

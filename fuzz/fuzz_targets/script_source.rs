@@ -2,7 +2,7 @@
 //! does. The engine is not ours, so this looks for texts that it does not survive.
 
 use astrarium_env::Env;
-use astrarium_script::{ScriptLimits, PageFunctions, Script, ScriptKey, Scripts, ScriptSettings};
+use astrarium_script::{PageFunctions, Script, ScriptKey, ScriptLimits, ScriptSettings, Scripts};
 use astrarium_value::Value;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};

@@ -6,11 +6,13 @@
 use crate::sources;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Settings of the tests themselves.
 const KEPT: &[&str] = &[
     "ASTRARIUM_CLUSTER_SEED",
     "ASTRARIUM_CRASH_SEED",
+    "ASTRARIUM_FUZZ_SEED",
     "ASTRARIUM_HISTORY_SEED",
     "ASTRARIUM_LONG",
     "ASTRARIUM_POSTGRES_BIN",
@@ -69,6 +71,19 @@ const REMOVED: &[&str] = &[
 /// Servers of the tests are never behind a proxy.
 const LOCAL: &str = "127.0.0.1,localhost,::1";
 
+/// Whether the long forms of tests were asked for, as `--long` or by the variable that the tests themselves read.
+pub(crate) fn is_long() -> bool {
+    LONG.load(Ordering::Relaxed)
+        || std::env::var("ASTRARIUM_LONG").is_ok_and(|value| value != "0" && !value.is_empty())
+}
+
+/// Asks for the long forms.
+pub(crate) fn make_long() {
+    LONG.store(true, Ordering::Relaxed);
+}
+
+static LONG: AtomicBool = AtomicBool::new(false);
+
 /// A program to start in the repository's root. It reads nothing from the terminal.
 pub(crate) fn program(name: &str) -> Command {
     let mut command = Command::new(name);
@@ -77,10 +92,20 @@ pub(crate) fn program(name: &str) -> Command {
             command.env_remove(&variable);
         }
     }
+    if is_long() {
+        command.env("ASTRARIUM_LONG", "1");
+    }
     for variable in ["NO_PROXY", "no_proxy"] {
         let before = std::env::var(variable).unwrap_or_default();
         let all = if before.is_empty() { LOCAL.to_owned() } else { format!("{before},{LOCAL}") };
         command.env(variable, all);
+    }
+    // Everything is built once here, and whoever repeats a test has their own settings: records for the next build and line numbers for
+    // debuggers would only cost time. Panics have their lines anyway.
+    for (variable, value) in
+        [("CARGO_INCREMENTAL", "0"), ("CARGO_PROFILE_DEV_DEBUG", "0"), ("CARGO_PROFILE_TEST_DEBUG", "0")]
+    {
+        command.env(variable, value);
     }
     // A package of the user's own must not take the place of one that a suite has asked for.
     command.env("PYTHONNOUSERSITE", "1").env("GOWORK", "off").env("CARGO_TERM_COLOR", "never");

@@ -18,8 +18,8 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask <command>
 
-  test      everything: format, lints, docs, tidy, Rust tests, the official SDKs as clients, fuzz smoke
-            (--only STEP[,STEP] runs some of it; --list names the steps)
+  test      everything: format, lints, docs, tidy, Rust tests, the official SDKs as clients
+            (--only STEP[,STEP] runs some of it; --list names the steps; --long adds what takes more time)
   tidy      the rules of this repository that no compiler checks
   licences  licences, sources and known faults of the dependencies
   sim       the database under simulated crashes, lost syncs and clock jumps (--seeds COUNT, --from SEED)

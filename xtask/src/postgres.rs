@@ -112,7 +112,7 @@ pub(crate) fn cases() -> Outcome {
     contract.and(programs::run(&mut test, "ASTRARIUM_TEST_ENGINES=postgres cargo test"))
 }
 
-/// Suites of clients against three servers, which take the place of one (`testkit/examples/several.rs`). With `ASTRARIUM_LONG=1` all of
+/// Suites of clients against three servers, which take the place of one (`testkit/examples/several.rs`). With ``--long` all of
 /// them run over HTTPS too.
 pub(crate) fn several() -> Outcome {
     if !is_there() {
@@ -122,7 +122,7 @@ pub(crate) fn several() -> Outcome {
         Ok(program) => program,
         Err(failed) => return failed,
     };
-    let is_long = std::env::var("ASTRARIUM_LONG").is_ok_and(|value| value != "0" && !value.is_empty());
+    let is_long = environment::is_long();
     at_once(&SUITES, |suite| run_suite(suite, &program, is_long))
         .into_iter()
         .fold(Outcome::Passed, Outcome::and)
@@ -182,7 +182,7 @@ fn report(suite: &Suite, text: &str, seconds: u64, is_long: bool) -> String {
     ];
     lines.extend(text.lines().filter(|line| line.starts_with("left out: ")).map(|line| format!("  {line}")));
     if !is_long && !suite.http_only.is_empty() {
-        lines.push(format!("{language}: left out: https, without ASTRARIUM_LONG=1"));
+        lines.push(format!("{language}: left out: https, without --long"));
     }
     lines.extend(text.lines().filter(is_error).map(str::to_owned));
     lines.push(String::new());

@@ -33,6 +33,8 @@ pub(crate) struct Step {
     pub(crate) at_once: bool,
     /// Whether it uses the program that the step `build` makes.
     pub(crate) uses_server: bool,
+    /// Whether it runs with `--long` only, or when it is asked for by name.
+    pub(crate) is_long: bool,
 }
 
 /// What a step does.

@@ -49,7 +49,11 @@ const STEPS: &[Step] = &[
             postgres::several,
         )
     },
-    step("fuzz", "a few seconds of every fuzz target", || crate::fuzz::outcome(&[])),
+    // Every fuzz target is a test of the step `rust` too, with changed seeds; this looks at what an input reaches.
+    Step {
+        is_long: true,
+        ..step("fuzz", "a few seconds of every fuzz target, guided by coverage", || crate::fuzz::outcome(&[]))
+    },
     step(
         "sanitizer",
         "the tests of scripts under AddressSanitizer, with and without the memory image",
@@ -58,25 +62,29 @@ const STEPS: &[Step] = &[
 ];
 
 const fn step(name: &'static str, summary: &'static str, run: fn() -> Outcome) -> Step {
-    Step { name, summary, run: Run::Function(run), at_once: false, uses_server: false }
+    Step { name, summary, run: Run::Function(run), at_once: false, uses_server: false, is_long: false }
 }
 
 /// Suites of clients start servers of their own, and wait for one another's answers most of the time.
 const fn client(name: &'static str, summary: &'static str, script: &'static str) -> Step {
-    Step { name, summary, run: Run::Script(script), at_once: true, uses_server: true }
+    Step { name, summary, run: Run::Script(script), at_once: true, uses_server: true, is_long: false }
 }
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<bool> {
     if arguments.iter().any(|argument| argument == "--list") {
         for step in STEPS {
-            println!("{:12} {}", step.name, step.summary);
+            let when = if step.is_long { " (with --long)" } else { "" };
+            println!("{:12} {}{when}", step.name, step.summary);
         }
         return Ok(true);
+    }
+    if arguments.iter().any(|argument| argument == "--long") {
+        environment::make_long();
     }
     let only =
         arguments.iter().position(|argument| argument == "--only").and_then(|at| arguments.get(at + 1));
     let chosen: Vec<&Step> = match only {
-        None => STEPS.iter().collect(),
+        None => STEPS.iter().filter(|step| !step.is_long || environment::is_long()).collect(),
         Some(names) => {
             let names: Vec<&str> = names.split(',').collect();
             for name in &names {
