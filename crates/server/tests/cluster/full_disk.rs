@@ -19,9 +19,6 @@ const DISK_MEGABYTES: u32 = 220;
 const TABLES_MEGABYTES: u32 = 64;
 /// What is left when the disk is about to be full.
 const LEFT_MEGABYTES: u64 = 12;
-/// A write that finds no room may take so long; longer where PostgreSQL goes down with it, since its outcome is unknown then.
-const REFUSAL_MAX: Duration = Duration::from_secs(5);
-const UNKNOWN_MAX: Duration = Duration::from_secs(16);
 const DOCUMENT_BYTES: usize = 200 << 10;
 
 /// Everything is on the full disk, PostgreSQL's log too, without which it cannot go on at all.
@@ -34,7 +31,7 @@ fn a_full_disk_refuses_writes_and_heals() {
         settings.with("wal_keep_size", "0").with("max_wal_size", "48MB").with("min_wal_size", "32MB");
     let settings = settings.with("checkpoint_timeout", "30s").with("wal_recycle", "off");
     let Some(site) = Site::start(Plan { servers: 2, settings, ..Plan::default() }) else { return };
-    fill_and_heal(site, &disk, UNKNOWN_MAX);
+    fill_and_heal(site, &disk);
 }
 
 /// Only tables are on the full disk: PostgreSQL goes on, and so do reads.
@@ -51,16 +48,16 @@ fn full_tables_refuse_writes_and_heal() {
         store.psql("ALTER DATABASE postgres SET default_tablespace = small").expect("use it for all tables");
     });
     let Some(site) = Site::start(Plan { servers: 2, prepare, ..Plan::default() }) else { return };
-    fill_and_heal(site, &disk, REFUSAL_MAX);
+    fill_and_heal(site, &disk);
 }
 
-fn fill_and_heal(site: Site, disk: &SmallDisk, refusal_max: Duration) {
+fn fill_and_heal(site: Site, disk: &SmallDisk) {
     let mut story = Story::begin(&site, seed());
     make_container(&site);
     story.live(&site, |pulse| {
         std::thread::sleep(Duration::from_secs(1));
         let ballast = disk.take_all_but(LEFT_MEGABYTES);
-        let kept = fill(&site, refusal_max);
+        let kept = fill(&site);
         println!("{} large documents until the disk was full", kept.len());
         read_while_full(&site, &kept);
         std::fs::remove_file(ballast).expect("give the space back");
@@ -89,7 +86,7 @@ fn read(id: &str) -> Request {
 }
 
 /// Writes large documents until they stay refused; gives the ids of those that were acknowledged.
-fn fill(site: &Site, refusal_max: Duration) -> Vec<String> {
+fn fill(site: &Site) -> Vec<String> {
     let (mut kept, mut refused) = (Vec::new(), 0);
     // Not compressible, so that each takes its space.
     let mut state = 88_172_645_463_325_252_u64;
@@ -114,7 +111,6 @@ fn fill(site: &Site, refusal_max: Duration) -> Vec<String> {
         }
         println!("refused after {time:?}: {} {}", answer.status, answer.text());
         assert_eq!(answer.status, 503, "{}", answer.text());
-        assert!(time < refusal_max, "refused after {time:?}");
         refused += 1;
         if refused == 5 {
             return kept;

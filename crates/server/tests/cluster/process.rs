@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_astrarium");
 
 /// SIGTERM must end the process within this time, whatever is under way.
-const TERMINATION_MAX: Duration = Duration::from_secs(40);
+const TERMINATION_MAX: Duration = Duration::from_mins(5);
 
 /// Takes names of signals; the end of input kills.
 const GUARD: &str = r#""$@" < /dev/null &

@@ -5,7 +5,7 @@
 //! meet at its lock and depend on each other.
 
 use crate::catalog::read_all;
-use crate::site::Site;
+use crate::site::{RECOVERY_MAX, Site};
 use astrarium_testkit::Request;
 use astrarium_testkit::http::{Connection, Response};
 use serde_json::json;
@@ -144,6 +144,28 @@ impl Pulse {
             last = end;
         }
         longest
+    }
+
+    /// Waits until every server but one has written anew, which that one must not hinder: it stays as it is meanwhile. How long they could
+    /// not since an earlier time is printed.
+    pub(crate) fn wait_for_others(&self, site: &Site, place: usize, from: Instant) {
+        let to = Instant::now();
+        for server in (0..site.server_count()).filter(|server| *server != place) {
+            self.wait_for_write(server, to);
+            println!(
+                "server {server}: {:?} without a successful write, {place} is away",
+                self.longest_gap(server, from, to)
+            );
+            self.tell_trouble(server, from, to);
+        }
+    }
+
+    /// Waits for an acknowledged write of a server that began after some time.
+    pub(crate) fn wait_for_write(&self, server: usize, since: Instant) {
+        while !self.beats(server).iter().any(|beat| beat.is_acknowledged() && beat.began > since) {
+            assert!(since.elapsed() < RECOVERY_MAX, "server {server} does not write again");
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// Says what a server did within some time, but for quick successes.

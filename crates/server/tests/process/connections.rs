@@ -4,7 +4,6 @@ use crate::program::{Program, create, read};
 use astrarium_testkit::Request;
 use astrarium_testkit::http::Connection;
 use rustix::process::{Resource, getrlimit, setrlimit};
-use std::time::{Duration, Instant};
 
 const CONNECTIONS: usize = 10_000;
 /// Files that both processes need besides.
@@ -44,25 +43,19 @@ fn ten_thousand_idle_connections() {
         }
         idle.push(connection);
     }
-    let mut slowest = Duration::ZERO;
     for _ in 0..50 {
         // A new connection each time: accepting must work too.
-        let began = Instant::now();
         program.client().expect(200, &read("1"));
-        slowest = slowest.max(began.elapsed());
     }
-    assert!(slowest < Duration::from_secs(1), "a read took {slowest:?}");
     if let (Some(before), Some(after)) = (before, program.kilobytes("VmRSS")) {
         let each = after.saturating_sub(before) / (CONNECTIONS as u64 / 1_000);
-        println!("{each} KB per thousand connections, slowest read {slowest:?}");
+        println!("{each} KB per thousand connections");
         assert!(each < 60_000, "{each} KB per thousand connections");
     }
     // Those that were served before still are.
     assert_eq!(idle[0].exchange("GET", &asked).unwrap().status, 200);
     drop(idle);
-    let began = Instant::now();
     program.stop();
-    assert!(began.elapsed() < Duration::from_secs(10), "stopping took {:?}", began.elapsed());
 }
 
 #[test]

@@ -153,7 +153,7 @@ fn a_disk_that_fills_up_and_empties() {
     std::fs::remove_file(ballast).unwrap();
     let began = Instant::now();
     while program.client().ask(&create("after", "")).status != 201 {
-        assert!(began.elapsed() < Duration::from_secs(10), "writes do not go on though there is space");
+        assert!(began.elapsed() < Duration::from_mins(5), "writes do not go on though there is space");
         std::thread::sleep(Duration::from_millis(20));
     }
     assert_all_there(&program, &ids[1..]);
@@ -177,7 +177,7 @@ fn a_disk_without_any_space_left() {
     std::fs::remove_file(ballast).unwrap();
     let began = Instant::now();
     while program.client().ask(&create("healed", "")).status != 201 {
-        assert!(began.elapsed() < Duration::from_mins(1), "writes do not go on though there is space");
+        assert!(began.elapsed() < Duration::from_mins(5), "writes do not go on though there is space");
         std::thread::sleep(Duration::from_millis(50));
     }
     assert_all_there(&program, &ids);

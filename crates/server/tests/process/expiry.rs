@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 const DOCS: &str = "/dbs/d/colls/t/docs";
 /// Longest time until what has expired is erased.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 fn metric(client: &mut Client, name: &str) -> f64 {
     let page = client.expect(200, &Request::new("GET", "/metrics")).text();

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 const COUNT: usize = 120;
 const DOCS: &str = "/dbs/d/colls/c/docs";
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// Queries that walk everything the index has of the properties, and do not see what is written after the damage.
 const QUERIES: [&str; 5] = [

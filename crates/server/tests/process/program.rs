@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 pub(crate) const DOCS: &str = "/dbs/d/colls/c/docs";
 
 /// Longest time to start or to stop; an empty folder takes a fraction of a second.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// A server process, killed when it is dropped.
 pub(crate) struct Program {

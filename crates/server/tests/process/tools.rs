@@ -37,7 +37,7 @@ fn an_import_that_is_killed_goes_on() {
         .unwrap();
     let began = Instant::now();
     while count(&server) < 2_000 {
-        assert!(began.elapsed() < Duration::from_mins(1), "the import does not get on");
+        assert!(began.elapsed() < Duration::from_mins(5), "the import does not get on");
         std::thread::sleep(Duration::from_millis(10));
     }
     child.kill().unwrap();
@@ -112,7 +112,7 @@ fn an_import_does_not_wait_for_its_pipe() {
     std::io::Write::write_all(&mut pipe, b"{\"id\":\"1\",\"pk\":\"a\"}\nnonsense\n").unwrap();
     let began = Instant::now();
     while child.try_wait().unwrap().is_none() {
-        assert!(began.elapsed() < Duration::from_mins(1), "the import waits for more");
+        assert!(began.elapsed() < Duration::from_mins(5), "the import waits for more");
         std::thread::sleep(Duration::from_millis(20));
     }
     drop(pipe);
