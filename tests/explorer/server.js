@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 
 const repository = fileURLToPath(new URL("../../", import.meta.url));
 const program = process.env.ASTRARIUM_BIN ?? path.join(repository, "target/release/astrarium");
-const READY_MILLISECONDS_MAX = 60_000;
+const READY_MILLISECONDS_MAX = 300_000;
 // What the servers log is for whoever looks into a failure, not for the output of the run.
 const logs = path.join(process.env.EXPLORER_TEST_OUTPUT ?? fileURLToPath(new URL("results", import.meta.url)), "servers");
 let servers = 0;

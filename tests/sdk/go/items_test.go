@@ -224,7 +224,7 @@ func TestTimeToLive(t *testing.T) {
 		brief := someDocument("brief", 1)
 		brief["ttl"] = 1
 		succeed(container.CreateItem(background, someKey, encode(t, brief), nil))(t)
-		deadline := time.Now().Add(10 * time.Second)
+		deadline := time.Now().Add(5 * time.Minute)
 		for {
 			if _, err := container.ReadItem(background, someKey, "brief", nil); err != nil {
 				break

@@ -32,7 +32,7 @@ const emulatorKey = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8m
 // A second key, given to the servers as read-only key.
 const readOnlyKey = "cmVhZC1vbmx5LWtleS1vZi10aGUtdGVzdC1zdWl0ZXM="
 
-const readyTimeout = 20 * time.Second
+const readyTimeout = 5 * time.Minute
 
 // The server that all tests share which do not need to kill it.
 var shared *server

@@ -12,7 +12,7 @@ import { fileURLToPath } from "node:url";
 
 const repository = fileURLToPath(new URL("../../../../", import.meta.url));
 const program = process.env.ASTRARIUM_BIN ?? path.join(repository, "target/release/astrarium");
-const READY_MILLISECONDS_MAX = 20_000;
+const READY_MILLISECONDS_MAX = 300_000;
 
 // Made for these tests and known to everybody who reads them.
 export const PRIMARY_KEY = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";

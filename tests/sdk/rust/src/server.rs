@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-const READY_TIMEOUT: Duration = Duration::from_secs(20);
+const READY_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Authorities are added by several tests at once.
 static AUTHORITIES: Mutex<()> = Mutex::new(());

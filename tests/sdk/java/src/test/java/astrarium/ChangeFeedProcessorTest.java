@@ -31,7 +31,7 @@ import java.util.stream.IntStream;
 
 /** The change feed pushed by the SDK's processor, whose workers share the ranges by leases in a container of their own. */
 class ChangeFeedProcessorTest {
-    private static final Duration PATIENCE = Duration.ofSeconds(40);
+    private static final Duration PATIENCE = Duration.ofMinutes(5);
     private static final int RANGES = 4;
 
     /** Watched by several workers: the container, and the one with the leases. */

@@ -28,7 +28,7 @@ final class Server implements AutoCloseable {
     /** The key that every emulator of the service has. */
     static final String KEY = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
 
-    private static final Duration READY_TIMEOUT = Duration.ofSeconds(20);
+    private static final Duration READY_TIMEOUT = Duration.ofMinutes(5);
     private static final char[] STORE_PASSWORD = "changeit".toCharArray();
     private static final HttpClient HTTP = HttpClient.newHttpClient();
     private static Path trustStore;
