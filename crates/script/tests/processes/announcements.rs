@@ -1,16 +1,18 @@
 //! Calls of functions that were announced, and made together.
 
-use crate::support::{block_on, env, script, settings, short};
-use astrarium_script::{Error, PageFunctions, Script, ScriptSettings, Scripts};
+use crate::support::{BRIEF, block_on, env, patient, script, settings};
+use astrarium_script::{Error, PageFunctions, Script, ScriptLimits, ScriptSettings, Scripts};
 use astrarium_value::Value;
 use std::sync::Arc;
+use std::time::Duration;
 
 fn page<T: Send + 'static>(
     functions: Vec<Script>,
+    time: Option<Duration>,
     work: impl FnOnce(PageFunctions) -> T + Send + 'static,
 ) -> Result<T, Error> {
-    let scripts = Scripts::new(ScriptSettings { limits: short(), ..settings() });
-    block_on(scripts.run_page(functions, &env(), None, work))
+    let limits = ScriptLimits { grace: BRIEF, ..patient() };
+    block_on(Scripts::new(ScriptSettings { limits, ..settings() }).run_page(functions, &env(), time, work))
 }
 
 fn number(value: usize) -> Value {
@@ -45,7 +47,7 @@ fn each_call_has_its_own_result() {
         announce(page, "nobody", [1, 2]);
         assert!(page.call("nobody", &[number(1)]).is_err());
     };
-    page(functions, work).expect("a page");
+    page(functions, None, work).expect("a page");
 }
 
 #[test]
@@ -58,12 +60,12 @@ fn what_fails_or_takes_long_fails_only_those_who_call_it() {
             assert_eq!(result.is_err(), argument == 2, "{argument}: {result:?}");
         }
     };
-    page(vec![script("f", source)], work).expect("a page");
+    page(vec![script("f", source)], None, work).expect("a page");
     let runaway = "x => x === 3 ? Array.prototype.reverse.call({ length: 2 ** 53 - 1 }) : x";
     let work = |page: PageFunctions| {
         announce(page, "f", 0..30);
         page.call("f", &[number(1)])
     };
-    let result = page(vec![script("f", runaway)], work);
+    let result = page(vec![script("f", runaway)], Some(BRIEF), work);
     assert!(matches!(result, Err(Error::Timeout { .. }) | Ok(Err(Error::Timeout { .. }))), "{result:?}");
 }

@@ -2,11 +2,13 @@
 
 use crate::support::{MemoryHost, block_on, procedure, script, settings, with_prologue};
 use astrarium_script::{
-    DocumentLink, Error, Host, HostError, IndexAction, Paging, Read, RowPage, ScriptLimits, ScriptQuery,
-    ScriptSettings, Scripts, Written,
+    DocumentLink, Host, HostError, IndexAction, Paging, Read, RowPage, ScriptQuery, ScriptSettings, Scripts,
+    Written,
 };
 use serde_json::json;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Waker};
+use std::time::Duration;
 
 /// A host that foresees, and counts what was read with and without waiting.
 #[derive(Clone, Default)]
@@ -106,38 +108,41 @@ fn a_document_named_by_a_parameter_comes_with_the_order() {
 /// that were sent to its process behind it.
 #[test]
 fn runs_behind_one_that_hangs_are_done_elsewhere() {
-    let limits = ScriptLimits { time: Duration::from_secs(4), ..ScriptLimits::default() };
-    let scripts = Scripts::new(ScriptSettings { limits, procedure_threads_max: 2, ..settings() });
+    let scripts = Scripts::new(ScriptSettings { procedure_threads_max: 2, ..settings() });
     let body = "if (hangs) Array.prototype.reverse.call({ length: 2 ** 53 - 1 });
         collection.createDocument(link, { id: `${n}` }, e => { if (e) throw e; answer(n); });";
     let source = with_prologue(body).replacen("()", "(n, hangs)", 1);
-    let execute = &|n: usize, hangs: bool| {
-        let run =
-            scripts.execute(script("often", &source), procedure(&json!([n, hangs])), MemoryHost::default());
-        block_on(run)
+    let often = &script("often", &source);
+    let execute = |n: usize, hangs: bool| {
+        scripts.execute(often.clone(), procedure(&json!([n, hangs])), MemoryHost::default())
     };
     // From here on it is known to end soon.
-    assert!(execute(0, false).is_ok());
-    let slowest = std::thread::scope(|scope| {
-        let runs = (1..60).map(|n| {
-            scope.spawn(move || {
-                let (begun, hangs) = (Instant::now(), n == 7);
-                match execute(n, hangs) {
-                    Ok(answer) => {
-                        assert_eq!(answer.body, Some(n.to_string()));
-                        assert!(!hangs && answer.host.documents.contains_key(&n.to_string()));
-                        begun.elapsed()
+    assert!(block_on(execute(0, false)).is_ok());
+    let are_done = &AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let mut runs = Vec::new();
+        for n in 1..60 {
+            if n == 7 {
+                let mut run = Box::pin(execute(n, true));
+                scope.spawn(move || {
+                    let mut context = Context::from_waker(Waker::noop());
+                    // Its time is the end of a test that hangs: then the others were held up.
+                    while !are_done.load(Ordering::SeqCst) {
+                        assert!(run.as_mut().poll(&mut context).is_pending(), "it hangs");
+                        std::thread::sleep(Duration::from_millis(1));
                     }
-                    Err(failure) => {
-                        assert!(hangs && matches!(failure.error, Error::Timeout { .. }), "{}", failure.error);
-                        Duration::ZERO
-                    }
-                }
-            })
-        });
-        let runs: Vec<_> = runs.collect();
-        runs.into_iter().map(|run| run.join().expect("a run")).max()
+                });
+            } else {
+                let run = execute(n, false);
+                runs.push((n, scope.spawn(move || block_on(run).map_err(|failure| failure.error))));
+            }
+        }
+        let ended: Vec<_> = runs.into_iter().map(|(n, run)| (n, run.join())).collect();
+        are_done.store(true, Ordering::SeqCst);
+        for (n, run) in ended {
+            let answer = run.expect("a run").unwrap_or_else(|error| panic!("{n}: {error}"));
+            assert_eq!(answer.body, Some(n.to_string()));
+            assert!(answer.host.documents.contains_key(&n.to_string()));
+        }
     });
-    assert!(slowest < Some(Duration::from_secs(3)), "{slowest:?}");
-    assert!(scripts.statistics().runaways_ever == 1, "{:?}", scripts.statistics());
 }

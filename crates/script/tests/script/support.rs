@@ -185,8 +185,8 @@ impl Host for MemoryHost {
     }
 }
 
-/// All tests share one set of threads, with a short time limit.
-pub(crate) static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| scripts(ScriptLimits::default()));
+/// Most tests share one set of threads.
+pub(crate) static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| scripts(patient()));
 
 /// Threads of their own, for tests that wear them out.
 pub(crate) fn scripts(limits: ScriptLimits) -> Scripts {
@@ -203,23 +203,42 @@ fn slowed(mut limits: ScriptLimits) -> ScriptLimits {
     limits
 }
 
+/// Limits under which no script ends by time that ends by itself, on whatever machine and beside whatever else; their time only ends a
+/// test that hangs. Scripts that do not end are given less with their call (`brief`).
+pub(crate) fn patient() -> ScriptLimits {
+    ScriptLimits {
+        time: Duration::from_mins(10),
+        accept_time: Duration::from_mins(8),
+        grace: Duration::from_secs(10),
+        ..ScriptLimits::default()
+    }
+}
+
+/// The time of a call that would not end.
+pub(crate) const BRIEF: Duration = Duration::from_millis(400);
+
+/// A call of a procedure that would not end.
+pub(crate) fn brief() -> Call {
+    Call { time: Some(BRIEF), ..procedure(&json!([])) }
+}
+
 /// On threads or in processes, as the test program says. With `ASTRARIUM_TEST_MEMORY_IMAGE=off` every piece of the engine's
 /// memory comes from the allocator, where a sanitizer sees it.
 pub(crate) fn settings() -> ScriptSettings {
     let memory_image = std::env::var("ASTRARIUM_TEST_MEMORY_IMAGE").as_deref() != Ok("off");
     ScriptSettings {
-        limits: slowed(ScriptLimits::default()),
+        limits: patient(),
         isolation: crate::isolation(),
         memory_image,
         ..ScriptSettings::default()
     }
 }
 
-/// Limits with less time.
+/// Limits with little time, for tests where every script runs out of it.
 pub(crate) fn short() -> ScriptLimits {
     ScriptLimits {
-        time: Duration::from_millis(400),
-        accept_time: Duration::from_millis(200),
+        time: BRIEF,
+        accept_time: BRIEF / 2,
         grace: Duration::from_millis(200),
         ..ScriptLimits::default()
     }
@@ -324,6 +343,13 @@ pub(crate) fn fails(source: &str) -> Error {
         Ok(answer) => panic!("{source}\nanswered {:?}", answer.body),
         Err(failure) => failure.error,
     }
+}
+
+/// The same for one that either fails or goes on until its time is over, which is then given.
+pub(crate) fn fails_within(time: Duration, source: &str) -> Error {
+    let call = Call { time: Some(time), ..procedure(&json!([])) };
+    let ran = block_on(SCRIPTS.execute(script("test", source), call, MemoryHost::default()));
+    ran.err().unwrap_or_else(|| panic!("{source}\nanswered")).error
 }
 
 /// A procedure must fail with an exception whose text holds this.

@@ -6,7 +6,7 @@ use astrarium_testkit::Request;
 #[test]
 fn writers_are_answered_until_the_end() {
     let folder = tempfile::tempdir().unwrap();
-    let program = Program::on(folder.path(), &[]);
+    let program = Program::on(folder.path(), &["--log-slow-ms", "3600000"]);
     program.furnish();
     let writers: Vec<_> = (0..4)
         .map(|writer| {
