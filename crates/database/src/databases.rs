@@ -20,13 +20,13 @@ impl CatalogHandle<'_> {
         self.core
             .attempt_catalog(|| async move {
                 let (id, kind) = (&definition.id, RecordKind::Database);
-                let resource = self.core.new_resource(kind, Rid::ROOT, id, "{}".to_owned()).await?;
+                let mut resource = self.core.new_resource(kind, Rid::ROOT, id, "{}".to_owned()).await?;
                 let mut batch = records::batch();
                 records::stage_create(&mut batch, &resource);
                 if let Some(throughput) = throughput {
                     records::stage_create(&mut batch, &self.core.new_offer(&resource, throughput).await?);
                 }
-                self.core.commit_create(batch).await?;
+                resource.record.version = self.core.commit_create(batch).await?;
                 Ok(resource)
             })
             .await
@@ -107,11 +107,11 @@ impl AccountCore {
 
     /// Commits a creation: its first expectation is the free name, those of presence are about the owner, and a number that
     /// somebody has is drawn anew.
-    pub(crate) async fn commit_create(&self, batch: WriteBatch) -> Result<(), Failure> {
+    pub(crate) async fn commit_create(&self, batch: WriteBatch) -> Result<u64, Failure> {
         let expected: Vec<Expectation> =
             batch.expectations.iter().map(|(_, _, expected)| *expected).collect();
         match self.engine().commit(batch).await {
-            Ok(_) => Ok(()),
+            Ok(version) => Ok(version.0),
             Err(kv::Error::Conflict { expectation: 0 }) => Err(Error::Exists.into()),
             Err(kv::Error::Conflict { expectation }) if expected[expectation] == Expectation::Absent => {
                 Err(Failure::Lost)

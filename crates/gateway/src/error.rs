@@ -165,7 +165,10 @@ impl From<database::Error> for ErrorAnswer {
                 ErrorAnswer::new(404, message).with_substatus(status::substatus::READ_SESSION_NOT_AVAILABLE)
             }
             Error::OwnerNotFound => ErrorAnswer::new(404, message).with_substatus(1003),
-            Error::Exists | Error::UniqueKey => ErrorAnswer::new(409, message),
+            Error::Exists => ErrorAnswer::new(409, message),
+            Error::UniqueKey => {
+                ErrorAnswer::new(409, message).with_substatus(status::substatus::UNIQUE_KEY_VIOLATION)
+            }
             Error::KeyRangeGone => ErrorAnswer::new(410, message).with_substatus(1002),
             Error::KeyRangeMoving => ErrorAnswer::new(410, message).with_substatus(1007),
             Error::Resharding => ErrorAnswer::new(423, message),

@@ -58,6 +58,23 @@ pub(crate) enum Action {
 }
 
 impl Action {
+    /// What error messages of the service call it.
+    pub(crate) const fn operation_type(self) -> &'static str {
+        match self {
+            Action::Read | Action::Administer => "Read",
+            Action::ReadFeed => "ReadFeed",
+            Action::Query => "Query",
+            Action::PlanQuery => "QueryPlan",
+            Action::Create => "Create",
+            Action::Upsert => "Upsert",
+            Action::Replace => "Replace",
+            Action::Patch => "Patch",
+            Action::Delete | Action::DeletePartition => "Delete",
+            Action::Execute => "ExecuteJavaScript",
+            Action::Transaction | Action::Bulk => "Batch",
+        }
+    }
+
     /// All of them.
     pub(crate) const ALL: [Action; 14] = [
         Action::Read,

@@ -1,6 +1,7 @@
 //! `/dbs` and `/dbs/{id}`.
 
 use super::containers::throughput;
+use super::documents::returns_minimal;
 use super::query;
 use crate::answer::Answer;
 use crate::database::definition::database::DatabaseDefinition;
@@ -13,7 +14,9 @@ use crate::request::Request;
 use crate::service::GatewayState;
 use crate::wire::address::ResourceKind;
 use crate::wire::headers;
+use bytes::Bytes;
 use http::StatusCode;
+use http::header::CONTENT_TYPE;
 use serde_json::Value;
 
 const FEED: Feed = Feed { owner: Rid::ROOT, kind: ResourceKind::Database };
@@ -28,7 +31,13 @@ pub(super) async fn serve(shared: &GatewayState, request: &Request<'_>) -> Resul
         Action::Create => {
             let definition = DatabaseDefinition::from_json(&request.json()?)?;
             let database = catalog.create_database(&definition, throughput(request)?).await?;
-            Ok(resource_answer(StatusCode::CREATED, &database))
+            let mut answer = resource_answer(StatusCode::CREATED, &database);
+            answer.set_text(headers::SESSION_TOKEN, format!("0:-1#{}", database.record.version));
+            if returns_minimal(request) {
+                answer.body = Bytes::new();
+                answer.headers.remove(CONTENT_TYPE);
+            }
+            Ok(answer)
         }
         Action::ReadFeed => list(shared, request).await,
         Action::Delete => {

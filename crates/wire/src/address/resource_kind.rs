@@ -86,6 +86,39 @@ impl ResourceKind {
         }
     }
 
+    /// What error messages of the service call it; empty for what is not the service's.
+    pub const fn resource_type(self) -> &'static str {
+        match self {
+            ResourceKind::Account => "DatabaseAccount",
+            ResourceKind::Database => "Database",
+            ResourceKind::Container => "Collection",
+            ResourceKind::Document => "Document",
+            ResourceKind::Attachment => "Attachment",
+            ResourceKind::StoredProcedure => "StoredProcedure",
+            ResourceKind::Trigger => "Trigger",
+            ResourceKind::UserDefinedFunction => "UserDefinedFunction",
+            ResourceKind::PartitionKeyRange => "PartitionKeyRange",
+            ResourceKind::Conflict => "Conflict",
+            ResourceKind::Schema => "Schema",
+            ResourceKind::PartitionKeyDelete => "PartitionKey",
+            ResourceKind::User => "User",
+            ResourceKind::Permission => "Permission",
+            ResourceKind::ClientEncryptionKey => "ClientEncryptionKey",
+            ResourceKind::Offer => "Offer",
+            ResourceKind::Admin => "",
+        }
+    }
+
+    /// The same of the resource that it is in.
+    pub const fn owner_type(self) -> &'static str {
+        match self {
+            ResourceKind::Account | ResourceKind::Database | ResourceKind::Offer | ResourceKind::Admin => "",
+            ResourceKind::Container | ResourceKind::User | ResourceKind::ClientEncryptionKey => "Database",
+            ResourceKind::Permission => "User",
+            _ => "Collection",
+        }
+    }
+
     /// How many ids name a single resource of this kind, 0 to 4.
     pub const fn depth(self) -> usize {
         self.path().len()

@@ -61,6 +61,8 @@ pub const COLLECTION_CREATE_IN_PROGRESS: u32 = 1013;
 pub const CONTROL_PLANE_CONFLICT: u32 = 1006;
 /// 409: the name of the database exists.
 pub const DATABASE_NAME_EXISTS: u32 = 3206;
+/// 409: another document of the logical partition has the values of a unique key.
+pub const UNIQUE_KEY_VIOLATION: u32 = 3301;
 /// 409: two keys of the first hash version agree in their first 101 bytes.
 pub const PARTITION_KEY_HASH_COLLISION: u32 = 3302;
 
