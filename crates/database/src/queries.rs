@@ -517,6 +517,13 @@ impl AccountCore {
             return Ok(Input::Nothing);
         }
         let index = self.index_plan(&reader.container, planned)?;
+        // Also where the index is damaged and not used: what a query answers does not depend on that.
+        let hiding =
+            planned.index.as_ref().ok().and_then(Option::as_ref).filter(|index| index.hides_left_out);
+        let reader = match hiding {
+            Some(index) => reader.leaving_out(index.indexes.active.left_out()),
+            None => reader,
+        };
         Ok(Input::Container(reader, scope, index))
     }
 }

@@ -22,7 +22,7 @@ const PARTITIONS: &[u8] = &[4];
 pub struct IndexSet {
     generation: u8,
     is_used: bool,
-    is_automatic: bool,
+    left_out: LeftOut,
     kinds: Vec<Box<dyn IndexKind>>,
     excluded: Family,
     partitions: Family,
@@ -55,12 +55,30 @@ pub enum Access {
 
 impl IndexSet {
     /// The indexes that a definition asks for.
+/// Which documents are left out of a container's indexes on purpose: by the policy, or by what their writer said. A query that
+/// an index serves does not find them, as on the service; reads by id, feeds and queries that no index serves do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeftOut {
+    is_automatic: bool,
+}
+
+impl LeftOut {
+    /// Whether documents of such a directive are among them.
+    pub fn has(self, directive: IndexDirective) -> bool {
+        match directive {
+            IndexDirective::Default => !self.is_automatic,
+            IndexDirective::Include => false,
+            IndexDirective::Exclude => true,
+        }
+    }
+}
+
     pub fn new(generation: u8, definition: &ContainerDefinition) -> IndexSet {
         let is_used = definition.indexing.mode != IndexingMode::None;
         IndexSet {
             generation,
             is_used,
-            is_automatic: definition.indexing.automatic,
+            left_out: LeftOut { is_automatic: definition.indexing.automatic },
             kinds: if is_used { kinds::all(generation, definition) } else { Vec::new() },
             excluded: Family::of(generation, EXCLUDED),
             partitions: Family::of(generation, PARTITIONS),
@@ -86,13 +104,9 @@ impl IndexSet {
         self.compute.as_ref()
     }
 
-    /// Whether a document is left out of the index, by what its writer said.
-    pub(crate) fn leaves_out(&self, directive: IndexDirective) -> bool {
-        match directive {
-            IndexDirective::Default => !self.is_automatic,
-            IndexDirective::Include => false,
-            IndexDirective::Exclude => true,
-        }
+    /// Which documents are left out of the index on purpose.
+    pub fn left_out(&self) -> LeftOut {
+        self.left_out
     }
 
     /// The generation.
@@ -143,7 +157,8 @@ impl IndexSet {
         self.kinds.iter().flat_map(|kind| kind.families()).collect()
     }
 
-    /// The documents left out of the index: whatever an index finds, these may belong too.
+    /// The documents left out of the index: by their writer or the policy, which an access by index then does not find, or because
+    /// their computed properties cannot be told, which belong to whatever an index finds.
     pub fn excluded(&self) -> Family {
         self.excluded
     }

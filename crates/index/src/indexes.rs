@@ -138,7 +138,7 @@ impl Indexes {
             (Arc::from(system_properties::TIMESTAMP), Value::Number(document.timestamp as f64)),
             (Arc::from(system_properties::ETAG), Value::from(document.etag)),
         ];
-        let mut is_excluded = set.leaves_out(document.directive);
+        let mut is_excluded = set.left_out().has(document.directive);
         if let Some(Compute(compute)) = set.compute() {
             match compute(&document) {
                 Some(computed) => added.extend(computed),

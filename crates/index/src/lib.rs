@@ -29,6 +29,6 @@ pub use costs::IndexPathCost;
 pub use document::Document;
 pub use entries::Entries;
 pub use finder::{Candidates, Finder};
-pub use index_set::{Access, IndexSet};
+pub use index_set::{Access, IndexSet, LeftOut};
 pub use indexes::{Compute, IndexChanges, Indexes, Stored};
 pub use kinds::{IndexKind, Ordered, Served, TermRange, Together};

@@ -7,7 +7,7 @@
 //! - The work of one page is bounded, expired documents included: a page may be empty and still have a position. It gives way
 //!   to other tasks between its steps (`env::yield_if_due`).
 
-use crate::{Error, Expiry};
+use crate::{Error, Shown};
 use astrarium_catalog::container::{Erasures, Range};
 use astrarium_env::yield_if_due;
 use astrarium_keys::body::Body;
@@ -73,11 +73,11 @@ pub(crate) async fn by_insertion(
     range: &Range,
     after: u64,
     limit: PageLimit,
-    expiry: Expiry,
+    shown: Shown,
 ) -> Result<KeyedPage<u64>, Error> {
     let shard = range.shard.0;
     let mut keys = KeyRange::prefix(&number::number_prefix(shard));
-    let mut page = PageBuilder::new(limit, expiry, &range.erasures);
+    let mut page = PageBuilder::new(limit, shown, &range.erasures);
     let mut position = after;
     loop {
         keys.start = number::number_key(shard, position.saturating_add(1));
@@ -114,10 +114,10 @@ pub(crate) async fn by_key(
     scope: &RangeScope<'_>,
     after: Option<&[u8]>,
     limit: PageLimit,
-    expiry: Expiry,
+    shown: Shown,
 ) -> Result<KeyedPage<Bytes>, Error> {
     let mut keys = scope.key_range(range);
-    let mut page = PageBuilder::new(limit, expiry, &range.erasures);
+    let mut page = PageBuilder::new(limit, shown, &range.erasures);
     let mut position = Bytes::copy_from_slice(after.unwrap_or_default());
     if after.is_some() {
         keys.start = keys.start.max(just_after(&document::from_suffix(range.shard.0, &position)));
@@ -146,7 +146,7 @@ pub(crate) async fn by_key(
 
 struct PageBuilder<'r, P> {
     limit: PageLimit,
-    expiry: Expiry,
+    shown: Shown,
     erasures: &'r Erasures,
     documents: Vec<(P, Body)>,
     bytes: usize,
@@ -154,8 +154,8 @@ struct PageBuilder<'r, P> {
 }
 
 impl<'r, P> PageBuilder<'r, P> {
-    fn new(limit: PageLimit, expiry: Expiry, erasures: &'r Erasures) -> PageBuilder<'r, P> {
-        PageBuilder { limit, expiry, erasures, documents: Vec::new(), bytes: 0, examined: 0 }
+    fn new(limit: PageLimit, shown: Shown, erasures: &'r Erasures) -> PageBuilder<'r, P> {
+        PageBuilder { limit, shown, erasures, documents: Vec::new(), bytes: 0, examined: 0 }
     }
 
     /// How many entries to ask for next: one more than fits tells whether there is a further page.
@@ -173,7 +173,7 @@ impl<'r, P> PageBuilder<'r, P> {
         let Some(body) = bytes.map(Body::decode).transpose()? else {
             return Ok(true);
         };
-        if !self.expiry.shows(self.erasures, key, &body.header) {
+        if !self.shown.has(self.erasures, key, &body.header) {
             return Ok(true);
         }
         let full = self.documents.len() >= self.limit.count_max

@@ -40,6 +40,7 @@ pub use transaction::{BYTE_TALLY, DOCUMENT_TALLY, Location, TermCounts, Transact
 use astrarium_catalog as catalog;
 use astrarium_catalog::container::Erasures;
 use astrarium_catalog::definition::container::DefaultTtl;
+use astrarium_index::LeftOut;
 use astrarium_keys::Malformed;
 use astrarium_keys::body::{Body, Header};
 use astrarium_kv::{self as kv, Engine, Space, View};
@@ -83,6 +84,22 @@ pub struct Expiry {
     pub default_ttl: Option<DefaultTtl>,
     /// Now, in seconds.
     pub now: u64,
+}
+
+/// Which documents a reader shows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shown {
+    pub(crate) expiry: Expiry,
+    /// Those that it does not show, because an index that would not find them serves the query.
+    pub(crate) left_out: Option<LeftOut>,
+}
+
+impl Shown {
+    /// Whether the document at a key is among them.
+    pub(crate) fn has(self, erasures: &Erasures, key: &[u8], header: &Header) -> bool {
+        self.expiry.shows(erasures, key, header)
+            && !self.left_out.is_some_and(|left_out| left_out.has(header.index_directive))
+    }
 }
 
 impl Expiry {

@@ -5,8 +5,9 @@
 //! sorting it for every page would cost more than reading it.
 
 use crate::feed::{PageLimit, RangeScope, by_insertion, by_key};
-use crate::{Error, Expiry};
+use crate::{Error, Expiry, Shown};
 use astrarium_catalog::container::{Container, Range};
+use astrarium_index::LeftOut;
 use astrarium_keys::body::Body;
 use astrarium_keys::{Malformed, document, number};
 use astrarium_kv::{Engine, KeyRange, ShardId, Space, View};
@@ -211,12 +212,24 @@ pub struct FeedReader {
     pub container: Arc<Container>,
     /// What counts as expired.
     pub expiry: Expiry,
+    /// Which documents are not shown though they are there.
+    left_out: Option<LeftOut>,
 }
 
 impl FeedReader {
     /// Reads from views at hand, each of a range of the container.
     pub fn new(views: Vec<Arc<dyn View>>, container: Arc<Container>, expiry: Expiry) -> FeedReader {
-        FeedReader { views: views.into(), container, expiry }
+        FeedReader { views: views.into(), container, expiry, left_out: None }
+    }
+
+    /// The same reader, which does not show the documents that are left out of the index on purpose.
+    #[must_use]
+    pub fn leaving_out(self, left_out: LeftOut) -> FeedReader {
+        FeedReader { left_out: Some(left_out), ..self }
+    }
+
+    pub(crate) fn shown(&self) -> Shown {
+        Shown { expiry: self.expiry, left_out: self.left_out }
     }
 
     /// Takes a view of each range of a scope. A range that is not what the container says any more is refused by its fence.
@@ -296,7 +309,7 @@ impl FeedReader {
             let bytes =
                 bytes.ok_or(Error::Malformed(Malformed::new("directory entry without a document")))?;
             let body = Body::decode(bytes).map_err(Error::from)?;
-            if self.expiry.shows(&range.erasures, key, &body.header) {
+            if self.shown().has(&range.erasures, key, &body.header) {
                 documents.push(body);
             }
         }
@@ -333,7 +346,7 @@ impl FeedReader {
         let index = ranges.iter().position(|range| range.id == range_id).ok_or(FeedError::RangeGone)?;
         let range = &ranges[index];
         let view = self.view(range.shard)?;
-        let page = by_insertion(&**view, range, number, limit, self.expiry).await?;
+        let page = by_insertion(&**view, range, number, limit, self.shown()).await?;
         let next = ranges.get(index + 1).map(|next| FeedPosition::start_of(next, &floors, false));
         let at = |number: u64| FeedPosition::Number { range_id, number, floors: floors.clone() };
         let documents = page.documents.into_iter().map(|(number, body)| (at(number), body)).collect();
@@ -356,13 +369,13 @@ impl FeedReader {
         }
         let after = after.filter(|suffix| !suffix.is_empty());
         if after.is_none() {
-            let small = by_key(view, range, scope, None, SORTED_SCOPE_MAX, self.expiry).await?;
+            let small = by_key(view, range, scope, None, SORTED_SCOPE_MAX, self.shown()).await?;
             if small.resume.is_none() {
                 let all = small.documents.into_iter().map(|(_, body)| body).collect();
                 return Ok(self.sorted_page(index, place, all, (0, &Floors::default()), limit));
             }
         }
-        let page = by_key(view, range, scope, after.as_deref(), limit, self.expiry).await?;
+        let page = by_key(view, range, scope, after.as_deref(), limit, self.shown()).await?;
         Ok(self.keyed_page(index, place, page.documents, page.resume))
     }
 
@@ -415,7 +428,7 @@ impl FeedReader {
         let mut kept: Vec<Body> = Vec::new();
         let mut after: Option<Bytes> = None;
         loop {
-            let page = by_key(view, range, scope, after.as_deref(), SORTED_SCOPE_MAX, self.expiry).await?;
+            let page = by_key(view, range, scope, after.as_deref(), SORTED_SCOPE_MAX, self.shown()).await?;
             let bodies = page.documents.into_iter().map(|(_, body)| body);
             kept.extend(bodies.filter(|body| body.header.number > after_number));
             kept.sort_by_key(|body| body.header.number);

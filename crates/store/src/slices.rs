@@ -65,7 +65,7 @@ impl FeedReader {
         let mut bodies = Vec::with_capacity(batch.entries.len());
         for (key, bytes) in batch.entries {
             let body = Body::decode(bytes).map_err(Error::from)?;
-            if self.expiry.shows(erasures, &key, &body.header) {
+            if self.shown().has(erasures, &key, &body.header) {
                 bodies.push(body);
             }
         }

@@ -17,6 +17,9 @@ pub struct IndexPlan {
     pub requirements: Requirements,
     /// Documents that can pass the filter.
     pub access: Access,
+    /// Whether documents that were left out of the index on purpose are no rows of the query: its filter or order is served by an
+    /// index, as on the service. It follows from query and policy, so a page that reads all documents gives the same rows.
+    pub hides_left_out: bool,
     /// Entries in the query's order.
     pub order: Option<Ordered>,
     /// What of the index could answer the query alone.
@@ -70,10 +73,11 @@ impl IndexPlan {
             return Err(OrderExcluded);
         }
         let access = set.access(need);
+        let hides_left_out = set.is_used() && (access != Access::Everything || order.is_some());
         let only = requirements.only.as_ref().filter(|_| set.is_used() && set.serves(need));
         let only = only.and_then(|only| answer_entries(only, set, &access));
         let priced = PricedFilter::new(plan, (set, computed), &requirements, &access, order.is_some());
-        Ok(IndexPlan { indexes, requirements, access, order, only, priced })
+        Ok(IndexPlan { indexes, requirements, access, hides_left_out, order, only, priced })
     }
 }
 
