@@ -10,7 +10,7 @@
 //! Not here: entries and their order (`store::changes`), the text of positions (`wire::change_feed`).
 
 use crate::attempts::Failure;
-use crate::charge::read_charge;
+use crate::charge::feed_charge;
 use crate::leases::LeasedWork;
 use crate::{AccountCore, DocumentsHandle, Error, Link};
 use astrarium_catalog::container::{Container, Range};
@@ -183,7 +183,7 @@ impl AccountCore {
         }
         let (range_id, lsn) = served.ok_or(Error::KeyRangeGone)?;
         let sizes = page.changes.iter().map(|change| change.current.as_ref().or(change.previous.as_ref()));
-        let charge = sizes.flatten().map(|body| read_charge(body.text().len())).sum::<f64>().max(1.0);
+        let charge = feed_charge(sizes.flatten().map(|body| body.text().len()));
         // Whatever is written from now on is younger than a start that has passed.
         let since = since.filter(|since| *since >= self.env().now_seconds());
         let position = ChangeFeedPosition { ranges: positions, since };

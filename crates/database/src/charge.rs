@@ -13,12 +13,14 @@ pub struct PriceProfile {
     pub version: &'static str,
     /// Kilobytes, price of a read, price of a write; linear between them.
     pub sizes: [(f64, f64, f64); 12],
-    /// An index term that comes or goes; so is a unique key.
+    /// An index term that comes or goes; so is a unique key. The service's charges are multiples of it: 26 for the first kilobyte.
     pub index_term: f64,
     /// An operation of a patch, beside the replacement.
     pub patch_operation: f64,
     /// A run of a script, beside what it does.
     pub script: f64,
+    /// A page of a feed, at least.
+    pub feed_page: f64,
     /// An operation that fails, at least.
     pub failure: f64,
     /// How much more a read costs at strong consistency and bounded staleness.
@@ -64,9 +66,10 @@ const PROFILE: PriceProfile = PriceProfile {
         (1024.0, 145.90, 625.00),
         (2048.0, 291.80, 1250.00),
     ],
-    index_term: 0.2,
+    index_term: 4.0 / 21.0,
     patch_operation: 0.4,
     script: 1.0,
+    feed_page: 1.0,
     failure: 1.0,
     strict_read_factor: 2.0,
     query: QueryPrices {
@@ -131,7 +134,20 @@ pub(crate) fn write_charge(bytes: usize) -> f64 {
 
 /// The price of index terms that come and go.
 pub(crate) fn terms_charge(terms: u64) -> f64 {
-    PROFILE.index_term * terms as f64
+    hundredths(PROFILE.index_term * terms as f64)
+}
+
+/// The price of a page of a feed that gives documents of these sizes: what a query pays for the same documents and rows, and the least
+/// that a page costs.
+pub(crate) fn feed_charge(sizes: impl Iterator<Item = usize>) -> f64 {
+    let prices = &PROFILE.query;
+    let (mut documents, mut bytes) = (0_u64, 0_u64);
+    for size in sizes {
+        documents += 1;
+        bytes += size as u64;
+    }
+    let kilobyte = prices.document_kilobyte + prices.output_kilobyte;
+    hundredths(prices.document * documents as f64 + kilobyte * kilobytes(bytes)).max(PROFILE.feed_page)
 }
 
 /// The price of the operations of a patch, beside that of the replacement.
@@ -198,16 +214,27 @@ mod tests {
         check(2 << 20, 291.8, 1250.0);
     }
 
-    /// The published examples, which round the price of a kilobyte to 5.0.
+    /// The published examples, which round the price of a kilobyte to 5.0 and that of a term to 0.2.
     #[test]
     fn writes_cost_what_the_examples_say() {
         let check = |charge: f64, published: f64| {
-            assert!((charge / published - 1.0).abs() < 0.02, "{charge} and not about {published}");
+            assert!((charge / published - 1.0).abs() < 0.03, "{charge} and not about {published}");
         };
         let kilobyte = write_charge(1024);
         check(kilobyte + terms_charge(10), 7.0);
         check(2.0 * kilobyte + terms_charge(2 + 2), 10.8);
         check(2.0 * kilobyte + terms_charge(2 + 2) + patch_charge(2), 11.6);
+    }
+
+    /// A hundred tiny documents are more than a unit and well under 25, in the tests of the Java SDK.
+    #[test]
+    fn a_page_of_a_feed_costs_about_what_a_query_does() {
+        let page = feed_charge(std::iter::repeat_n(60, 100));
+        let work =
+            QueryWork { documents: 100, document_bytes: 6_000, output_bytes: 6_000, ..QueryWork::default() };
+        assert!((page - query_charge(work)).abs() < 0.011 && (2.0..20.0).contains(&page), "{page}");
+        assert!((feed_charge(std::iter::empty()) - 1.0).abs() < 1e-9);
+        assert!((feed_charge([100].into_iter()) - 1.0).abs() < 1e-9);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The read feed: documents page by page.
 
 use crate::attempts::Failure;
-use crate::charge::read_charge;
+use crate::charge::feed_charge;
 use crate::documents::{checked_key, touches};
 use crate::{AccountCore, DocumentsHandle, Error};
 use astrarium_catalog::container::{Container, Range};
@@ -74,7 +74,7 @@ impl AccountCore {
             container.ranges.iter().find(|range| range.id == page.range_id).ok_or(Error::KeyRangeGone)?;
         let lsn = reader.view(range.shard)?.state().version;
         let documents: Vec<Body> = page.documents.into_iter().map(|(_, body)| body).collect();
-        let charge = documents.iter().map(|body| read_charge(body.text().len())).sum::<f64>().max(1.0);
+        let charge = feed_charge(documents.iter().map(|body| body.text().len()));
         Ok(DocumentPage { documents, resume, range_id: page.range_id, lsn, charge })
     }
 }

@@ -9,7 +9,7 @@ use astrarium_catalog::definition::container::{ContainerDefinition, IndexingMode
 use astrarium_keys::body::IndexDirective;
 use astrarium_keys::index_entry::{Family, read_entry, tag};
 use astrarium_keys::index_expiry::expiry_family;
-use astrarium_kv::KeyList;
+use astrarium_kv::{KeyList, SetChanges};
 use astrarium_value::system_properties;
 
 /// Describes the family of documents that are left out of the index.
@@ -28,6 +28,8 @@ pub struct IndexSet {
     partitions: Family,
     expiry: Option<Family>,
     timestamps: Family,
+    /// Terms that a document has beside those of its values: one for its partition key, unless that is the id.
+    key_terms: u64,
     compute: Option<Compute>,
 }
 
@@ -53,8 +55,6 @@ pub enum Access {
     },
 }
 
-impl IndexSet {
-    /// The indexes that a definition asks for.
 /// Which documents are left out of a container's indexes on purpose: by the policy, or by what their writer said. A query that
 /// an index serves does not find them, as on the service; reads by id, feeds and queries that no index serves do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +73,8 @@ impl LeftOut {
     }
 }
 
+impl IndexSet {
+    /// The indexes that a definition asks for.
     pub fn new(generation: u8, definition: &ContainerDefinition) -> IndexSet {
         let is_used = definition.indexing.mode != IndexingMode::None;
         IndexSet {
@@ -84,6 +86,7 @@ impl LeftOut {
             partitions: Family::of(generation, PARTITIONS),
             expiry: None,
             timestamps: kinds::property_family(generation, system_properties::TIMESTAMP),
+            key_terms: u64::from(!is_keyed_by_id(definition)),
             compute: None,
         }
     }
@@ -140,16 +143,31 @@ impl LeftOut {
         list.sorted()
     }
 
-    /// How many of some entries are terms that a write is priced by: not what the indexes keep for themselves, and not the
-    /// mere type of an array or object. `_ts` is left out where that is asked for.
-    pub(crate) fn term_count(&self, entries: &KeyList, without_timestamp: bool) -> u64 {
-        let timestamps = without_timestamp.then_some(self.timestamps);
-        let own = [Some(self.partitions), Some(self.excluded), self.expiry, timestamps];
-        let is_term = |key: &&[u8]| {
-            own.iter().flatten().all(|family| !family.has(key))
-                && !read_entry(key).is_ok_and(|(terms, _)| matches!(terms, [tag::ARRAY | tag::OBJECT]))
+    /// How many terms come and go when the entries of a document change: each value at a path, each path that gets its first or
+    /// loses its last value, and each entry of several paths; and, where the document itself comes or goes, one for its partition
+    /// key. Not what the indexes keep for themselves, not `_ts`, and not the mere type of an array or object.
+    pub(crate) fn term_count(&self, (before, after): (&KeyList, &KeyList), changes: &SetChanges) -> u64 {
+        let several: Vec<Family> = self.named_families().into_iter().map(|(family, _)| family).collect();
+        let paths = |entries: &KeyList| {
+            let mut paths: Vec<Family> =
+                entries.iter().filter(|key| self.is_term(key)).filter_map(Family::of_entry).collect();
+            paths.sort_unstable();
+            paths.dedup();
+            paths.retain(|path| !several.contains(path));
+            paths
         };
-        entries.iter().filter(is_term).count() as u64
+        let values = |entries: &KeyList| entries.iter().filter(|key| self.is_term(key)).count();
+        let (old, new) = (paths(before), paths(after));
+        let kept = old.iter().filter(|path| new.binary_search(path).is_ok()).count();
+        let terms = values(&changes.removed) + values(&changes.added) + old.len() + new.len() - 2 * kept;
+        let comes_or_goes = terms > 0 && (before.is_empty() || after.is_empty());
+        terms as u64 + if comes_or_goes { self.key_terms } else { 0 }
+    }
+
+    fn is_term(&self, key: &[u8]) -> bool {
+        let own = [Some(self.partitions), Some(self.excluded), self.expiry, Some(self.timestamps)];
+        own.iter().flatten().all(|family| !family.has(key))
+            && !read_entry(key).is_ok_and(|(terms, _)| matches!(terms, [tag::ARRAY | tag::OBJECT]))
     }
 
     /// The families that the policy names, each with its name for people.
@@ -307,6 +325,12 @@ impl LeftOut {
         // they come in this order.
         within.min_by_key(|within| within.backward != own.backward).or(Some(own))
     }
+}
+
+/// Whether documents need no term for their partition key: it is their id, or they have none.
+fn is_keyed_by_id(definition: &ContainerDefinition) -> bool {
+    let key = &definition.partition_key;
+    key.system_key || matches!(&key.paths[..], [path] if path.as_str() == "/id")
 }
 
 /// The conditions that every document meets which meets a need.

@@ -75,9 +75,8 @@ pub struct Stored<'a> {
 pub struct IndexChanges {
     /// The entries that come and go.
     pub changes: SetChanges,
-    /// Index terms that come and go, as writes are priced by them: values at places that the policy includes, and composite
-    /// entries. Those of the generation in use, whether or not another one is being built; `_ts` counts when a document
-    /// comes or goes, since whether a replacement changes it depends on the clock.
+    /// Index terms that come and go, as writes are priced by them: values at paths that the policy includes, these paths, composite
+    /// entries, and the partition key. Those of the generation in use, whether or not another one is being built.
     pub terms: u64,
 }
 
@@ -113,13 +112,13 @@ impl Indexes {
         };
         let (before, after) = (entries(old, &self.active), entries(new, &self.active));
         let mut changes = SetChanges::between(&before, &after);
-        let is_replaced = old.is_some_and(|old| !old.is_gone) && new.is_some();
-        let terms = match old {
-            Some(old) if old.is_gone => self.active.term_count(&after, is_replaced),
-            _ => {
-                self.active.term_count(&changes.removed, is_replaced)
-                    + self.active.term_count(&changes.added, is_replaced)
-            }
+        // What has expired costs nobody anything when it goes.
+        let terms = if old.is_some_and(|old| old.is_gone) {
+            let nothing = KeyList::new();
+            let come = SetChanges::between(&nothing, &after);
+            self.active.term_count((&nothing, &after), &come)
+        } else {
+            self.active.term_count((&before, &after), &changes)
         };
         if let Some(set) = &self.building {
             let (old, new) = (old.filter(|old| old.is_built), new.filter(|new| new.is_built));

@@ -15,11 +15,10 @@ fn run<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(work)
 }
 
-/// A document of a kilobyte with so many indexed values besides `pad`, which the policy leaves out.
-fn kilobyte(values: usize) -> Value {
+/// A document of a kilobyte with so many indexed properties besides `pad`, which the policy leaves out.
+fn kilobyte(properties: usize) -> Value {
     let mut document = json!({"id": "1", "pk": "a", "pad": ""});
-    // `id`, `pk` and `_ts` are values too.
-    for place in 3..values {
+    for place in 2..properties {
         document[format!("p{place}")] = json!(place);
     }
     let length = document.to_string().len();
@@ -34,16 +33,17 @@ const WITHOUT_PAD: &str = r#"{"indexingPolicy": {"indexingMode": "consistent", "
 fn writes_pay_for_size_and_index_terms() {
     run(async {
         let world = World::in_memory().await;
-        let container = world.create("c", "/pk", serde_json::from_str(WITHOUT_PAD).unwrap()).await;
-        let mut document = kilobyte(10);
+        let container = world.create("c", "/id", serde_json::from_str(WITHOUT_PAD).unwrap()).await;
+        // Ten terms: each property and its value.
+        let mut document = kilobyte(5);
         assert_about("create", world.write(&container, WriteMode::Create, &document).await, 7.0);
         assert!((world.read(&container, &document).await - 1.0).abs() < 1e-9);
-        (document["p4"], document["p5"]) = (json!(7), json!(8));
+        (document["p3"], document["p4"]) = (json!(7), json!(8));
         let replaced = world.write(&container, WriteMode::Upsert, &document).await;
         assert_about("replace", replaced, 10.8);
         // Nothing changes but the time, which is not the client's.
         let same = world.write(&container, WriteMode::Upsert, &document).await;
-        assert!((replaced - same - 0.8).abs() < 1e-9, "{replaced} {same}");
+        assert!((replaced - same - 0.76).abs() < 1e-9, "{replaced} {same}");
         assert_about("delete", world.delete(&container, &document).await, 7.0);
         let unindexed = json!({"indexingPolicy": {"indexingMode": "none", "automatic": false}});
         let unindexed = world.create("u", "/pk", unindexed).await;
@@ -54,7 +54,26 @@ fn writes_pay_for_size_and_index_terms() {
             (world.create("p", "/pk", json!({})).await, world.create("k", "/pk", unique).await);
         let plain = world.write(&plain, WriteMode::Create, &document).await;
         let unique = world.write(&unique, WriteMode::Create, &document).await;
-        assert!((unique - plain - 0.2).abs() < 1e-9, "{unique} {plain}");
+        assert!((unique - plain - 0.19).abs() < 0.011, "{unique} {plain}");
+    });
+}
+
+/// What Microsoft measured of small documents: the Java SDK's throughput control tests say 6.29 of three properties, the modelling
+/// article has 5.71 of a user (id and name, by id) and 7.05 of a like (five properties, by another one than the id).
+#[test]
+fn small_documents_cost_what_was_measured() {
+    run(async {
+        let world = World::in_memory().await;
+        let check = async |path: &str, document: Value, measured: f64| {
+            let container = world.create(&path[1..], path, json!({})).await;
+            let charge = world.write(&container, WriteMode::Create, &document).await;
+            assert!((charge - measured).abs() < 0.015, "{document}: {charge} and not {measured}");
+        };
+        let uuid = |digit: &str| digit.repeat(36);
+        check("/mypk", json!({"id": uuid("1"), "mypk": uuid("2"), "prop": uuid("3")}), 6.29).await;
+        check("/id", json!({"id": uuid("1"), "username": "some name"}), 5.71).await;
+        let like = json!({"id": uuid("1"), "type": "like", "postId": uuid("2"), "userId": uuid("3"), "creationDate": "2019-01-01"});
+        check("/postId", like, 7.05).await;
     });
 }
 
@@ -213,7 +232,11 @@ fn scans_are_linear_and_offset_pays_for_what_it_skips() {
             assert!((offset / both - 1.0).abs() < 0.1, "{offset} {both}");
             let (feed, pages) =
                 (world.read_feed(&container, 1_000).await, world.read_feed(&container, 7).await);
-            assert!((feed - f64::from(count)).abs() < 1.01 && (feed - pages).abs() < 1.01, "{feed} {pages}");
+            // What a query for them costs without its beginning; its rows are longer, by what the server adds.
+            let query = cost("SELECT * FROM c").await - 2.15;
+            assert!((0.85..=1.05).contains(&(feed / query)), "{feed} {query}");
+            // Seven small documents are less than what a page costs at least.
+            assert!((pages - f64::from(count / 7 + 1)).abs() < 1.01, "{pages}");
         }
         // Without what a query costs in any case.
         let per_item = |place: usize, begin: f64| (costs[1][place] - begin) / (costs[0][place] - begin);
