@@ -21,7 +21,7 @@ use astrarium_kv::{
 };
 use bytes::Bytes;
 
-/// Which of the catalog's running sums tells what LSN no removed container had got beyond.
+/// Which of the catalog's running sums is an LSN that no removed container had got beyond.
 const REMOVED_LSN_TALLY: usize = 0;
 
 /// Which of the catalog's running sums counts changes of offers.
@@ -183,12 +183,15 @@ pub fn expect_unchanged(batch: &mut WriteBatch, resource: &Resource) {
     batch.expect(Space::Meta, resource.key(), Expectation::Version(resource.record.version));
 }
 
-/// Stages a new container's key ranges. Their LSNs go on from a floor ([`lsn_floor`]).
-pub fn stage_ranges(batch: &mut WriteBatch, container: Rid, rows: &[KeyRangeRow], lsn_floor: u64) {
+/// The LSN of a container's creation in each of its first ranges, as on the service: the first document's is the next.
+pub const CREATION_LSN: u64 = 1;
+
+/// Stages a new container's key ranges.
+pub fn stage_ranges(batch: &mut WriteBatch, container: Rid, rows: &[KeyRangeRow]) {
     batch.expect(Space::Meta, record::ranges_key(container), Expectation::Absent);
     batch.put(Space::Meta, record::ranges_key(container), KeyRangeRow::encode_all(rows), Stamp::NONE);
-    for row in rows.iter().filter(|_| lsn_floor > 0) {
-        let founding = Founding { version: lsn_floor, ..Founding::default() };
+    for row in rows {
+        let founding = Founding { version: CREATION_LSN, ..Founding::default() };
         batch.found(astrarium_kv::ShardId(row.shard), founding);
     }
 }
@@ -203,18 +206,18 @@ pub fn stage_offer_change(batch: &mut WriteBatch) {
     batch.tallies[OFFER_CHANGE_TALLY] += 1;
 }
 
-/// An LSN that no container reached which was removed so far: new ones begin there, so that a client who knew one of the same name
-/// has seen no more of it than there is. Whoever is told so by a view in which a name is free knows all that were removed with it.
-pub fn lsn_floor(view: &dyn View) -> u64 {
+/// The highest LSN that a removed container may have reached. A client that knew a container may name its positions, up to this one, to
+/// another container that was created under the same name.
+pub fn highest_removed_lsn(view: &dyn View) -> u64 {
     u64::try_from(view.state().tallies[REMOVED_LSN_TALLY]).unwrap_or_default()
 }
 
-/// Stages that a container is removed which had reached an LSN. Only what it had above the floor is added: of two that are removed at
+/// Stages that a container is removed which had reached an LSN. Only what it had above the highest so far is added: of two that are removed at
 /// once the sum may be more than is needed, and never less.
 pub fn stage_removed_lsn(view: &dyn View, batch: &mut WriteBatch, lsn: u64) {
     let added = &mut batch.tallies[REMOVED_LSN_TALLY];
-    let floor = lsn_floor(view).saturating_add_signed(*added);
-    *added = added.saturating_add_unsigned(lsn.saturating_sub(floor));
+    let highest = highest_removed_lsn(view).saturating_add_signed(*added);
+    *added = added.saturating_add_unsigned(lsn.saturating_sub(highest));
 }
 
 /// Stages the end of a container's ranges: its shards are dropped with everything they hold, and those that were to take their place.

@@ -172,7 +172,7 @@ impl AccountCore {
         let mut positions = Vec::new();
         let mut served = None;
         for range in reader.ranges(&visited)? {
-            let after = first_position(&reader, range, start).await?;
+            let after = self.first_position(&reader, range, start).await?;
             let lsn = reader.view(range.shard)?.state().version;
             let found = page.changes.len();
             let position = self.changes_of_range(&mut page, range, after).await?;
@@ -189,6 +189,30 @@ impl AccountCore {
         let position = ChangeFeedPosition { ranges: positions, since };
         let changes = page.changes;
         Ok(ChangeFeedPage { container: Arc::clone(container), changes, position, range_id, lsn, charge })
+    }
+
+    /// Where to go on in a range.
+    async fn first_position(
+        &self,
+        reader: &FeedReader,
+        range: &Range,
+        start: &ChangeFeedStart,
+    ) -> Result<ChangePosition, Failure> {
+        let version = reader.view(range.shard)?.state().version;
+        let position = match start {
+            ChangeFeedStart::Beginning => return Ok(ChangePosition::after(0)),
+            ChangeFeedStart::Now => return Ok(ChangePosition::after(version)),
+            ChangeFeedStart::Time(time) => return Ok(reader.position_at(range, *time).await?),
+            ChangeFeedStart::Position(position) => position,
+        };
+        let seen = position_in(position, range).unwrap_or_default();
+        if seen.lsn <= version {
+            return Ok(seen);
+        }
+        // No commit has reached it yet, so it is of other data: of a removed container of the same name, of which this one has
+        // nothing, or of a state that storage was brought back from.
+        let removed = records::highest_removed_lsn(&*self.catalog().await?);
+        Ok(ChangePosition::after(if seen.lsn <= removed { 0 } else { version }))
     }
 
     /// Adds the changes of one range to a page, and tells where it ends there.
@@ -353,25 +377,6 @@ fn not_kept() -> Error {
         "You must read the change feed from within the retention period. The continuation is older than the retention of \
          the container's changeFeedPolicy: changes after it are not kept any more. Start the change feed from now.",
     )
-}
-
-/// Where to go on in a range.
-async fn first_position(
-    reader: &FeedReader,
-    range: &Range,
-    start: &ChangeFeedStart,
-) -> Result<ChangePosition, Failure> {
-    let version = reader.view(range.shard)?.state().version;
-    Ok(match start {
-        ChangeFeedStart::Beginning => ChangePosition::after(0),
-        ChangeFeedStart::Now => ChangePosition::after(version),
-        ChangeFeedStart::Time(time) => reader.position_at(range, *time).await?,
-        ChangeFeedStart::Position(position) => {
-            // What no commit has reached yet was never seen: such a position is of other data.
-            let seen = position_in(position, range).unwrap_or_default();
-            if seen.lsn > version { ChangePosition::after(version) } else { seen }
-        }
-    })
 }
 
 /// What a position says of a range: its own entry, or of the ranges that it came of the one that has seen least.

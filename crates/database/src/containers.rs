@@ -163,7 +163,7 @@ impl AccountCore {
         let mut batch = records::batch();
         records::stage_create(&mut batch, &resource);
         records::expect_present(&mut batch, &database);
-        records::stage_ranges(&mut batch, resource.rid, &rows, records::lsn_floor(&*view));
+        records::stage_ranges(&mut batch, resource.rid, &rows);
         if new.definition.indexes_expiry() {
             records::stage_first_expiry(&mut batch, resource.rid);
         }

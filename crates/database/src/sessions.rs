@@ -1,12 +1,13 @@
 //! Sessions: how far a client has seen a container's ranges, and whether the server is as far.
 //!
-//! A container that is made again under its name is another one, and clients that knew the old one may still name its positions. So the
-//! catalog keeps how far containers were that went ([`astrarium_catalog::records::lsn_floor`]), and new ones begin there: up to there a client may have
-//! seen the old one. That holds in every process and over restarts.
+//! A container that is made again under its name is another one and begins at LSN 1, and clients that knew the old one may still name its
+//! positions. So the catalog keeps how far removed containers were ([`records::highest_removed_lsn`]), and a position up to there that the
+//! new container has not reached is taken for one of the old container. That holds in every process and over restarts.
 //! How far a range is only grows, so whoever has seen it at a position once need not ask again for that one.
 
 use crate::documents::touches;
 use crate::{AccountCore, DocumentsHandle, Error};
+use astrarium_catalog::records;
 use astrarium_keys::record::KeyRangeRow;
 use astrarium_kv::{self as kv, ShardId};
 use astrarium_store::FeedScope;
@@ -30,7 +31,7 @@ impl DocumentsHandle<'_> {
                 };
                 let version = core.engine().shard(range.shard).await?.version;
                 range.known_version.note(version);
-                if lsn > version {
+                if lsn > version && lsn > records::highest_removed_lsn(&*core.catalog().await?) {
                     return Err(Error::SessionNotAvailable.into());
                 }
             }

@@ -292,14 +292,15 @@ async fn verify_finds_each_kind_of_disagreement() {
     let plant = async |change: &dyn Fn(&mut WriteBatch, u64)| {
         let world = plain_world().await;
         world.create("1", "a").await.unwrap();
-        let mut batch = WriteBatch::new(shard_of(&world), 0);
+        let epoch = world.container.ranges[0].epoch;
+        let mut batch = WriteBatch::new(shard_of(&world), epoch);
         change(&mut batch, shard_of(&world).0);
         world.engine.commit(batch).await.unwrap();
         world.problems().await
     };
     let found = plant(&|batch, shard| batch.delete(Space::Log, number::number_key(shard, 1))).await;
     assert!(found.iter().any(|problem| problem.contains("directory entry missing")), "{found:?}");
-    let found = plant(&|batch, shard| batch.delete(Space::Log, feed::feed_key(shard, 1, 0))).await;
+    let found = plant(&|batch, shard| batch.delete(Space::Log, feed::feed_key(shard, 2, 0))).await;
     assert!(found.iter().any(|problem| problem.contains("change feed entry missing")), "{found:?}");
     let stray = plant(&|batch, shard| {
         batch.put(Space::Log, number::number_key(shard, 9), b"x".to_vec().into(), Stamp::NONE);

@@ -36,7 +36,7 @@ async fn a_reader_with_an_old_container_is_refused_and_loads_it_again() {
     let world = World::new(json!({})).await;
     world.put(&document(1)).await;
     let old = world.container().await;
-    assert_eq!(seen(&world, &old).await, [(Some(1), 1); 3]);
+    assert_eq!(seen(&world, &old).await, [(Some(1), 2); 3]);
     // Documents live for a second from now on: only who knows the new definition can tell that this one is gone.
     world.replace(json!({"defaultTtl": 1})).await;
     world.clock.advance_seconds(10);
@@ -51,15 +51,15 @@ async fn an_lsn_is_never_newer_than_what_was_read() {
     let shard = container.ranges[0].shard;
     for which in 0..3u64 {
         let before = seen(&world, &container).await;
-        assert_eq!(before, [(Some(which + 1), which + 1); 3], "each write is one version");
+        assert_eq!(before, [(Some(which + 1), which + 2); 3], "the creation and each write are one version");
         let writer = world.clone();
         // Somebody writes once a view has been taken, and before it is read.
         world.engine.after_view(shard, async move {
             writer.write(WriteMode::Upsert, &document(which + 2)).await.unwrap();
         });
         let [read, feed, page] = seen(&world, &container).await;
-        assert_eq!(read, (Some(which + 1), which + 1), "what the view shows, and its LSN");
-        assert_eq!([feed, page], [(Some(which + 2), which + 2); 2]);
+        assert_eq!(read, (Some(which + 1), which + 2), "what the view shows, and its LSN");
+        assert_eq!([feed, page], [(Some(which + 2), which + 3); 2]);
     }
 }
 
@@ -77,11 +77,11 @@ async fn feeds_and_queries_tell_the_lsn_of_what_they_read() {
     };
     interpose(2);
     let feed = world.account.documents(&container).read_feed(&FeedScope::All, None, LIMIT).await.unwrap();
-    assert_eq!((feed.documents[0].header.lsn, feed.lsn), (1, 1));
+    assert_eq!((feed.documents[0].header.lsn, feed.lsn), (2, 2));
     interpose(3);
     let query = Query::parse("SELECT VALUE c.n FROM c", Vec::new()).unwrap();
     let scope = QueryScope::Given(FeedScope::All);
     let page =
         world.account.documents(&container).query(&query, &scope, None, Limits::default()).await.unwrap();
-    assert_eq!((page.rows, page.lsn), (vec![b"2".to_vec()], 2));
+    assert_eq!((page.rows, page.lsn), (vec![b"2".to_vec()], 3));
 }
