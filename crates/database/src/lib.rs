@@ -67,7 +67,7 @@ pub use astrarium_partition as partition;
 pub use astrarium_script::{
     Error as ScriptError, Isolation as ScriptIsolation, ScriptSettings, WorkerCommand, run_worker,
 };
-pub use astrarium_sql_exec::{KeptUse, Limits, Resume};
+pub use astrarium_sql_exec::{KeptUse, Limits, OrderStart, Resume, StartKey};
 pub use astrarium_sql_plan::advice::Advice;
 pub use astrarium_sql_plan::physical::IndexUse;
 pub use astrarium_sql_plan::physical::IndexUtilization;

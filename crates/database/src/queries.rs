@@ -15,8 +15,8 @@ use astrarium_catalog::definition::container::Geospatial;
 use astrarium_env::{Meter, Reservation, Stopped, Work};
 use astrarium_partition::EffectiveRange;
 use astrarium_sql_exec::{
-    AccessWork, Alone, ExecuteError, Helpers, Input, KeptUse, Limits, OperatorReport, Page, PricedWork,
-    Resume, Runtime,
+    AccessWork, Alone, ExecuteError, Helpers, Input, KeptUse, Limits, OperatorReport, OrderStart, Page,
+    PricedWork, Resume, Runtime,
 };
 use astrarium_sql_functions::SpatialMode;
 use astrarium_sql_functions::aggregates::AggregateFunction;
@@ -42,6 +42,8 @@ use tokio::runtime::Handle;
 pub struct Query {
     statement: Arc<Statement>,
     parameters: Parameters,
+    /// Where its rows begin, as a client says that merges ranges itself.
+    pub(crate) start: Option<Arc<OrderStart>>,
     /// Its plan, shared by all parts of the request.
     pub(crate) slot: Arc<PlanSlot>,
     /// Whether text and parameters are so small that planning takes no time worth mentioning.
@@ -119,7 +121,13 @@ impl Query {
         let weight: u64 = parameters.iter().map(|(_, value)| weight(value)).sum();
         let is_small = statement.text.len().saturating_add(weight as usize * 8) <= SMALL_QUERY;
         let slot = if parameters.is_empty() { Arc::clone(&statement.slot) } else { Arc::default() };
-        Query { statement, parameters: Parameters::new(parameters), slot, is_small, reading: Duration::ZERO }
+        let parameters = Parameters::new(parameters);
+        Query { statement, parameters, start: None, slot, is_small, reading: Duration::ZERO }
+    }
+
+    /// The same query with rows from a place in its order on.
+    pub fn starting(self, start: OrderStart) -> Query {
+        Query { start: Some(Arc::new(start)), ..self }
     }
 
     /// The text as the client sent it.
@@ -127,7 +135,8 @@ impl Query {
         &self.statement.text
     }
 
-    /// What tells this query from others: its text and the values of its parameters.
+    /// What tells this query from others: its text and the values of its parameters. Where rows begin is no part of it, for
+    /// clients begin elsewhere in the order with the position of a page that knew of no such place.
     pub fn identity(&self) -> Vec<u8> {
         let mut bytes = self.statement.text.clone().into_bytes();
         for (name, value) in self.parameters.iter() {
@@ -416,15 +425,16 @@ impl AccountCore {
         let runtime = self.runtime(spatial_mode, attempt);
         let known = kept.as_ref().map(|(_, (result, _))| result.clone());
         let (mut page, fresh) = if query.statement.functions.is_empty() {
-            run(&runtime, plan, input, resume, limits, known).await?
+            run(&runtime, plan, input, (query.start.as_deref(), resume), limits, known).await?
         } else {
             let functions = self.functions(container, &query.statement.functions).await?;
-            let (plan, handle) = (Arc::clone(plan), Handle::current());
+            let (plan, start, handle) = (Arc::clone(plan), query.start.clone(), Handle::current());
             let page = move |functions| {
                 let runtime = Runtime { user_functions: Arc::new(functions), ..runtime };
                 // Without turns: while it waits for a function, somebody else should have them.
                 let meter = Meter::new(work, None);
-                handle.block_on(meter.run(run(&runtime, &plan, input, resume, limits, known)))
+                let position = (start.as_deref(), resume);
+                handle.block_on(meter.run(run(&runtime, &plan, input, position, limits, known)))
             };
             self.run_with_functions(functions, page).await?
         };
@@ -460,7 +470,8 @@ impl AccountCore {
                 let reads = innermost(&plan).reads_documents();
                 let input = if reads { Input::Values(values.into()) } else { Input::Nothing };
                 let runtime = core.runtime(SpatialMode::Geography, attempt);
-                let page = run(&runtime, &plan, input, resume, limits, None).await?.0;
+                let page =
+                    run(&runtime, &plan, input, (query.start.as_deref(), resume), limits, None).await?.0;
                 Ok(QueryPage { rows: page.rows, resume: page.resume, charge: 1.0, ..QueryPage::default() })
             })
         })
@@ -536,7 +547,7 @@ fn origin(query: &Query, input: &Input, limits: Limits) -> Result<Option<ResultO
     }
     let mut identity = query.identity();
     let container = &reader.container;
-    let _ = write!(identity, "\u{0}{scope:?}\u{0}{:?}", container.rid());
+    let _ = write!(identity, "\u{0}{scope:?}\u{0}{:?}\u{0}{:?}", container.rid(), query.start);
     let mut lsns = Vec::new();
     for range in reader.ranges(scope)? {
         let _ = write!(identity, "\u{0}{} {}", range.id, range.epoch);
@@ -662,7 +673,7 @@ async fn run(
     runtime: &Runtime,
     plan: &Arc<QueryPlan>,
     mut input: Input,
-    resume: Option<Resume>,
+    (start, resume): (Option<&OrderStart>, Option<Resume>),
     limits: Limits,
     kept: Option<KeptResult>,
 ) -> Result<(Page, Option<KeptResult>), Error> {
@@ -673,7 +684,9 @@ async fn run(
             }
         }
         (Some(KeptResult::Input(values)), _) => {
-            let page = astrarium_sql_exec::run(runtime, plan, &Input::Values(values), resume, limits).await?;
+            let page =
+                astrarium_sql_exec::run(runtime, plan, &Input::Values(values), (start, resume), limits)
+                    .await?;
             return Ok((page, None));
         }
         _ => {}
@@ -683,7 +696,7 @@ async fn run(
     let limits = Limits { memory_bytes_max, ..limits };
     let (inner, _held) = run_inner(runtime, plan, &mut input, limits).await?;
     let is_first = resume.is_none();
-    let mut page = astrarium_sql_exec::run(runtime, plan, &input, resume, limits).await?;
+    let mut page = astrarium_sql_exec::run(runtime, plan, &input, (start, resume), limits).await?;
     page.access.add(inner.access);
     if plan.input.is_some() {
         // The rows of the subquery are paid by the first page, whoever makes them again.
@@ -731,7 +744,7 @@ async fn run_inner(
         let mut own = runtime.memory.empty();
         let limits = inner_limits(plan, limits);
         loop {
-            let page = astrarium_sql_exec::run(runtime, plan, input, position, limits).await?;
+            let page = astrarium_sql_exec::run(runtime, plan, input, (None, position), limits).await?;
             done.access.add(page.access);
             if place == 0 {
                 done.priced.add(page.priced);
@@ -819,7 +832,9 @@ impl From<ExecuteError> for Error {
             },
             ExecuteError::Stopped(stopped) => Error::Stopped(stopped),
             ExecuteError::Evaluate(EvaluateError::Stopped(stopped)) => Error::Stopped(stopped),
-            ExecuteError::ForeignPosition => Error::invalid("Invalid Continuation Token"),
+            error @ (ExecuteError::ForeignPosition | ExecuteError::ForeignStart) => {
+                Error::invalid(error.to_string())
+            }
         }
     }
 }

@@ -14,6 +14,7 @@ mod explain;
 mod offers;
 mod patch;
 mod query;
+mod query_body;
 mod ranges;
 mod scripts;
 pub(crate) mod throttle;

@@ -127,7 +127,7 @@ impl PartitionKeyDefinition {
 
 /// The 128-bit hash as a big-endian number below 2^126.
 fn hash_v2(components: &[Component]) -> [u8; 16] {
-    let (first, second) = murmur::hash_128(&hash_input(components, 0xFF));
+    let (first, second) = murmur::hash_128(&hash_input(components, 0xFF), (0, 0));
     let hash = (u128::from(second) << 64) | u128::from(first);
     (hash & (u128::MAX >> 2)).to_be_bytes()
 }

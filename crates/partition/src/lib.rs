@@ -17,4 +17,5 @@ mod range;
 pub use definition::{HashVersion, PartitionKeyDefinition, PartitionKind};
 pub use effective::{EffectiveKey, EffectiveKeyError};
 pub use key::{Component, PARTITION_KEY_BYTES_MAX, PartitionKey, PartitionKeyError};
+pub use murmur::hash_128;
 pub use range::EffectiveRange;

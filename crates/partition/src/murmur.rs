@@ -1,13 +1,14 @@
-//! MurmurHash3 over a slice: the 128-bit variant for 64-bit machines and the 32-bit one, both with seed 0.
+//! MurmurHash3 over a slice: the 128-bit variant for 64-bit machines, and the 32-bit one with seed 0.
 //!
 //! In: bytes. Out: the hash as numbers. Written here because published crates read through `io::Read` a few bytes at a
 //! time, and every point read hashes a short key; the test vectors of `effective` pin the results.
 //! Not here: what is hashed, and how the result becomes an effective key (`effective`).
 
-/// The 128-bit hash as its two halves, the first one first.
-pub(crate) fn hash_128(bytes: &[u8]) -> (u64, u64) {
+/// The 128-bit hash as its two halves, the first one first. The seed has two halves, too: clients hash the parts of a value
+/// one after another, each with the hash so far as the seed.
+pub fn hash_128(bytes: &[u8], seed: (u64, u64)) -> (u64, u64) {
     let (blocks, tail) = bytes.as_chunks::<16>();
-    let (mut first, mut second) = (0_u64, 0_u64);
+    let (mut first, mut second) = seed;
     for block in blocks {
         let (low, high) = halves(*block);
         first = (first ^ mix_low(low)).rotate_left(27).wrapping_add(second);

@@ -22,6 +22,9 @@ pub enum ExecuteError {
     /// The position is not one of this query.
     #[error("Invalid Continuation Token")]
     ForeignPosition,
+    /// The client says where rows begin in an order that the query does not have.
+    #[error("A resumeFilter needs a query with ORDER BY, and one value for each of its items.")]
+    ForeignStart,
 }
 
 impl From<EvaluateError> for ExecuteError {

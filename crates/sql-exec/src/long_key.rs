@@ -36,17 +36,17 @@ pub(crate) struct Directions<'a> {
 
 impl Directions<'_> {
     /// The place before all rows with equal keys.
-    fn before_ties(&self) -> RowPlace {
+    pub(crate) fn before_ties(&self) -> RowPlace {
         (if self.reverse_ties { u64::MAX } else { 0 }, 0)
     }
 
     /// The place after all rows with equal keys.
-    fn after_ties(&self) -> RowPlace {
+    pub(crate) fn after_ties(&self) -> RowPlace {
         (if self.reverse_ties { 0 } else { u64::MAX }, u32::MAX)
     }
 
     /// The place right before a row.
-    fn before(&self, (number, index): RowPlace) -> RowPlace {
+    pub(crate) fn before(&self, (number, index): RowPlace) -> RowPlace {
         match index.checked_sub(1) {
             Some(index) => (number, index),
             None if self.reverse_ties => (number.saturating_add(1), u32::MAX),

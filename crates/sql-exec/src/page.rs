@@ -14,6 +14,7 @@ use crate::operators::ordered_scan::{Scanned, is_lacking};
 use crate::operators::sort::RowOrder;
 use crate::operators::stream::StreamRows;
 use crate::operators::{OutputRow, RowBatch, RowMark, RowSource};
+use crate::order_start::OrderStart;
 use crate::report::{OperatorReport, Stage, expected, reports};
 use crate::resume::{Resume, ResumePlace};
 use crate::rows::{AccessWork, Input, PricedWork, number_before};
@@ -48,12 +49,12 @@ pub struct Page {
     pub operators: Vec<OperatorReport>,
 }
 
-/// Makes one page of a query.
+/// Makes one page of a query, from where its rows begin or from where the page before ended, whichever is further on.
 pub async fn run(
     runtime: &Runtime,
     plan: &Arc<QueryPlan>,
     input: &Input,
-    resume: Option<Resume>,
+    (from, resume): (Option<&OrderStart>, Option<Resume>),
     limits: Limits,
 ) -> Result<Page, ExecuteError> {
     let job = Job::new(runtime, plan, input, limits);
@@ -66,7 +67,7 @@ pub async fn run(
     let place = resume.map(|resume| resume.place);
     let range_id = streamed_range(plan, input, place.as_ref())?;
     let ranges = PageRanges::of(input, range_id)?;
-    let PageStart { after, place, order } = start(&mut execution, input, place).await?;
+    let PageStart { after, place, order } = start(&mut execution, input, (from, place)).await?;
     let began = Instant::now();
     let demand = demand(&limits, input, &taken, (&place, after.as_ref()));
     let mut access = choose(plan, ranges.as_ref(), demand).await?;
@@ -282,11 +283,12 @@ struct PageStart {
 async fn start(
     execution: &mut Execution<'_>,
     input: &Input,
-    place: Option<ResumePlace>,
+    (from, place): (Option<&OrderStart>, Option<ResumePlace>),
 ) -> Result<PageStart, ExecuteError> {
     let plan = execution.plan;
     let index = if let Input::Container(_, _, Some(index)) = input { Some(&**index) } else { None };
     let order = RowOrder::new(plan.order_keys(), has_reversed_ties(plan, index));
+    let from = from.map(|from| from.row(plan, &order.directions())).transpose()?;
     let is_ordered = plan.grouping.is_none() && (plan.distinct || matches!(plan.order, Order::Keys(_)));
     if !is_ordered {
         return Ok(PageStart { after: None, place, order });
@@ -299,6 +301,10 @@ async fn start(
         }
         place => resume_after(place)?,
     };
+    let is_further = |from: &LastRow| {
+        after.as_ref().is_none_or(|(keys, place)| order.compare((&from.0, from.1), (keys, *place)).is_gt())
+    };
+    let after = from.filter(is_further).or(after);
     Ok(PageStart { after, place: None, order })
 }
 

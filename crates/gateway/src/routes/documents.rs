@@ -1,6 +1,7 @@
 //! `…/docs` and `…/docs/{id}`: items and their read feed; `…/operations/partitionkeydelete`.
 
 use super::containers::owner_missing;
+use super::query_body::QueryBody;
 use super::{batch, change_feed, explain, patch, query, scripts, throttle};
 use crate::answer::{Answer, fixed_header, fixed_name};
 use crate::database::partition::PartitionKey;
@@ -131,7 +132,8 @@ fn plan_query(
     container: &Arc<Container>,
 ) -> Result<Answer, ErrorAnswer> {
     let features = request.header(headers::SUPPORTED_QUERY_FEATURES);
-    let query = query::parse(shared, request).map_err(ErrorAnswer::of_plan)?;
+    let body = QueryBody::read(shared, request).map_err(ErrorAnswer::of_plan)?;
+    let query = body.of_documents(container.rid()).map_err(ErrorAnswer::of_plan)?;
     let plan = if explain::is_asked(request) {
         shared.account.documents(container).client_plan_to_explain(&query, features)
     } else {

@@ -2,12 +2,12 @@
 
 use super::documents::given_scope;
 use super::explain;
+use super::query_body::QueryBody;
 use crate::answer::{Answer, fixed_name};
 use crate::database::partition::{EffectiveRange, PartitionKey};
 use crate::database::value::json as json_text;
 use crate::database::{
-    Advice, Container, Error, FeedScope, IndexUtilization, Limits, Query, QueryPage, QueryScope, Resume,
-    query_parameters,
+    Advice, Container, FeedScope, IndexUtilization, Limits, Query, QueryPage, QueryScope, Resume,
 };
 use crate::error::ErrorAnswer;
 use crate::paging::{self, Feed, TokenBinding};
@@ -25,35 +25,6 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Longest query text, in bytes of its UTF-8 form.
-const TEXT_BYTES_MAX: usize = 2 << 20;
-
-/// Reads the query of a request: JSON with `query` and `parameters`, or the bare text.
-pub(super) fn parse(shared: &GatewayState, request: &Request<'_>) -> Result<Query, ErrorAnswer> {
-    if request.body.len() > TEXT_BYTES_MAX {
-        return Err(Error::TooLarge.into());
-    }
-    let content_type = request.header(headers::CONTENT_TYPE).unwrap_or_default();
-    if content_type.starts_with("application/sql") {
-        let text = std::str::from_utf8(&request.body).map_err(|_| malformed())?;
-        return Ok(shared.account.parse_query(text, Vec::new())?);
-    }
-    let body = json_text::Text::parse(&request.body).map_err(|_| malformed())?;
-    let query = body.root().get("query").and_then(json_text::Node::as_str).ok_or_else(malformed)?;
-    let mut parameters = Vec::new();
-    if let Some(list) = body.root().get("parameters").filter(|list| list.kind() == json_text::Kind::Array) {
-        parameters = query_parameters(list).ok_or_else(malformed)?;
-    }
-    Ok(shared.account.parse_query(&query, parameters)?)
-}
-
-fn malformed() -> ErrorAnswer {
-    ErrorAnswer::bad_request(
-        "The request payload is invalid. A query request needs a body of the form {\"query\": \"...\", \"parameters\": \
-         [{\"name\": \"@p\", \"value\": 1}]}.",
-    )
-}
-
 /// Runs a query over the items of a container.
 pub(super) async fn documents(
     shared: &GatewayState,
@@ -61,7 +32,8 @@ pub(super) async fn documents(
     container: &Arc<Container>,
     key: Option<&PartitionKey>,
 ) -> Result<Answer, ErrorAnswer> {
-    let query = shared.heavy.run(request.body.len(), || parse(shared, request)).await?;
+    let body = shared.heavy.run(request.body.len(), || QueryBody::read(shared, request)).await?;
+    let query = body.of_documents(container.rid())?;
     let (scope, scoped) = scope(shared, request, container, key)?;
     if explain::is_asked(request) {
         return explain::answer(shared, container, &query, scope, limits(request)?).await;
@@ -124,7 +96,8 @@ pub(super) async fn resources(
     feed: Feed,
     resources: Vec<serde_json::Value>,
 ) -> Result<Answer, ErrorAnswer> {
-    let query = shared.heavy.run(request.body.len(), || parse(shared, request)).await?;
+    let body = shared.heavy.run(request.body.len(), || QueryBody::read(shared, request)).await?;
+    let query = body.of_resources()?;
     let values =
         resources.iter().map(|resource| json_text::seek::value(resource.to_string().as_bytes())).collect();
     let resume = resume(shared, request, feed, &query, 0, &[])?;

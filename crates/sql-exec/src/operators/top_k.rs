@@ -4,10 +4,11 @@ use super::group::RowPlace;
 use super::project::output;
 use super::sort::{RowOrder, SortedRow};
 use crate::budget::Budget;
+use crate::hashed_key::compared;
 use crate::long_key::LastRow;
 use crate::pipeline::CurrentRow;
 use astrarium_sql_plan::evaluate::{EvaluateError, evaluate};
-use astrarium_sql_plan::plan::QueryPlan;
+use astrarium_sql_plan::plan::{OrderKey, QueryPlan};
 use astrarium_value::Value;
 use std::cmp::Ordering;
 
@@ -26,9 +27,10 @@ pub(crate) struct TopK {
     bytes: usize,
 }
 
-/// The sort keys of a row.
+/// The sort keys of a row, as they are compared.
 pub(crate) fn sort_keys(plan: &QueryPlan, row: &CurrentRow<'_>) -> Result<Vec<Value>, EvaluateError> {
-    plan.order_keys().iter().map(|key| evaluate(&key.key, row).map(std::borrow::Cow::into_owned)).collect()
+    let key = |key: &OrderKey| Ok(compared(evaluate(&key.key, row)?.into_owned()));
+    plan.order_keys().iter().map(key).collect()
 }
 
 impl TopK {
