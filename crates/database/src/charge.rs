@@ -79,7 +79,7 @@ const PROFILE: PriceProfile = PriceProfile {
         document: 0.105,
         document_kilobyte: 0.03,
         output_kilobyte: 0.03,
-        page_min: 0.01,
+        page_min: 1.0,
     },
 };
 
@@ -178,7 +178,7 @@ pub(crate) struct QueryWork {
 }
 
 /// The price of a page of a query. The first pays for what is done once; otherwise pages pay for what is theirs, so that their
-/// sum is the price of the whole.
+/// sum is the price of the whole, except that every page has a least price, as on the service.
 pub(crate) fn query_charge(work: QueryWork) -> f64 {
     let prices = &PROFILE.query;
     let beginning = work.ranges as f64 * (prices.range + prices.seek * work.seeks as f64)
@@ -253,6 +253,8 @@ mod tests {
         };
         check(one(1024), 2.5, 2.9);
         check(one(9_963), 0.85 * 3.19, 1.15 * 3.19);
-        check(QueryWork::default(), 0.01, 0.01);
+        check(QueryWork::default(), 1.0, 1.0);
+        // A later page of few rows.
+        check(QueryWork { documents: 2, document_bytes: 600, ..QueryWork::default() }, 1.0, 1.0);
     }
 }
