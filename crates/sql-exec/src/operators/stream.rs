@@ -165,8 +165,10 @@ impl<'a> StreamRows<'a> {
         batch.end = track
             .unfinished()
             .map(|row| ResumePlace::Stream(before.clone(), Some(PartialDocument { number, row })));
-        // As on the service a full page does not look for a next one: there may be none, and then it is empty.
-        batch.after = self.is_stored.then(|| ResumePlace::Stream(after.clone(), None));
+        // As on the service a full page of all documents does not look for a next one: there may be none, and then it is
+        // empty. With a filter it does, so that the last page says that it is the last.
+        let looks_no_further = self.is_stored && plan.filters.iter().all(Vec::is_empty);
+        batch.after = looks_no_further.then(|| ResumePlace::Stream(after.clone(), None));
         self.before = after;
         Ok(batch)
     }
