@@ -13,6 +13,9 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use std::sync::Arc;
 
+/// A file that is larger holds something else than authorities; all that a system trusts is a quarter of it.
+const AUTHORITY_BYTES_MAX: usize = 1 << 20;
+
 /// The settings of encrypted connections.
 pub(crate) fn config(options: &ClientOptions, endpoint: &Endpoint) -> Result<Arc<ClientConfig>, ClientError> {
     let failed = |what: String| ClientError::Settings(format!("prepare TLS: {what}"));
@@ -31,14 +34,16 @@ pub(crate) fn config(options: &ClientOptions, endpoint: &Endpoint) -> Result<Arc
     match &options.authority {
         Some(file) => {
             let told = |what: String| failed(format!("{}: {what}", file.display()));
-            let certificates =
-                CertificateDer::pem_file_iter(file).map_err(|error| told(error.to_string()))?;
-            for certificate in certificates {
+            let pem = astrarium_env::read_file(file, AUTHORITY_BYTES_MAX)
+                .map_err(|error| told(error.to_string()))?;
+            for certificate in CertificateDer::pem_slice_iter(&pem) {
                 let certificate = certificate.map_err(|error| told(error.to_string()))?;
                 roots.add(certificate).map_err(|error| told(error.to_string()))?;
             }
             if roots.is_empty() {
-                return Err(told("there is no certificate in it".to_owned()));
+                return Err(told(
+                    "there is no certificate in PEM form (-----BEGIN CERTIFICATE-----) in it".to_owned(),
+                ));
             }
         }
         None => {

@@ -6,6 +6,7 @@
 
 mod blocking;
 mod clock;
+mod files;
 mod memory;
 mod random;
 mod time;
@@ -14,6 +15,7 @@ mod yields;
 
 pub use blocking::{allow_blocking, may_block};
 pub use clock::{AdvancedClock, Clock, ClockShift, ManualClock, ShiftedClock, SystemClock};
+pub use files::read_file;
 pub use memory::{Memory, Reservation};
 pub use random::Random;
 pub use time::{Instant, Timeline, sleep, timeout, with_timeline};

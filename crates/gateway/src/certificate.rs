@@ -21,6 +21,15 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// A file that the operator gave, and what it holds.
+#[derive(Debug, Clone, Copy)]
+pub struct GivenFile<'a> {
+    /// Where it is, for messages.
+    pub path: &'a Path,
+    /// Its content.
+    pub content: &'a [u8],
+}
+
 /// What the server needs for TLS.
 pub struct Certificate {
     /// For the listener.
@@ -39,14 +48,6 @@ pub enum CertificateError {
         path: PathBuf,
         /// What was tried.
         verb: &'static str,
-        /// What the system says.
-        error: io::Error,
-    },
-    /// A file that the operator gave cannot be read. Theirs to mend.
-    #[error("{} cannot be read: {error}. Check --tls-certificate and --tls-key", path.display())]
-    Given {
-        /// Which one.
-        path: PathBuf,
         /// What the system says.
         error: io::Error,
     },
@@ -115,26 +116,25 @@ impl Certificate {
     }
 
     /// The operator's own certificate, with those that it was issued by, and its key.
-    pub fn from_files(certificate: &Path, key: &Path) -> Result<Certificate, CertificateError> {
-        let read = |path: &Path| {
-            std::fs::read(path).map_err(|error| CertificateError::Given { path: path.to_owned(), error })
-        };
+    pub fn from_files(
+        certificate: GivenFile<'_>,
+        key: GivenFile<'_>,
+    ) -> Result<Certificate, CertificateError> {
         let unusable = |path: &Path, what: String| CertificateError::Unusable { path: path.to_owned(), what };
-        let pem = read(certificate)?;
-        let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&pem)
+        let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(certificate.content)
             .collect::<Result<_, _>>()
-            .map_err(|error| unusable(certificate, format!("is no certificate in PEM form: {error}")))?;
+            .map_err(|error| unusable(certificate.path, format!("is no certificate in PEM form: {error}")))?;
         if chain.is_empty() {
             let what = "holds no certificate in PEM form (-----BEGIN CERTIFICATE-----)";
-            return Err(unusable(certificate, what.to_owned()));
+            return Err(unusable(certificate.path, what.to_owned()));
         }
-        let private = PrivateKeyDer::from_pem_slice(&read(key)?)
-            .map_err(|error| unusable(key, format!("holds no private key in PEM form: {error}")))?;
+        let private = PrivateKeyDer::from_pem_slice(key.content)
+            .map_err(|error| unusable(key.path, format!("holds no private key in PEM form: {error}")))?;
         // Only the certificates are shown: some people keep the key in the same file.
         let authority_pem = chain.iter().map(pem_text).collect();
         let config = config(chain, private).map_err(|error| {
-            let what = format!("cannot be used with the key of {}: {error}", key.display());
-            unusable(certificate, what)
+            let what = format!("cannot be used with the key of {}: {error}", key.path.display());
+            unusable(certificate.path, what)
         })?;
         Ok(Certificate { config: Arc::new(config), authority_pem })
     }
@@ -204,7 +204,7 @@ fn covers(server: &Pair, host_names: &[String]) -> bool {
 fn load(folder: &Path, name: &str) -> Result<(bool, Option<Pair>), CertificateError> {
     let read = |ending: &str| {
         let path = folder.join(format!("{name}.{ending}"));
-        match std::fs::read(&path) {
+        match read_plain(&path) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(CertificateError::File { path, verb: "read", error }),
@@ -214,6 +214,14 @@ fn load(folder: &Path, name: &str) -> Result<(bool, Option<Pair>), CertificateEr
     let is_stored = pem.is_some() || key.is_some();
     let text = |bytes: Option<Vec<u8>>| String::from_utf8(bytes?).ok();
     Ok((is_stored, text(pem).and_then(|pem| Some(Pair { pem, key: text(key)? }))))
+}
+
+/// Reads a file that must be a plain one: opening a pipe would wait for its writer.
+fn read_plain(path: &Path) -> io::Result<Vec<u8>> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no plain file"));
+    }
+    std::fs::read(path)
 }
 
 fn save(folder: &Path, name: &str, pair: &Pair) -> Result<(), CertificateError> {

@@ -37,7 +37,10 @@ pub enum OpenError {
         known: u32,
     },
     /// Somebody else has the folder open. The operator's to stop them.
-    #[error("{} is in use by {}", folder.display(), holder_text(*.holder))]
+    #[error(
+        "{} is in use by {}: stop that first, or give another folder",
+        folder.display(), holder_text(*.holder)
+    )]
     Locked {
         /// The folder.
         folder: PathBuf,
@@ -73,7 +76,7 @@ pub enum OpenError {
         what: String,
     },
     /// The system refused. The operator's to mend (rights, space, hardware).
-    #[error("could not {doing} {}: {source}", path.display())]
+    #[error("could not {doing} {}{}: {source}", path.display(), what_to_do(source))]
     Io {
         /// A verb phrase.
         doing: &'static str,
@@ -82,6 +85,20 @@ pub enum OpenError {
         /// The system's answer.
         source: io::Error,
     },
+}
+
+/// What an operator can do about a refusal of the system, where that is plain.
+fn what_to_do(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
+            " (there is a file where a folder must be; give the path of a folder, or a new one)"
+        }
+        io::ErrorKind::PermissionDenied => {
+            " (the user that runs this has no right to; give that user the folder, or give another folder)"
+        }
+        io::ErrorKind::ReadOnlyFilesystem => " (the disk is mounted for reading only; give another folder)",
+        _ => "",
+    }
 }
 
 fn holder_text(holder: Option<u32>) -> String {

@@ -7,12 +7,15 @@
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
+use std::path::Path;
 use std::sync::Arc;
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 const DEFAULT_SCHEMA: &str = "astrarium";
+/// A file that is larger holds something else than authorities.
+const AUTHORITY_BYTES_MAX: usize = 1 << 20;
 
 /// An address that was understood.
 #[derive(Clone)]
@@ -108,9 +111,9 @@ fn tls_config(authority: Option<&str>) -> Result<ClientConfig, UrlError> {
     let mut roots = RootCertStore::empty();
     match authority {
         Some(file) => {
-            let certificates =
-                CertificateDer::pem_file_iter(file).map_err(|error| failed(format!("{file}: {error}")))?;
-            for certificate in certificates {
+            let pem = astrarium_env::read_file(Path::new(file), AUTHORITY_BYTES_MAX)
+                .map_err(|error| failed(format!("{file}: {error}")))?;
+            for certificate in CertificateDer::pem_slice_iter(&pem) {
                 let certificate = certificate.map_err(|error| failed(format!("{file}: {error}")))?;
                 roots.add(certificate).map_err(|error| failed(format!("{file}: {error}")))?;
             }

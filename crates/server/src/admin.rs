@@ -2,6 +2,7 @@
 //!
 //! One request over plain HTTP/1.1 on a connection of its own; the server closes it. So that no HTTP client is needed for this.
 
+use crate::http_answer::read_answer;
 use crate::settings::{AdminCommand, AdminSettings, ContainerName, ServerAddress};
 use anyhow::{Context as _, bail};
 use astrarium_env::Env;
@@ -9,7 +10,7 @@ use astrarium_wire::authorization::MasterKey;
 use astrarium_wire::{date, percent};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::net::TcpStream;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use std::time::Duration;
 /// How long the server may take: a split of a small container is done when it answers.
 const TIME_MAX: Duration = Duration::from_mins(1);
 /// Bytes of an answer that are read.
-const ANSWER_BYTES_MAX: u64 = 16 << 20;
+const ANSWER_BYTES_MAX: usize = 16 << 20;
 
 pub(crate) fn run(settings: &AdminSettings) -> anyhow::Result<ExitCode> {
     let (name, body) = request(&settings.command);
@@ -51,6 +52,10 @@ pub(crate) fn named(container: &ContainerName) -> Value {
 /// Asks something below `/_admin`, a question if nothing is told with it; fails with what the server says if it refuses.
 pub(crate) fn ask(server: &ServerAddress, name: &str, body: Option<&Value>) -> anyhow::Result<Value> {
     let (status, answer) = exchange(server, name, body)?;
+    let name_of = |name: &str| body.and_then(|body| body.get(name)?.as_str());
+    if let (404, Some(database), Some(container)) = (status, name_of("database"), name_of("container")) {
+        bail!("there is no container {database}/{container} on this server");
+    }
     if status != 200 {
         bail!("the server refused with {status}: {}", reason(&answer));
     }
@@ -85,11 +90,10 @@ fn exchange(server: &ServerAddress, name: &str, body: Option<&Value>) -> anyhow:
     );
     let mut stream =
         TcpStream::connect(host).with_context(|| format!("connect to {host} (is the server running?)"))?;
-    stream.set_read_timeout(Some(TIME_MAX))?;
     stream.write_all(request.as_bytes())?;
-    let mut answer = Vec::new();
-    stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer).context("read the answer")?;
-    let text = String::from_utf8_lossy(&answer);
+    let answer = read_answer(&mut stream, TIME_MAX, ANSWER_BYTES_MAX).context("read the answer")?;
+    anyhow::ensure!(!answer.is_cut, "the answer of {host} did not end within {TIME_MAX:?}");
+    let text = String::from_utf8_lossy(&answer.bytes);
     let status = text.get(9..12).and_then(|digits| digits.parse().ok()).context("the answer is not HTTP")?;
     let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
     Ok((status, serde_json::from_str(body).unwrap_or_default()))

@@ -6,9 +6,11 @@
 //! - It is one server: everything but the three things above is what `serve` does.
 //! - `Started` is written, by itself, when every port answers, and nothing follows on standard output.
 
+use crate::ports::TakenPort;
 use crate::serve;
 use crate::settings::{self, EmulatorSettings};
 use anyhow::{Context as _, bail};
+use astrarium_env::read_file;
 use astrarium_gateway::Gateway;
 use astrarium_gateway::certificate::Certificate;
 use astrarium_gateway::doors::Door;
@@ -25,7 +27,9 @@ use tokio::sync::watch;
 /// Connections of probes, and of browsers, at once.
 const SIDE_CONNECTIONS_MAX: usize = 256;
 /// A key file that is larger is none.
-const KEY_FILE_BYTES_MAX: u64 = 64 << 10;
+const KEY_FILE_BYTES_MAX: usize = 64 << 10;
+/// A certificate file that is larger is none.
+const CERTIFICATE_BYTES_MAX: usize = 4 << 20;
 /// What a file of the form that Windows and .NET use begins with: a sequence of more than 255 bytes.
 const PKCS12_START: [u8; 2] = [0x30, 0x82];
 
@@ -130,16 +134,14 @@ fn storage(settings: &EmulatorSettings, is_set: impl Fn(&str) -> bool, flags: &m
 
 fn key(settings: &EmulatorSettings) -> anyhow::Result<Option<String>> {
     let Some(path) = &settings.key_file else { return Ok(settings.key.clone()) };
-    let size =
-        std::fs::metadata(path).with_context(|| format!("read the key file {}", path.display()))?.len();
-    if size > KEY_FILE_BYTES_MAX {
-        bail!(
-            "the key file {} has {size} bytes; it must hold an account key and nothing else",
+    let read = || {
+        format!(
+            "the key file {} (--key-file, KEY_FILE) must hold an account key and nothing else",
             path.display()
-        );
-    }
-    let text =
-        std::fs::read_to_string(path).with_context(|| format!("read the key file {}", path.display()))?;
+        )
+    };
+    let bytes = read_file(path, KEY_FILE_BYTES_MAX).with_context(read)?;
+    let text = String::from_utf8(bytes).with_context(read)?;
     Ok(Some(text.trim().to_owned()))
 }
 
@@ -153,7 +155,9 @@ fn own_name() -> Option<String> {
 
 /// A file that cannot be used is told what to do with.
 fn check_certificate(path: &Path, has_secret: bool) -> anyhow::Result<()> {
-    let bytes = std::fs::read(path).with_context(|| format!("read the certificate {}", path.display()))?;
+    let bytes = read_file(path, CERTIFICATE_BYTES_MAX).with_context(|| {
+        format!("the certificate {} (--cert-path, CERT_PATH) cannot be read", path.display())
+    })?;
     if has_secret || bytes.starts_with(&PKCS12_START) {
         bail!(
             "{} is a PKCS#12 file (.pfx); give PEM with certificate and key instead: openssl pkcs12 -in {} -nodes -out server.pem, \
@@ -180,23 +184,14 @@ fn public_endpoint(settings: &EmulatorSettings, endpoint: &str) -> String {
 }
 
 impl EmulatorProfile {
-    /// Opens the further ports.
-    pub(crate) async fn open(&self) -> anyhow::Result<SideDoors> {
-        let mut listeners = Vec::new();
-        let doors = [
-            (Door::Health, Some(self.health), "HEALTH_PORT"),
-            (Door::Explorer, self.explorer, "EXPLORER_PORT"),
-        ];
-        for (door, address, variable) in doors {
-            let Some(address) = address else { continue };
-            let listener = TcpListener::bind(address).await.with_context(|| {
-                format!(
-                    "listen on {address} (is another server running there? {variable} names another port)"
-                )
-            })?;
-            listeners.push((door, listener));
+    /// Takes the further ports.
+    pub(crate) fn take_ports(&self) -> anyhow::Result<Vec<(Door, TakenPort)>> {
+        let health = TakenPort::take(self.health, "--health-port (or HEALTH_PORT)")?;
+        let mut taken = vec![(Door::Health, health)];
+        if let Some(explorer) = self.explorer {
+            taken.push((Door::Explorer, TakenPort::take(explorer, "--explorer-port (or EXPLORER_PORT)")?));
         }
-        Ok(SideDoors { listeners })
+        Ok(taken)
     }
 
     /// Puts the certificate where the emulator's users look for it.
@@ -240,9 +235,10 @@ fn shown(address: SocketAddr) -> String {
 }
 
 impl SideDoors {
-    /// No further ports.
-    pub(crate) fn none() -> SideDoors {
-        SideDoors { listeners: Vec::new() }
+    /// Opens the ports that were taken.
+    pub(crate) fn listen(taken: Vec<(Door, TakenPort)>) -> anyhow::Result<SideDoors> {
+        let listeners = taken.into_iter().map(|(door, port)| Ok((door, port.listen()?)));
+        Ok(SideDoors { listeners: listeners.collect::<anyhow::Result<_>>()? })
     }
 
     /// Where they are.

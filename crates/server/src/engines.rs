@@ -1,6 +1,7 @@
 //! Which engine holds the data, and with what settings.
 
 use crate::machine;
+use anyhow::Context as _;
 use astrarium_kv::Engine;
 use astrarium_kv::memory::MemoryEngine;
 use astrarium_kv_fjall::{FjallEngine, Options};
@@ -40,7 +41,7 @@ pub(crate) fn postgres_for_command(url: &str) -> anyhow::Result<PostgresEngine> 
         reclaim_interval: Duration::from_hours(1),
         ..astrarium_kv_postgres::PostgresOptions::default()
     };
-    Ok(PostgresEngine::open(url, options)?)
+    PostgresEngine::open(url, options).context("open the store that --store (ASTRARIUM_STORE) names")
 }
 
 /// The store at an address, shared with other servers.
@@ -49,5 +50,5 @@ pub(crate) fn postgres(url: &str, cache_mb: u64) -> anyhow::Result<PostgresEngin
         cache_bytes: cache_mb << 20,
         ..astrarium_kv_postgres::PostgresOptions::default()
     };
-    Ok(PostgresEngine::open(url, options)?)
+    PostgresEngine::open(url, options).context("open the store that --store (ASTRARIUM_STORE) names")
 }

@@ -3,8 +3,8 @@
 //! `serve` runs the server until it is told to stop, `emulator` does so in the place of the service's emulator, and `health` tells
 //! whether it answers; `admin` asks something of it; `verify` checks a data folder or a store; `repair`
 //! lets a damaged folder be used again; `shell` is for people who look at an account; `store` and `status` are for operators of servers
-//! on PostgreSQL; `import`, `export`, `dump`, `load` and `copy` move data to and from any account (`tools`). Everything else is in the
-//! crates below.
+//! on PostgreSQL; `import`, `export`, `dump`, `load` and `copy` move data to and from any account (`tools`); `completions` and `man` are made
+//! from the definitions of all of these. Everything else is in the crates below.
 
 mod admin;
 mod background;
@@ -13,11 +13,14 @@ mod columns;
 mod emulator;
 mod engines;
 mod health;
+mod http_answer;
 mod logging;
 mod machine;
+mod manuals;
 mod memory;
 mod offline;
 mod online;
+mod ports;
 mod private_files;
 mod scripts;
 mod serve;
@@ -55,6 +58,9 @@ fn main() -> ExitCode {
         Command::Dump(settings) => tools::run(astrarium_tools::dump(&settings)),
         Command::Load(settings) => tools::run(astrarium_tools::load(&settings)),
         Command::Copy(settings) => tools::run(astrarium_tools::copy(&settings)),
+        Command::Completions { shell } => manuals::completions(shell),
+        Command::Man { command, into: None } => manuals::page(&command),
+        Command::Man { into: Some(folder), .. } => manuals::pages(&folder),
         Command::ScriptWorker => scripts::work().map(|()| ExitCode::SUCCESS),
         Command::Repair { data, index: true, .. } => offline::repair_index(&data),
         Command::Repair { data, accept_loss, .. } => offline::repair(&data, accept_loss),

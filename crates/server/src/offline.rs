@@ -221,6 +221,14 @@ fn without_advice(error: &anyhow::Error) -> anyhow::Error {
 }
 
 pub(crate) fn must_exist(data: &Path) -> anyhow::Result<()> {
-    anyhow::ensure!(data.is_dir(), "there is no data folder {}", data.display());
+    let shown = data.display();
+    anyhow::ensure!(
+        !data.is_file(),
+        "{shown} is a file; --data names the folder that the server has its data in"
+    );
+    anyhow::ensure!(
+        data.is_dir(),
+        "there is no data folder {shown}; --data names the one that the server has its data in"
+    );
     Ok(())
 }

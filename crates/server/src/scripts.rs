@@ -49,7 +49,8 @@ fn own_program() -> anyhow::Result<PathBuf> {
 pub(crate) fn work() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let _entered = runtime.enter();
-    let _ignored = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
+    let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
+    let _ignored = kinds.into_iter().map(signal).collect::<Result<Vec<_>, _>>()?;
     run_worker().context("run scripts for a server")
 }
 

@@ -5,13 +5,15 @@ use crate::cluster::Servers;
 use crate::emulator::{EmulatorProfile, SideDoors, account_door};
 use crate::machine::FileShares;
 use crate::memory::Shares;
+use crate::ports::TakenPort;
 use crate::settings::{self, ServeSettings};
 use crate::{cluster, engines, logging, machine, memory, private_files, scripts, spending};
 use anyhow::Context as _;
 use astrarium_database::{Account, Env, Memory, Resources};
 use astrarium_env::ClockShift;
-use astrarium_gateway::certificate::Certificate;
+use astrarium_gateway::certificate::{Certificate, GivenFile};
 use astrarium_gateway::cluster::Cluster;
+use astrarium_gateway::doors::Door;
 use astrarium_gateway::listener::{self, ConnectionLimits};
 use astrarium_gateway::{ExplorerSettings, Gateway, Settings};
 use astrarium_kv::Engine;
@@ -22,14 +24,17 @@ use astrarium_wire::key_text::{self, EMULATOR_KEY};
 use std::future::Future;
 use std::io::{IsTerminal as _, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
 /// Largest request body: twice the largest item, so that an item with spaces is still read and judged by its content.
 const BODY_BYTES_MAX: usize = 4 << 20;
+
+/// A file that is larger holds something else than certificates and a key.
+const PEM_BYTES_MAX: usize = 4 << 20;
 
 /// Longest time from the signal to the end: requests have ten seconds of it, storage the rest.
 const STOP_TIME_MAX: Duration = Duration::from_secs(30);
@@ -48,12 +53,58 @@ pub(crate) fn run_as(settings: &ServeSettings, profile: Option<&EmulatorProfile>
     check_exposure(settings, &keys)?;
     let files = machine::share_files(machine::raise_file_limit(), settings.connections);
     let shares = memory::divide(settings.memory_budget, settings.cache_mb)?;
-    // Before anything is opened: a folder that contradicts itself changes nothing.
+    // Before the data is opened: a start that is refused leaves no new data folder behind.
     let seed = settings.seed.as_deref().map(SeedPlan::read).transpose()?;
-    let storage = OpenStorage::open(settings, &shares, &files)?;
+    let given = given_certificate(settings)?;
+    let ports = TakenPorts::take(settings, profile)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("start runtime")?;
-    runtime.block_on(serve(settings, profile, keys, storage, shares, files, seed))
+    let hangups = {
+        let _entered = runtime.enter();
+        signal(SignalKind::hangup()).context("listen for SIGHUP")?
+    };
+    runtime.spawn(note_hangups(hangups));
+    let storage = OpenStorage::open(settings, &shares, &files)?;
+    let start = Start { profile, keys, storage, shares, files, seed, given, ports };
+    runtime.block_on(serve(settings, start))
+}
+
+/// A closing terminal sends SIGHUP, and so do people who want settings to be read again. It ends no server, and settings are read at
+/// the start only.
+async fn note_hangups(mut hangups: Signal) {
+    while hangups.recv().await.is_some() {
+        tracing::info!(
+            "SIGHUP changes nothing: settings are read at the start only; SIGTERM stops the server"
+        );
+    }
+}
+
+/// What a server starts with.
+struct Start<'a> {
+    profile: Option<&'a EmulatorProfile>,
+    keys: AccountKeys,
+    storage: OpenStorage,
+    shares: Shares,
+    files: FileShares,
+    seed: Option<SeedPlan>,
+    /// The operator's own certificate.
+    given: Option<Certificate>,
+    ports: TakenPorts,
+}
+
+/// All ports of a server.
+struct TakenPorts {
+    account: TakenPort,
+    doors: Vec<(Door, TakenPort)>,
+}
+
+impl TakenPorts {
+    fn take(settings: &ServeSettings, profile: Option<&EmulatorProfile>) -> anyhow::Result<TakenPorts> {
+        let setting = if profile.is_some() { "--port (or PORT)" } else { "--listen" };
+        let account = TakenPort::take(settings.listen, setting)?;
+        let doors = profile.map(EmulatorProfile::take_ports).transpose()?.unwrap_or_default();
+        Ok(TakenPorts { account, doors })
+    }
 }
 
 /// What holds the data.
@@ -104,15 +155,8 @@ fn environment(settings: &ServeSettings) -> (Env, ClockShift) {
     }
 }
 
-async fn serve(
-    settings: &ServeSettings,
-    profile: Option<&EmulatorProfile>,
-    keys: AccountKeys,
-    storage: OpenStorage,
-    shares: Shares,
-    files: FileShares,
-    seed: Option<SeedPlan>,
-) -> anyhow::Result<()> {
+async fn serve(settings: &ServeSettings, start: Start<'_>) -> anyhow::Result<()> {
+    let Start { profile, keys, storage, shares, files, seed, given, ports } = start;
     let resources = Resources {
         memory: Memory::new(shares.work_bytes),
         prepare_thread: machine::lower_thread_priority,
@@ -122,12 +166,13 @@ async fn serve(
     };
     let (env, clock_shift) = environment(settings);
     let account = Account::open_within(storage.engine(), env, resources).await?;
-    let certificate = certificate(settings)?;
-    let listener = TcpListener::bind(settings.listen)
-        .await
-        .with_context(|| format!("listen on {} (is another server running there?)", settings.listen))?;
+    let certificate = given.map_or_else(|| made_certificate(settings), Ok)?;
+    let listener = ports.account.listen()?;
     let address = listener.local_addr()?;
-    let doors = side_doors(profile, &certificate.authority_pem).await?;
+    if let Some(profile) = profile {
+        profile.write_certificate(&certificate.authority_pem)?;
+    }
+    let doors = SideDoors::listen(ports.doors)?;
     let gateway = gateway(settings, keys, &account, &storage, address, certificate.authority_pem.clone());
     let gateway = gateway.at(account_door(profile));
     let mut terminate = signal(SignalKind::terminate()).context("listen for SIGTERM")?;
@@ -187,13 +232,6 @@ fn end_after(time: Duration) {
     if let Err(error) = std::thread::Builder::new().name("stop-watch".to_owned()).spawn(end) {
         tracing::warn!(%error, "nobody watches how long stopping takes");
     }
-}
-
-/// The further ports of the emulator, where its place is taken.
-async fn side_doors(profile: Option<&EmulatorProfile>, authority_pem: &str) -> anyhow::Result<SideDoors> {
-    let Some(profile) = profile else { return Ok(SideDoors::none()) };
-    profile.write_certificate(authority_pem)?;
-    profile.open().await
 }
 
 /// Plants the seed, if there is one; or has the server stop.
@@ -289,15 +327,26 @@ fn limits(files: &FileShares) -> ConnectionLimits {
     }
 }
 
-/// The operator's own certificate, or one that is made once for the data folder.
-fn certificate(settings: &ServeSettings) -> anyhow::Result<Certificate> {
-    let made = if let (Some(certificate), Some(key)) = (&settings.tls_certificate, &settings.tls_key) {
-        Certificate::from_files(certificate, key)
-    } else {
-        let is_folder = !settings.memory && settings.store.is_none();
-        let folder = is_folder.then(|| settings.data.join("tls"));
-        Certificate::load_or_make(folder.as_deref(), &settings.certificate_name)
+/// The operator's own certificate, if there is one.
+fn given_certificate(settings: &ServeSettings) -> anyhow::Result<Option<Certificate>> {
+    let (Some(certificate), Some(key)) = (&settings.tls_certificate, &settings.tls_key) else {
+        return Ok(None);
     };
+    let read = |name: &str, path: &Path| {
+        astrarium_env::read_file(path, PEM_BYTES_MAX)
+            .with_context(|| format!("{name} {} cannot be read", path.display()))
+    };
+    let (pem, private) = (read("--tls-certificate", certificate)?, read("--tls-key", key)?);
+    let certificate = GivenFile { path: certificate, content: &pem };
+    let made = Certificate::from_files(certificate, GivenFile { path: key, content: &private });
+    Ok(Some(made.context("prepare the TLS certificate")?))
+}
+
+/// A certificate that is made once for the data folder.
+fn made_certificate(settings: &ServeSettings) -> anyhow::Result<Certificate> {
+    let is_folder = !settings.memory && settings.store.is_none();
+    let folder = is_folder.then(|| settings.data.join("tls"));
+    let made = Certificate::load_or_make(folder.as_deref(), &settings.certificate_name);
     made.context("prepare the TLS certificate")
 }
 

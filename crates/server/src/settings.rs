@@ -25,8 +25,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 pub(crate) use emulator::{EmulatorSettings, HealthSettings};
-pub(crate) use read::{read, serve_settings, unknown_variables};
+pub(crate) use read::{definitions, read, serve_settings, unknown_variables};
 pub(crate) use store::{StatusSettings, StoreAddress, StoreCommand, StoreSettings, VerifySettings};
+
+/// What `--version` says: the version, and the commit that the program was built from where that is known.
+pub(crate) const VERSION: &str = env!("ASTRARIUM_VERSION");
 
 /// Least megabytes of the memory budget.
 const MEMORY_BUDGET_MIN: u64 = 64;
@@ -49,11 +52,22 @@ Examples:
   openssl rand -base64 64 > key            a key of your own, for a network
   astrarium serve --listen 0.0.0.0:8081 --key \"$(cat key)\"";
 
+const COMPLETIONS_HELP: &str = "\
+Examples:
+  astrarium completions bash > ~/.local/share/bash-completion/completions/astrarium
+  astrarium completions zsh > ~/.zfunc/_astrarium                 with fpath+=~/.zfunc before compinit in ~/.zshrc
+  astrarium completions fish > ~/.config/fish/completions/astrarium.fish";
+
+const MAN_HELP: &str = "\
+Examples:
+  astrarium man serve | man -l -
+  astrarium man --into ~/.local/share/man/man1";
+
 /// A document database that speaks the protocol of Azure Cosmos DB for NoSQL.
 #[derive(Debug, Parser)]
 #[command(
     name = "astrarium",
-    version,
+    version = VERSION,
     about,
     after_help = "Start with: astrarium serve. All settings: astrarium help serve."
 )]
@@ -64,7 +78,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run the server until it is stopped (SIGTERM or Ctrl-C).
+    /// Run the server until it is stopped (SIGTERM or Ctrl-C). SIGHUP changes nothing: settings are read at the start only.
     #[command(after_help = SERVE_HELP)]
     Serve(Box<ServeSettings>),
     /// Run the server in the place of the service's emulator: its flags, variables, ports and log lines. What the container images run.
@@ -112,6 +126,23 @@ pub(crate) enum Command {
     /// Copy databases and containers from one account to another, while the first is in use.
     #[command(after_help = tools::COPY_HELP)]
     Copy(Box<CopySettings>),
+    /// Write the completions of a shell to standard output.
+    #[command(after_help = COMPLETIONS_HELP)]
+    Completions {
+        /// The shell.
+        #[arg(value_name = "SHELL")]
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual page of the program, or of one of its commands, to standard output.
+    #[command(after_help = MAN_HELP)]
+    Man {
+        /// The command, such as serve, or store add.
+        #[arg(value_name = "COMMAND", conflicts_with = "into")]
+        command: Vec<String>,
+        /// Write the pages of the program and of all its commands into this folder instead.
+        #[arg(long, value_name = "DIR")]
+        into: Option<PathBuf>,
+    },
     /// Run scripts for a server, which starts this itself.
     #[command(hide = true)]
     ScriptWorker,
@@ -272,8 +303,15 @@ pub(crate) struct ServeSettings {
     #[arg(long, env = "ASTRARIUM_EXPLORER_SESSION_MINUTES", default_value_t = 720, value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(1..=SESSION_MINUTES_MAX))]
     pub(crate) explorer_session_minutes: u64,
 
-    /// The account's consistency level; all of them are met by a single server.
-    #[arg(long, env = "ASTRARIUM_CONSISTENCY", default_value = "session", value_name = "LEVEL")]
+    /// The account's consistency level, in any case and as the service writes it too (BoundedStaleness); all of them are met by a
+    /// single server.
+    #[arg(
+        long,
+        env = "ASTRARIUM_CONSISTENCY",
+        default_value = "session",
+        value_name = "LEVEL",
+        ignore_case = true
+    )]
     pub(crate) consistency: Consistency,
 
     /// Answer queries over several key ranges whole, instead of leaving the merging to the SDK as the service does.
@@ -356,8 +394,10 @@ pub(crate) enum ScriptIsolation {
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Consistency {
     Strong,
+    #[value(alias = "boundedstaleness")]
     BoundedStaleness,
     Session,
+    #[value(alias = "consistentprefix")]
     ConsistentPrefix,
     Eventual,
 }

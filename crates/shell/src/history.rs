@@ -43,8 +43,9 @@ impl HistoryFile {
         if found.permissions().mode() & 0o077 != 0 {
             let _ = fs::set_permissions(path, Permissions::from_mode(0o600));
         }
-        let bytes =
-            if found.len() > FILE_BYTES_MAX { Vec::new() } else { fs::read(path).unwrap_or_default() };
+        // Opening a pipe or a device could wait for ever.
+        let is_read = found.is_file() && found.len() <= FILE_BYTES_MAX;
+        let bytes = if is_read { fs::read(path).unwrap_or_default() } else { Vec::new() };
         let text = String::from_utf8_lossy(&bytes);
         let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
         let kept = &lines[lines.len().saturating_sub(ENTRIES_MAX)..];

@@ -20,10 +20,12 @@ pub const KEY_BYTES_MAX: usize = 256;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// Not standard base64.
-    #[error("an account key must be base64 text")]
+    #[error("an account key must be base64 text, such as `openssl rand -base64 64` prints")]
     NotBase64,
     /// Fewer than [`KEY_BYTES_MIN`] bytes.
-    #[error("an account key must have at least {KEY_BYTES_MIN} bytes")]
+    #[error(
+        "an account key must be base64 of at least {KEY_BYTES_MIN} bytes, such as `openssl rand -base64 64` prints"
+    )]
     TooShort,
     /// More than [`KEY_BYTES_MAX`] bytes.
     #[error("an account key must have at most {KEY_BYTES_MAX} bytes")]

@@ -94,7 +94,7 @@ fn what_cannot_be_read_is_refused_by_name() {
     fs::remove_file(folder.join("server.key")).unwrap();
     fs::create_dir(folder.join("server.key")).unwrap();
     let refused = load_or_make(&folder).err().unwrap().to_string();
-    assert!(refused.contains("server.key"), "{refused}");
+    assert!(refused.contains("server.key") && refused.contains("no plain file"), "{refused}");
     let file = parent.path().join("file");
     fs::write(&file, "").unwrap();
     let refused = load_or_make(&file).err().unwrap().to_string();
@@ -106,20 +106,24 @@ fn the_operators_own() {
     let folder = tempfile::tempdir().unwrap();
     load_or_make(folder.path()).unwrap();
     let at = |name: &str| folder.path().join(name);
-    let own = Certificate::from_files(&at("server.pem"), &at("server.key")).unwrap();
+    let from_files = |certificate: &str, key: &str| {
+        let (certificate, key) = (at(certificate), at(key));
+        let (pem, private) = (fs::read(&certificate).unwrap(), fs::read(&key).unwrap());
+        let certificate = GivenFile { path: &certificate, content: &pem };
+        Certificate::from_files(certificate, GivenFile { path: &key, content: &private })
+    };
+    let own = from_files("server.pem", "server.key").unwrap();
     assert_eq!(own.authority_pem, fs::read_to_string(at("server.pem")).unwrap().replace("\r\n", "\n"));
     let refuse = |certificate: &str, key: &str, fragments: &[&str]| {
-        let refused = Certificate::from_files(&at(certificate), &at(key)).err().unwrap().to_string();
+        let refused = from_files(certificate, key).err().unwrap().to_string();
         assert!(fragments.iter().all(|fragment| refused.contains(fragment)), "{refused}");
     };
-    refuse("missing.pem", "server.key", &["missing.pem", "--tls-certificate"]);
-    refuse("server.pem", "missing.key", &["missing.key"]);
     refuse("server.key", "server.key", &["server.key", "certificate"]);
     refuse("server.pem", "server.pem", &["server.pem", "private key"]);
     refuse("server.pem", "authority.key", &["server.pem", "authority.key"]);
     // Somebody keeps both in one file: the key is not shown to clients.
     let both = fs::read_to_string(at("server.key")).unwrap() + &fs::read_to_string(at("server.pem")).unwrap();
     fs::write(at("both.pem"), both).unwrap();
-    let own = Certificate::from_files(&at("both.pem"), &at("both.pem")).unwrap();
+    let own = from_files("both.pem", "both.pem").unwrap();
     assert!(!own.authority_pem.contains("PRIVATE"), "the key is shown");
 }

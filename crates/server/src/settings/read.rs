@@ -5,6 +5,11 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory as _, FromArgMatches as _};
 use std::ffi::OsString;
 
+/// The definitions of all commands and their settings.
+pub(crate) fn definitions() -> Command {
+    Arguments::command()
+}
+
 /// The arguments of this process; ends it with a message if they are wrong.
 pub(crate) fn read() -> Arguments {
     read_words(&std::env::args_os().collect::<Vec<OsString>>())

@@ -16,6 +16,7 @@ mod folder;
 mod formats;
 mod index_damage;
 mod logs;
+mod mistakes;
 mod program;
 mod scripts;
 mod servers;

@@ -1,7 +1,7 @@
 //! A running `astrarium serve`, and runs of the program that are expected to end.
 
 use astrarium_testkit::{Client, Request};
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -54,11 +54,19 @@ pub(crate) fn run(arguments: &[&str]) -> Ended {
 /// Runs the program to its end with settings from the environment.
 pub(crate) fn run_with(variables: &[(&str, &str)], arguments: &[&str]) -> Ended {
     let mut child = command(arguments).envs(variables.iter().copied()).spawn().unwrap();
-    let status = wait(&mut child);
-    let mut ended = Ended { success: status, stdout: String::new(), stderr: String::new() };
-    child.stdout.take().unwrap().read_to_string(&mut ended.stdout).unwrap();
-    child.stderr.take().unwrap().read_to_string(&mut ended.stderr).unwrap();
-    ended
+    // Read while it runs: it may write more than a pipe holds.
+    let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+    let (stdout, stderr) = (read_all(stdout), read_all(stderr));
+    let success = wait(&mut child);
+    Ended { success, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() }
+}
+
+fn read_all(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut text = Vec::new();
+        let _ = pipe.read_to_end(&mut text);
+        String::from_utf8_lossy(&text).into_owned()
+    })
 }
 
 /// Runs a program that must refuse, and checks a part of what it says.
@@ -146,12 +154,7 @@ impl Program {
             child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
             panic!("no ready line but {ready_line:?} {stderr:?}");
         };
-        let mut pipe = child.stderr.take().unwrap();
-        let reader = std::thread::spawn(move || {
-            let mut text = Vec::new();
-            let _ = pipe.read_to_end(&mut text);
-            String::from_utf8_lossy(&text).into_owned()
-        });
+        let reader = read_all(child.stderr.take().unwrap());
         Program { child, stderr: Some(reader), address, ready_line, stdout }
     }
 

@@ -9,9 +9,11 @@ use crate::words::{CommandArguments, CommandWord};
 use astrarium_client::{ContainerClient, ItemWrite, QueryRequest, raw_json};
 use bytes::Bytes;
 use serde_json::Value;
+use std::io::ErrorKind;
+use std::path::Path;
 
 /// Longest file of an item; servers take two megabytes.
-const FILE_BYTES_MAX: u64 = 16 << 20;
+const FILE_BYTES_MAX: usize = 16 << 20;
 
 /// An item that was found.
 pub(super) struct FoundItem {
@@ -139,11 +141,14 @@ pub(super) async fn put(
 
 fn read_file(file: &str) -> Result<String, ShellFailure> {
     let told = |what: String| ShellFailure::told(format!("read {file}: {what}"));
-    let length = std::fs::metadata(file).map_err(|error| told(error.to_string()))?.len();
-    if length > FILE_BYTES_MAX {
-        return Err(told("it is longer than any item; many items are for astrarium import".to_owned()));
-    }
-    std::fs::read_to_string(file).map_err(|error| told(error.to_string()))
+    let read =
+        astrarium_env::read_file(Path::new(file), FILE_BYTES_MAX).map_err(|error| match error.kind() {
+            ErrorKind::FileTooLarge => {
+                told("it is longer than any item; many items are for astrarium import".to_owned())
+            }
+            _ => told(error.to_string()),
+        })?;
+    String::from_utf8(read).map_err(|_| told("it is not UTF-8 text".to_owned()))
 }
 
 pub(super) async fn rm(shell: &mut Shell, words: Vec<CommandWord>) -> Result<(), ShellFailure> {
