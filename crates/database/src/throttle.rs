@@ -36,7 +36,7 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 use spending::Spending;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Budgets kept at most.
 const BUDGETS_MAX: usize = 20_000;
@@ -44,6 +44,10 @@ const BUDGETS_MAX: usize = 20_000;
 const METADATA_RATE: f64 = 240.0;
 /// Microseconds of a second.
 const MICROS: u64 = 1_000_000;
+/// A debt that takes so many seconds to work off is logged: whoever waits for it looks for the reason.
+const LOGGED_DEBT_SECONDS: f64 = 1.0;
+/// Microseconds between two such log lines of a budget.
+const DEBT_LOG_INTERVAL: u64 = 60 * MICROS;
 /// The shard of a budget that is not of one.
 const WHOLE: ShardId = ShardId(0);
 
@@ -77,6 +81,10 @@ struct ProvisionedBudget {
     spending: Arc<Spending>,
     terms: OfferTerms,
     is_shared: bool,
+    /// Whose it is, as people call it.
+    name: String,
+    /// When a debt was logged last, in microseconds; 0 for never.
+    debt_logged: AtomicU64,
     /// By shard; what is shared has one for all.
     buckets: Mutex<HashMap<ShardId, TokenBucket, RandomState>>,
 }
@@ -114,12 +122,38 @@ impl Admitted {
     /// Takes what the request cost from the ranges that it was for, each an equal part.
     pub fn pay(self, charge: f64) {
         let share = charge / self.shards.len().max(1) as f64;
-        let mut buckets = self.budget.buckets.lock();
-        for shard in &self.shards {
-            if let Some(bucket) = buckets.get_mut(shard) {
-                bucket.pay(share);
-                self.budget.spending.add((self.budget.owner, *shard), share, self.at);
+        let mut debt_seconds = 0.0_f64;
+        {
+            let mut buckets = self.budget.buckets.lock();
+            for shard in &self.shards {
+                if let Some(bucket) = buckets.get_mut(shard) {
+                    bucket.pay(share);
+                    debt_seconds = debt_seconds.max(bucket.debt_seconds(share));
+                    self.budget.spending.add((self.budget.owner, *shard), share, self.at);
+                }
             }
+        }
+        if debt_seconds >= LOGGED_DEBT_SECONDS {
+            self.budget.log_debt(charge, debt_seconds, self.at);
+        }
+    }
+}
+
+impl ProvisionedBudget {
+    /// Says why requests are about to wait; at most once a minute.
+    fn log_debt(&self, charge: f64, debt_seconds: f64, now: u64) {
+        let last = self.debt_logged.load(Ordering::Relaxed);
+        let is_due = last == 0 || now.saturating_sub(last) >= DEBT_LOG_INTERVAL;
+        let taken =
+            || self.debt_logged.compare_exchange(last, now.max(1), Ordering::Relaxed, Ordering::Relaxed);
+        if is_due && taken().is_ok() {
+            tracing::warn!(
+                of = self.name,
+                charge = charge.round(),
+                request_units_per_second = self.terms.rate,
+                seconds = debt_seconds.ceil(),
+                "one request cost more than a second's throughput; others are refused with 429 until that has come in again"
+            );
         }
     }
 }
@@ -340,6 +374,12 @@ impl AccountCore {
                 spending: Arc::clone(&throttle.spending),
                 terms: throttle.terms(offer.as_ref()),
                 is_shared: owner != rid,
+                name: if owner == rid {
+                    format!("{}/{}", container.database_id, container.definition.id)
+                } else {
+                    container.database_id.clone()
+                },
+                debt_logged: AtomicU64::new(0),
                 buckets: Mutex::default(),
             }),
         };

@@ -58,6 +58,12 @@ impl TokenBucket {
         Err((milliseconds.ceil() as u64).max(1))
     }
 
+    /// How long the debt takes to come in that a request made which cost more than a second has; many smaller requests at once make
+    /// one too, which is the ordinary case.
+    pub(super) fn debt_seconds(&self, charge: f64) -> f64 {
+        if charge > self.rate { (-self.tokens / self.rate.max(1.0)).max(0.0) } else { 0.0 }
+    }
+
     /// Takes what a request cost.
     pub(super) fn pay(&mut self, charge: f64) {
         let own = charge.min(self.tokens.max(0.0));

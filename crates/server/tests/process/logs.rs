@@ -155,3 +155,33 @@ fn metrics_have_an_order_and_tell_what_the_process_is() {
     assert!((after - before - charge).abs() < 0.01, "{before} {after} {charge}");
     assert!(!pages[0].contains("\"c\""), "names of resources are nobody's business here");
 }
+
+/// A stored procedure that costs seconds of throughput delays whoever comes next, and the log says by what.
+#[test]
+fn a_debt_of_throughput_is_logged_once() {
+    let program = Program::in_memory(&["--throttle"]);
+    program.furnish();
+    let mut client = program.client();
+    let key = "[\"a\"]";
+    let body = "function f(first) { for (let i = 0; i < 200; i++) { __.createDocument(__.getSelfLink(), {id: first + i, pk: 'a'}); } }";
+    let procedure = serde_json::json!({"id": "many", "body": body}).to_string();
+    client.expect(201, &Request::new("POST", "/dbs/d/colls/c/sprocs").body(procedure));
+    let run = |first: &str| {
+        Request::new("POST", "/dbs/d/colls/c/sprocs/many").partition_key(key).body(format!("[\"{first}\"]"))
+    };
+    let charge = client.expect(200, &run("x")).header("x-ms-request-charge").unwrap().parse::<f64>().unwrap();
+    assert!(charge > 800.0, "{charge}");
+    client.expect(429, &read("x0"));
+    // The next one is let in when the debt is gone, and makes another.
+    let began = Instant::now();
+    while client.ask(&run("y")).status == 429 {
+        assert!(began.elapsed() < PATIENCE, "nobody is let in again");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let log = program.stop().stderr;
+    check_line(
+        line(&log, "WARN", "cost more than a second"),
+        &["of=\"d/c\"", "charge=", "request_units_per_second=400"],
+    );
+    assert_eq!(log.matches("cost more than a second").count(), 1, "once a minute: {log}");
+}
