@@ -9,6 +9,7 @@
 //! Compressed by the file's name (`.zst`, `.gz`), plain otherwise. An archive without its manifest was cut, and is refused.
 //! Entries are plain files with names of the header's own length; the documents of a container stand together, in the order of the manifest.
 
+use crate::definitions;
 use crate::error::ToolError;
 use crate::input;
 use crate::output::OpenOutput;
@@ -30,6 +31,10 @@ const ENTRIES_MAX: usize = 10_000_000;
 
 pub(crate) const DEFINITIONS: &str = "definitions.json";
 const MANIFEST: &str = "manifest.json";
+
+/// What is said of other files.
+const NO_ARCHIVE: &str =
+    "it is no archive that astrarium dump has written; files of documents are for astrarium import";
 
 /// An archive that is being written.
 pub(crate) struct ArchiveWriter {
@@ -104,7 +109,7 @@ pub(crate) fn check_bytes(raw: Box<dyn Read + Send>, path: &Path) -> Result<Chec
                     definitions = serde_json::from_slice::<Value>(&content).ok();
                 } else {
                     let folder = folder_of(name)
-                        .ok_or_else(|| ToolError::input(format!("{name} is unknown in it")))?;
+                        .ok_or_else(|| ToolError::input(format!("{name} is unknown in it; {NO_ARCHIVE}")))?;
                     let count = documents_in(&content).count() as u64;
                     match folders.last_mut() {
                         Some((last, documents)) if last == folder => *documents += count,
@@ -120,7 +125,15 @@ pub(crate) fn check_bytes(raw: Box<dyn Read + Send>, path: &Path) -> Result<Chec
         }
         Ok(())
     });
-    read.map_err(|error| bad(format!("{error} (it may have been cut)")))?;
+    let is_foreign = found.is_empty() && manifest.is_none();
+    read.map_err(|error| match error {
+        ToolError::Files { .. } if is_foreign => bad(NO_ARCHIVE.to_owned()),
+        ToolError::Files { .. } => bad(format!("{error} (it may have been cut)")),
+        error => bad(error.to_string()),
+    })?;
+    if is_foreign {
+        return Err(bad(NO_ARCHIVE.to_owned()));
+    }
     let manifest = manifest.ok_or_else(|| bad("it has no manifest, so it was cut".to_owned()))?;
     if manifest["format"] != FORMAT {
         return Err(bad("it is no archive of astrarium dump".to_owned()));
@@ -151,9 +164,16 @@ fn check_containers(manifest: &Value, definitions: &Value, folders: &[(String, u
     let list = |value: &Value, name: &str| value[name].as_array().cloned().unwrap_or_default();
     let text = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
     let mut defined = BTreeSet::new();
+    // What is not what the service takes would be found out when half of the containers are made.
+    let check_throughput = |owner: &Value, name: &str| {
+        let checked = owner.get("throughput").map_or(Ok(()), definitions::check_throughput);
+        checked.map_err(|what| format!("{name} {what}"))
+    };
     for database in list(definitions, "databases") {
+        check_throughput(&database, &text(&database, "id"))?;
         for container in list(&database, "containers") {
             let name = (text(&database, "id"), text(&container, "id"));
+            check_throughput(&container, &format!("{}/{}", name.0, name.1))?;
             if !defined.insert(name.clone()) {
                 return Err(format!("{}/{} is defined twice", name.0, name.1));
             }
@@ -206,6 +226,14 @@ pub(crate) fn for_each_entry(
 }
 
 fn opened(path: &Path) -> Result<Box<dyn Read + Send>, ToolError> {
+    let found = std::fs::metadata(path).map_err(ToolError::file("open", path))?;
+    if !found.is_file() {
+        let what = if found.is_dir() { "a folder" } else { "no plain file, and an archive is read twice" };
+        return Err(ToolError::input(format!(
+            "{} is {what}; give the file that astrarium dump has written",
+            path.display()
+        )));
+    }
     let file = File::open(path).map_err(ToolError::file("open", path))?;
     Ok(Box::new(BufReader::new(file)))
 }

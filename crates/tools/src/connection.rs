@@ -1,7 +1,7 @@
 //! Which account, and which container: the settings that all commands share.
 
 use crate::error::ToolError;
-use astrarium_client::{ClientOptions, CosmosClient, DEFAULT_ENDPOINT};
+use astrarium_client::{ClientOptions, ContainerClient, CosmosClient, DEFAULT_ENDPOINT};
 use astrarium_env::Clock;
 use astrarium_wire::key_text::EMULATOR_KEY;
 use clap::Args;
@@ -54,8 +54,16 @@ impl AccountSettings {
             options.clock = Arc::clone(clock);
         }
         let client = CosmosClient::new(options).map_err(ToolError::account("read the settings"))?;
-        client.check().await.map_err(ToolError::account("ask for the account"))?;
-        Ok(client)
+        match client.check().await {
+            Ok(_) => Ok(client),
+            Err(error) if error.status() == 401 => {
+                let endpoint = client.endpoint();
+                Err(ToolError::account(format!(
+                    "{endpoint} refuses the key; give its account key with --key or ASTRARIUM_KEY (copy: --from-key, --to-key)"
+                ))(error))
+            }
+            Err(error) => Err(ToolError::account("reach the account")(error)),
+        }
     }
 }
 
@@ -64,6 +72,21 @@ impl std::fmt::Debug for AccountSettings {
         // The endpoint may be a connection string, which has the key.
         formatter.write_str("AccountSettings(..)")
     }
+}
+
+/// Opens a container that must be there.
+pub(crate) async fn open_container(
+    client: &CosmosClient,
+    database: &str,
+    name: &str,
+) -> Result<ContainerClient, ToolError> {
+    client.container(database, name).await.map_err(|error| match error.status() {
+        404 => ToolError::input(format!(
+            "there is no container {database}/{name} in {}; astrarium shell lists what there is with ls",
+            client.endpoint()
+        )),
+        _ => ToolError::account(format!("open {database}/{name}"))(error),
+    })
 }
 
 /// A container by names, `DB/CONTAINER`.

@@ -13,6 +13,9 @@ use std::time::Duration;
 /// How often a definition is made again after a failure that leaves open whether it was, each time after twice the wait.
 const TRIES_MAX: u32 = 6;
 
+/// Most request units a second of a database or container.
+const THROUGHPUT_MAX: u64 = 1_000_000;
+
 /// What the system adds to definitions.
 const SYSTEM_MEMBERS: [&str; 14] = [
     "_rid",
@@ -41,6 +44,22 @@ pub(crate) fn plain(definition: &Value) -> Value {
 /// A text member of a definition.
 pub(crate) fn text<'a>(definition: &'a Value, name: &str) -> &'a str {
     definition.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Whether declared throughput is what the service takes: one of both, within its limits and in its steps.
+pub(crate) fn check_throughput(declared: &Value) -> Result<(), String> {
+    let mut told = 0;
+    for (name, least, step) in [("throughput", 400, 100), ("autoscale", 1_000, 1_000)] {
+        let Some(units) = declared.get(name) else { continue };
+        told += 1;
+        if units.as_u64().is_none_or(|units| !(least..=THROUGHPUT_MAX).contains(&units) || units % step != 0)
+        {
+            return Err(format!(
+                "has {name} {units}, which must be a multiple of {step} from {least} to {THROUGHPUT_MAX}"
+            ));
+        }
+    }
+    if told == 2 { Err("has both throughput and autoscale; only one can be".to_owned()) } else { Ok(()) }
 }
 
 /// Headers that give a new database or container its throughput.

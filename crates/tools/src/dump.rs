@@ -5,7 +5,7 @@
 
 use crate::ToolReport;
 use crate::archive::{ArchiveWriter, DEFINITIONS};
-use crate::connection::AccountSettings;
+use crate::connection::{AccountSettings, open_container};
 use crate::definitions::{self, text};
 use crate::error::ToolError;
 use crate::output::room_beside;
@@ -15,7 +15,7 @@ use astrarium_client::CosmosClient;
 use clap::Args;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Bytes of one part of a container's documents.
 const PART_BYTES: usize = 8 << 20;
@@ -42,6 +42,7 @@ pub struct DumpSettings {
 
 /// Does a dump.
 pub async fn dump(settings: &DumpSettings) -> Result<ToolReport, ToolError> {
+    check_name(&settings.file)?;
     let client = settings.account.connect(4).await?;
     let databases = chosen(&client, &settings.only).await?;
     let mut archive = ArchiveWriter::create(&settings.file, client.now_seconds())?;
@@ -54,8 +55,7 @@ pub async fn dump(settings: &DumpSettings) -> Result<ToolReport, ToolError> {
     for database in &databases {
         for container in database["containers"].as_array().into_iter().flatten() {
             let (database, name) = (text(database, "id"), text(container, "id"));
-            let opened = client.container(database, name).await;
-            let opened = opened.map_err(ToolError::account(format!("open {database}/{name}")))?;
+            let opened = open_container(&client, database, name).await?;
             let snapshot = ContainerSnapshot::take(&opened, &room, |count| {
                 let count = total + count as u64;
                 line.show(count, expected.map(|expected| (count, expected)), &format!("{database}/{name}"));
@@ -95,6 +95,20 @@ pub async fn dump(settings: &DumpSettings) -> Result<ToolReport, ToolError> {
         );
     }
     Ok(ToolReport { text, is_complete: true })
+}
+
+/// Refuses a name of a single file of documents: a dump is an archive.
+fn check_name(path: &Path) -> Result<(), ToolError> {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_ascii_lowercase();
+    let name = [".gz", ".zst", ".zstd"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);
+    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+    if !matches!(extension, "json" | "jsonl" | "ndjson" | "csv" | "tsv" | "parquet") {
+        return Ok(());
+    }
+    Err(ToolError::input(format!(
+        "{}: a dump is an archive, so it is called .tar.zst, .tar.gz or .tar; astrarium export writes .{extension}",
+        path.display()
+    )))
 }
 
 /// How many documents there are to be read, if the server tells for all containers.
@@ -148,7 +162,8 @@ pub(crate) async fn chosen(client: &CosmosClient, only: &[String]) -> Result<Vec
             container.is_none_or(|container| containers.any(|known| text(known, "id") == container))
         };
         if !known.is_some_and(has) {
-            return Err(ToolError::input(format!("there is no {one} to be read")));
+            let kind = if container.is_some() { "container" } else { "database" };
+            return Err(ToolError::input(format!("there is no {kind} {one} in this account (--only)")));
         }
     }
     definitions::settle_links(&mut databases);

@@ -41,7 +41,7 @@ impl ToolError {
 
     /// A failure of a file while something was done.
     pub(crate) fn file(what: &str, path: &Path) -> impl FnOnce(std::io::Error) -> ToolError {
-        let what = format!("{what} {}", path.display());
-        move |source| ToolError::Files { what, source }
+        // Only then: some callers read byte by byte.
+        move |source| ToolError::Files { what: format!("{what} {}", path.display()), source }
     }
 }

@@ -7,7 +7,7 @@ mod parquet;
 mod rows;
 
 use crate::ToolReport;
-use crate::connection::{AccountSettings, ContainerPath};
+use crate::connection::{AccountSettings, ContainerPath, open_container};
 use crate::documents;
 use crate::error::ToolError;
 use crate::formats::FileFormat;
@@ -135,8 +135,7 @@ pub async fn export(settings: &ExportSettings) -> Result<ToolReport, ToolError> 
     let format = settings.checked_format()?;
     let client = settings.account.connect(settings.workers + 1).await?;
     let path = &settings.container;
-    let opened = client.container(&path.database, &path.container).await;
-    let container = opened.map_err(ToolError::account(format!("open {path}")))?;
+    let container = open_container(&client, &path.database, &path.container).await?;
     let (sender, mut pages) = mpsc::channel(PAGES_AHEAD);
     let mut readers = start_readers(settings, &container, sender).await?;
     let mut output = OpenOutput::open(settings.output.as_deref())?;

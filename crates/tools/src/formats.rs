@@ -12,6 +12,7 @@ use crate::error::ToolError;
 use crate::input::{self, OpenInput};
 use clap::ValueEnum;
 use std::fs::File;
+use std::io::BufRead;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -67,6 +68,21 @@ impl BadRow {
 pub(crate) trait InputRows: Send {
     /// The next row, none at the end; an error if nothing more can be read.
     fn next_row(&mut self) -> Result<Option<InputRow>, ToolError>;
+}
+
+/// Passes over white space, and tells how much there was.
+fn skip_space(reader: &mut dyn BufRead) -> std::io::Result<u64> {
+    let mut skipped = 0;
+    loop {
+        let buffer = reader.fill_buf()?;
+        let space = buffer.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        let is_over = space < buffer.len() || buffer.is_empty();
+        reader.consume(space);
+        skipped += space as u64;
+        if is_over {
+            return Ok(skipped);
+        }
+    }
 }
 
 /// The format of a source: as told, by its name, or by its first bytes.

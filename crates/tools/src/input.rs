@@ -97,9 +97,10 @@ fn take_head(reader: &mut Box<dyn Read + Send>, is_plain: bool) -> std::io::Resu
     let mut count = 0;
     while let Some(rest) = head.get_mut(count..).filter(|rest| !rest.is_empty()) {
         let read = if is_plain { read_full(reader, rest)? } else { read_some(reader, rest)? };
-        count += read;
         let is_told = |byte: &u8| !byte.is_ascii_whitespace() && !b"\xEF\xBB\xBF".contains(byte);
-        if read == 0 || (!is_plain && head.get(..count).unwrap_or_default().iter().any(is_told)) {
+        let is_over = read == 0 || (!is_plain && rest.iter().take(read).any(is_told));
+        count += read;
+        if is_over {
             break;
         }
     }

@@ -6,7 +6,7 @@
 use crate::ToolReport;
 use crate::archive;
 use crate::bulk_writer::ExistingMode;
-use crate::connection::AccountSettings;
+use crate::connection::{AccountSettings, open_container};
 use crate::definitions::{self, text};
 use crate::error::ToolError;
 use crate::progress::ProgressLine;
@@ -81,10 +81,7 @@ pub async fn load(settings: &LoadSettings) -> Result<ToolReport, ToolError> {
     let reader = tokio::task::spawn_blocking(move || send_documents(&path, senders));
     for (container, queue) in listed.iter().zip(queues) {
         let (database, name) = (text(container, "database"), text(container, "container"));
-        let opened = client
-            .container(database, name)
-            .await
-            .map_err(ToolError::account(format!("open {database}/{name}")))?;
+        let opened = open_container(&client, database, name).await?;
         restore::pour(&opened, mode, settings.workers, queue, &mut counts, &mut line).await?;
     }
     reader.await.map_err(|error| ToolError::input(format!("the reader ended unexpectedly: {error}")))??;

@@ -39,10 +39,17 @@ impl OpenOutput {
                 path: "standard output".into(),
             });
         };
+        check_name(path)?;
         let (file, handle) = match destination(path)? {
             Destination::Written(handle) => (None, handle),
             Destination::Replaced(target) => {
                 let folder = parent(&target);
+                if !folder.is_dir() {
+                    return Err(ToolError::input(format!(
+                        "there is no folder {}; make it, or write elsewhere",
+                        folder.display()
+                    )));
+                }
                 let made = tempfile::Builder::new().prefix(".astrarium-").tempfile_in(folder);
                 let file = made.map_err(ToolError::file("write into", folder))?;
                 let handle = file.reopen().map_err(ToolError::file("write", path))?;
@@ -79,6 +86,23 @@ impl OpenOutput {
             file.persist(&path).map_err(|error| failed(error.error))?;
         }
         Ok(())
+    }
+}
+
+/// Refuses a name that says what the file would not be.
+fn check_name(path: &Path) -> Result<(), ToolError> {
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    let shown = path.display();
+    match extension.to_ascii_lowercase().as_str() {
+        "zip" | "7z" | "rar" | "bz2" | "xz" | "lz4" | "br" => Err(ToolError::input(format!(
+            "{shown}: this compression is not written; give a name that ends in .gz or .zst"
+        ))),
+        "xlsx" | "xls" | "ods" | "xml" | "yaml" | "yml" | "avro" | "orc" | "db" | "sqlite" | "bak" => {
+            Err(ToolError::input(format!(
+                "{shown}: .{extension} is not written; exports are .jsonl, .json, .csv, .tsv or .parquet, dumps are .tar.zst, .tar.gz or .tar"
+            )))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -38,6 +38,11 @@ pub(crate) struct EarlierRun {
 
 /// What the file says of an earlier run of this import; none if there is no file. One of another import is refused.
 pub(crate) fn earlier(path: &Path, identity: &Value) -> Result<Option<EarlierRun>, ToolError> {
+    // Opening a pipe would wait for its writer.
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        let shown = path.display();
+        return Err(ToolError::input(format!("--resume {shown} is no plain file; give a name that is free")));
+    }
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),

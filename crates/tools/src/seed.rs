@@ -47,6 +47,12 @@ struct SeedContainer {
 impl SeedPlan {
     /// Reads a folder; an error says which file is wrong.
     pub fn read(folder: &Path) -> Result<SeedPlan, ToolError> {
+        if !folder.is_dir() {
+            return Err(ToolError::input(format!(
+                "--seed {} is no folder; it names the folder that has a folder of each database, see docs/tools.md",
+                folder.display()
+            )));
+        }
         Ok(SeedPlan { databases: folder::read(folder)? })
     }
 }

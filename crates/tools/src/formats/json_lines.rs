@@ -1,6 +1,6 @@
 //! One JSON object a line. A line that is none is a bad row, and the next line a row again; empty lines are no rows.
 
-use super::{BadRow, InputRow, InputRows, ROW_BYTES_MAX};
+use super::{BadRow, InputRow, InputRows, ROW_BYTES_MAX, skip_space};
 use crate::error::ToolError;
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
@@ -16,8 +16,9 @@ impl LineRows {
         LineRows { reader, path: path.to_owned(), number: 0 }
     }
 
-    /// The next line without its end; whether it is longer than a row may be.
+    /// The next line that is not empty, from its first character on and without its end; whether it is longer than a row may be.
     fn line(&mut self) -> std::io::Result<Option<(Vec<u8>, bool)>> {
+        skip_space(&mut self.reader)?;
         let mut line = Vec::new();
         let mut is_too_long = false;
         let mut is_begun = false;

@@ -3,7 +3,7 @@
 //! What is inside a value is checked by whoever takes it; here only its end is found. Text that is broken between values, or ends within one,
 //! ends the reading: there is no telling where the next value begins.
 
-use super::{BadRow, InputRow, InputRows, ROW_BYTES_MAX};
+use super::{BadRow, InputRow, InputRows, ROW_BYTES_MAX, skip_space};
 use crate::error::ToolError;
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
@@ -48,13 +48,8 @@ impl ValueRows {
     }
 
     fn peek_after_space(&mut self) -> Result<Option<u8>, ToolError> {
-        while let Some(byte) = self.peek()? {
-            if !byte.is_ascii_whitespace() {
-                return Ok(Some(byte));
-            }
-            self.advance(1);
-        }
-        Ok(None)
+        self.offset += skip_space(&mut self.reader).map_err(ToolError::file("read", &self.path))?;
+        self.peek()
     }
 
     fn broken(&self, what: &str) -> ToolError {

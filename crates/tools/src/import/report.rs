@@ -21,6 +21,8 @@ pub(super) struct ImportCounts {
     pub(super) written: u64,
     pub(super) existed: u64,
     pub(super) failed: u64,
+    /// Failures because there is such a document.
+    pub(super) conflicts: u64,
     /// The first reasons of failures, by row.
     pub(super) reasons: BTreeMap<u64, String>,
 }
@@ -47,6 +49,7 @@ impl ImportCounts {
             DocumentEnd::Written => self.written += 1,
             DocumentEnd::Existed => self.existed += 1,
             DocumentEnd::Failed(status, reason) => {
+                self.conflicts += u64::from(*status == 409);
                 self.fail(number, &format!("{status}: {reason}"), shown_max);
             }
         }
@@ -95,6 +98,11 @@ impl ImportCounts {
         for reason in self.reasons.values() {
             text.push('\n');
             text.push_str(reason);
+        }
+        if self.conflicts > 0 {
+            text.push_str(
+                "\n--mode upsert replaces documents that exist, --mode skip leaves them as they are",
+            );
         }
         ToolReport { text, is_complete: self.failed == 0 }
     }

@@ -1,7 +1,7 @@
 //! Reads and checks the folder of a seed.
 
 use super::{SeedContainer, SeedDatabase};
-use crate::definitions::text;
+use crate::definitions::{self, text};
 use crate::documents;
 use crate::error::ToolError;
 use crate::formats::{self, CsvOptions};
@@ -62,18 +62,8 @@ fn read_database(id: &str, folder: &Path, room: &mut usize) -> Result<SeedDataba
     Ok(database)
 }
 
-/// One of both, a whole number of request units.
 fn check_throughput(path: &Path, declared: &Value) -> Result<(), ToolError> {
-    let mut told = 0;
-    for name in ["throughput", "autoscale"] {
-        if let Some(units) = declared.get(name) {
-            told += 1;
-            if units.as_u64().is_none_or(|units| units == 0) {
-                return Err(wrong(path, &format!("has {name} {units}, which is no whole number above zero")));
-            }
-        }
-    }
-    if told == 2 { Err(wrong(path, "has both throughput and autoscale; only one can be")) } else { Ok(()) }
+    definitions::check_throughput(declared).map_err(|what| wrong(path, &what))
 }
 
 fn check_users(path: &Path, users: &[Value], database: &SeedDatabase) -> Result<(), ToolError> {
@@ -278,8 +268,11 @@ fn entries(folder: &Path) -> Result<Vec<(String, PathBuf)>, ToolError> {
 }
 
 fn read_text(path: &Path) -> Result<String, ToolError> {
-    let size = std::fs::metadata(path).map_err(ToolError::file("look at", path))?.len();
-    if size > FILE_BYTES_MAX {
+    let found = std::fs::metadata(path).map_err(ToolError::file("look at", path))?;
+    if !found.is_file() {
+        return Err(wrong(path, "is no plain file"));
+    }
+    if found.len() > FILE_BYTES_MAX {
         return Err(wrong(path, "is longer than 4 MB"));
     }
     std::fs::read_to_string(path).map_err(ToolError::file("read", path))
@@ -356,10 +349,11 @@ mod tests {
         check(&[key, ("d/users.json", users)], "no container of this folder");
         for (throughput, fragment) in [
             ("{\"throughput\":400}", ""),
-            ("{\"throughput\":0}", "no whole number above zero"),
-            ("{\"throughput\":-400}", "no whole number above zero"),
-            ("{\"throughput\":400.5}", "no whole number above zero"),
-            ("{\"autoscale\":\"4000\"}", "no whole number above zero"),
+            ("{\"throughput\":0}", "must be a multiple of"),
+            ("{\"throughput\":-400}", "must be a multiple of"),
+            ("{\"throughput\":450}", "must be a multiple of 100 from 400"),
+            ("{\"throughput\":400.5}", "must be a multiple of"),
+            ("{\"autoscale\":\"4000\"}", "must be a multiple of"),
             ("{\"throughput\":400,\"autoscale\":4000}", "only one can be"),
         ] {
             check(&[key, ("d/database.json", throughput)], fragment);

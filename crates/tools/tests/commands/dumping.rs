@@ -158,7 +158,9 @@ fn a_cut_dump_changes_nothing() {
         only: vec!["nothing".to_owned()],
         quiet: true,
     };
-    assert!(run(astrarium_tools::dump(&only)).unwrap_err().to_string().contains("there is no nothing"));
+    assert!(
+        run(astrarium_tools::dump(&only)).unwrap_err().to_string().contains("there is no database nothing")
+    );
     assert!(!world.path("x.tar").exists());
 }
 
@@ -329,4 +331,100 @@ fn a_copy_that_follows() {
         end.send(()).unwrap();
         assert!(follower.join().unwrap().unwrap_err().to_string().contains("ended"));
     });
+}
+
+/// Other files are told from archives that were cut, and names that would lie are refused before anything is asked.
+#[test]
+fn files_that_are_no_archives() {
+    let world = World::furnished();
+    for (name, content) in [
+        ("documents.jsonl", &b"{\"id\":\"1\"}\n"[..]),
+        ("empty", b""),
+        ("zip", b"PK\x03\x04 and so on"),
+        ("long", &[b'x'; 4096]),
+    ] {
+        let error = load(&world, &world.file(name, content), false).unwrap_err();
+        assert!(
+            error.contains("no archive that astrarium dump has written") && !error.contains("cut"),
+            "{name}: {error}"
+        );
+        assert!(
+            error.contains("nothing was changed") && error.contains("astrarium import"),
+            "{name}: {error}"
+        );
+    }
+    assert!(load(&world, world.folder.path(), false).unwrap_err().contains("is a folder"));
+    let pipe = world.path("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
+    assert!(load(&world, &pipe, false).unwrap_err().contains("no plain file"), "nothing is waited for");
+    for (name, fragment) in [
+        ("x.zip", ".gz or .zst"),
+        ("x.json", "called .tar.zst"),
+        ("x.csv.gz", "called .tar.zst"),
+        ("x.xlsx", ".tar.zst"),
+    ] {
+        let error = dump(&world, &world.path(name)).unwrap_err();
+        assert!(error.contains(fragment) && !world.path(name).exists(), "{name}: {error}");
+    }
+    let error = dump(&world, &world.path("none/x.tar")).unwrap_err();
+    assert!(error.contains("there is no folder"), "{error}");
+}
+
+/// Throughput that the service would not take is found before a container is made.
+#[test]
+fn impossible_throughput_is_refused() {
+    let world = World::furnished();
+    let file = world.path("good.tar");
+    dump(&world, &file).unwrap();
+    let empty = World::new();
+    for (written, fragment) in [
+        ("-1", "throughput -1"),
+        ("1e308", "must be a multiple of 100 from 400 to 1000000"),
+        ("450", "throughput 450"),
+        ("2000000", "throughput 2000000"),
+        ("\"400\"", "must be a multiple"),
+    ] {
+        let changed = world.path("changed.tar");
+        rewrite(&file, &changed, written);
+        let error = load(&empty, &changed, false).unwrap_err();
+        assert!(error.contains(fragment) && error.contains("nothing was changed"), "{written}: {error}");
+        assert_eq!(
+            empty.server.client().expect(200, &Request::new("GET", "/dbs")).header("x-ms-item-count"),
+            Some("0")
+        );
+    }
+}
+
+/// Writes an archive again with another throughput of its container, and with the checksum of that.
+fn rewrite(from: &Path, to: &Path, throughput: &str) {
+    let mut archive = tar::Archive::new(std::fs::File::open(from).unwrap());
+    let mut builder = tar::Builder::new(std::fs::File::create(to).unwrap());
+    let mut old = String::new();
+    let mut new = String::new();
+    for entry in archive.entries().unwrap() {
+        let mut entry = entry.unwrap();
+        let name = entry.path().unwrap().to_str().unwrap().to_owned();
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut entry, &mut text).unwrap();
+        if name == "definitions.json" {
+            old.clone_from(&text);
+            text = text.replace("\"throughput\": 400", &format!("\"throughput\": {throughput}"));
+            assert_ne!(text, old, "the container has its own");
+            new.clone_from(&text);
+        } else if name == "manifest.json" {
+            text = text.replace(&digest(&old), &digest(&new));
+            text =
+                text.replacen(&format!("\"bytes\": {}", old.len()), &format!("\"bytes\": {}", new.len()), 1);
+        }
+        let mut header = tar::Header::new_ustar();
+        header.set_size(text.len() as u64);
+        header.set_mode(0o600);
+        builder.append_data(&mut header, &name, text.as_bytes()).unwrap();
+    }
+    builder.finish().unwrap();
+}
+
+fn digest(text: &str) -> String {
+    use sha2::Digest as _;
+    sha2::Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -45,7 +45,7 @@ fn formats() {
     assert_eq!(zstd::decode_all(&packed[..]).unwrap(), lines.as_bytes());
     let missing =
         run(astrarium_tools::export(&ExportSettings::new(world.account(), "d/none".parse().unwrap())));
-    assert!(missing.unwrap_err().to_string().contains("open d/none: 404"));
+    assert!(missing.unwrap_err().to_string().contains("there is no container d/none"));
 }
 
 trait Binary {

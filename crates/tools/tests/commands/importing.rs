@@ -244,3 +244,36 @@ fn an_endpoint_that_is_something_else() {
     settings.account.endpoint = "http://127.0.0.1:1".to_owned();
     world.refused(&settings, &["is the server running?"]);
 }
+
+/// Who imports onto what is there learns how to do that.
+#[test]
+fn documents_that_exist_name_the_mode() {
+    let world = World::furnished();
+    let file = world.file("a.jsonl", "{\"id\":\"1\",\"pk\":\"a\"}\n");
+    let first = world.import(&world.import_of(file.clone()));
+    assert!(first.is_complete && !first.text.contains("--mode"), "{}", first.text);
+    let again = world.import(&world.import_of(file));
+    assert!(!again.is_complete && again.text.contains("409"), "{}", again.text);
+    assert!(again.text.contains("--mode upsert") && again.text.contains("--mode skip"), "{}", again.text);
+}
+
+/// White space between values is no value, however much of it there is.
+#[test]
+fn white_space_is_passed_over() {
+    let world = World::furnished();
+    let space = " \t\r\n".repeat(50_000);
+    let row = |id: u32| format!("{{\"id\":\"{id}\",\"pk\":\"a\"}}");
+    let array = format!("{space}[{space}{}{space},{space}{}{space}]{space}", row(1), row(2));
+    let lines = format!("{space}{}\n{space}\n{}{space}", row(3), row(4));
+    for (name, text) in [("a.json", array), ("b.jsonl", lines)] {
+        let report = world.import(&world.import_of(world.file(name, text)));
+        assert!(
+            report.is_complete && report.text.starts_with("2 documents written"),
+            "{name}: {}",
+            report.text
+        );
+    }
+    let broken = format!("[{}{space}x", row(5));
+    let place = format!("byte {}", broken.len() - 1);
+    world.refused(&world.import_of(world.file("c.json", broken)), &["a comma is missing", &place]);
+}
