@@ -2,6 +2,7 @@
 
 mod container;
 mod edit;
+mod habits;
 mod items;
 mod navigation;
 mod options;
@@ -23,48 +24,150 @@ pub(crate) struct CommandEntry {
     /// What follows it.
     pub(crate) usage: &'static str,
     pub(crate) summary: &'static str,
+    /// What `.help NAME` says besides.
+    pub(crate) details: &'static [&'static str],
 }
 
-const fn entry(names: &'static [&'static str], usage: &'static str, summary: &'static str) -> CommandEntry {
-    CommandEntry { names, usage, summary }
+const fn entry(
+    names: &'static [&'static str],
+    usage: &'static str,
+    summary: &'static str,
+    details: &'static [&'static str],
+) -> CommandEntry {
+    CommandEntry { names, usage, summary, details }
 }
+
+/// What is said about queries, which are no command.
+pub(crate) const QUERY_HELP: &[&str] = &[
+    "SELECT ... FROM c ...",
+    "    a query in the container that you are in; FROM c is its items",
+    "    It ends with ; or an empty line, or with Enter where it is whole. .cancel drops what was begun.",
+    "    SELECT * FROM c WHERE c.author = 'Ada' ORDER BY c.year OFFSET 0 LIMIT 10",
+];
 
 /// All commands.
 pub(crate) const COMMANDS: &[CommandEntry] = &[
-    entry(&["ls"], "[-l] [PATH]", "list databases, containers or items"),
-    entry(&["cd"], "[PATH]", "go to /DATABASE/CONTAINER; .. is up"),
-    entry(&["pwd"], "", "tell where you are"),
-    entry(&["cat", "get"], "ID [--key KEY]", "show an item as it is stored"),
-    entry(&["put"], "JSON | @FILE", "write an item, new or not"),
-    entry(&["create"], "JSON | @FILE", "write a new item; fails if there is one"),
-    entry(&["rm"], "[-y] PATH [--key KEY]", "remove an item, container or database"),
-    entry(&["mkdb"], "NAME [--throughput RU]", "make a database"),
-    entry(&["mkcontainer"], "NAME /KEY... [--throughput RU]", "make a container"),
-    entry(&[".edit"], "ID [--key KEY]", "change an item in $EDITOR"),
-    entry(&[".explain"], "SQL", "tell how a query runs"),
-    entry(&[".index"], "[SQL]", "show the indexing policy, or what a query uses and lacks"),
-    entry(&[".watch"], "[--all] [--count N]", "show changes as they happen, until Ctrl-C"),
-    entry(&[".sproc"], "ls | run NAME [ARGUMENTS] [--key KEY]", "list or run stored procedures"),
-    entry(&[".throughput"], "[RU | auto RU]", "show or change the throughput"),
-    entry(&[".info"], "", "describe the account, database or container"),
-    entry(&[".mode"], "[table|json|jsonl|csv]", "show rows in another form"),
-    entry(&[".set"], "[NAME VALUE]", "show or change settings"),
-    entry(&[".params"], "[@NAME=VALUE...] [clear]", "show or set parameters of queries"),
-    entry(&[".help", "help"], "[COMMAND]", "tell about commands"),
-    entry(&[".quit", "exit", "quit"], "", "leave; Ctrl-D does too"),
+    entry(
+        &["ls"],
+        "[-l] [PATH]",
+        "list databases, containers or items",
+        &[
+            "-l has keys and times too. Paths are /DATABASE/CONTAINER, or from where you are: ls ..",
+            "ls -l /library",
+        ],
+    ),
+    entry(
+        &["cd"],
+        "[PATH]",
+        "go to /DATABASE/CONTAINER; .. is up",
+        &["Without a path it goes to the account.", "cd library/books", "cd .."],
+    ),
+    entry(&["pwd"], "", "tell where you are", &[]),
+    entry(
+        &["cat", "get"],
+        "ID [--key KEY]",
+        "show an item as it is stored",
+        &["The partition key is only needed where several items have the id.", "cat 1 --key Ada"],
+    ),
+    entry(
+        &["put"],
+        "JSON | @FILE",
+        "write an item, new or not",
+        &[
+            "The JSON may go over several lines.",
+            "put {\"id\": \"1\", \"author\": \"Ada\"}",
+            "put @item.json",
+        ],
+    ),
+    entry(
+        &["create"],
+        "JSON | @FILE",
+        "write a new item; fails if there is one",
+        &["create {\"id\": \"1\", \"author\": \"Ada\"}"],
+    ),
+    entry(
+        &["rm"],
+        "[-y] PATH [--key KEY]",
+        "remove an item, container or database",
+        &["Asks before it does so; -y does not ask.", "rm 1 --key Ada", "rm -y /library/books"],
+    ),
+    entry(&["mkdb"], "NAME [--throughput RU]", "make a database", &["mkdb library"]),
+    entry(
+        &["mkcontainer"],
+        "NAME /KEY... [--throughput RU]",
+        "make a container",
+        &["Up to three paths are a hierarchical partition key.", "mkcontainer books /author"],
+    ),
+    entry(
+        &[".edit"],
+        "ID [--key KEY]",
+        "change an item in $EDITOR",
+        &["It is written only if nobody changed it meanwhile; $VISUAL goes before $EDITOR."],
+    ),
+    entry(&[".explain"], "SQL", "tell how a query runs", &[".explain SELECT * FROM c WHERE c.year > 1900"]),
+    entry(
+        &[".index"],
+        "[SQL]",
+        "show the indexing policy, or what a query uses",
+        &["With a query: the indexes that it uses, and those that would help."],
+    ),
+    entry(
+        &[".watch"],
+        "[--all] [--count N]",
+        "show changes as they happen, until Ctrl-C",
+        &["--all begins with what is there already; --count N ends after so many."],
+    ),
+    entry(
+        &[".sproc"],
+        "ls | run NAME [ARGUMENTS] [--key KEY]",
+        "list or run stored procedures",
+        &["Arguments are a JSON array.", ".sproc run archive [\"2026\", 7] --key Ada"],
+    ),
+    entry(
+        &[".throughput"],
+        "[RU | auto RU]",
+        "show or change the throughput",
+        &["auto is autoscale up to so many request units a second.", ".throughput auto 4000"],
+    ),
+    entry(&[".info"], "", "describe the account, database or container", &[]),
+    entry(&[".mode"], "[table|json|jsonl|csv]", "show rows in another form", &[]),
+    entry(
+        &[".set"],
+        "[NAME VALUE]",
+        "show or change settings",
+        &["Without a name all of them, with what they do.", ".set key Ada", ".set pager off"],
+    ),
+    entry(
+        &[".params"],
+        "[@NAME=VALUE...] [clear]",
+        "show or set parameters of queries",
+        &[
+            "Values are JSON or a plain text.",
+            ".params @author=Ada @year=1843",
+            "SELECT * FROM c WHERE c.author = @author",
+        ],
+    ),
+    entry(&[".help", "help"], "[COMMAND]", "tell about commands", &[]),
+    entry(&[".quit", "exit", "quit"], "", "leave; Ctrl-D does too", &[]),
 ];
 
 /// Runs a command or a query.
 pub(crate) async fn run(shell: &mut Shell, text: &str) -> Result<(), ShellFailure> {
     let text = statement::after_comments(text).trim_end();
     if statement::is_sql(text) {
+        if let Some(hint) = habits::query_hint(statement::without_terminator(text)) {
+            return Err(hint);
+        }
         return queries::select(shell, statement::without_terminator(text)).await;
     }
     let name = text.split_whitespace().next().unwrap_or_default();
     let rest = text.get(name.len()..).unwrap_or_default().trim();
     let name = name.trim_end_matches(';');
     let Some(entry) = COMMANDS.iter().find(|entry| entry.names.contains(&name)) else {
-        return if name.is_empty() { Ok(()) } else { Err(unknown(name)) };
+        if name.is_empty() || name == ".cancel" {
+            return Ok(());
+        }
+        return Err(habits::hint(text).unwrap_or_else(|| unknown(name)));
     };
     let name = entry.names[0];
     match name {
@@ -73,6 +176,9 @@ pub(crate) async fn run(shell: &mut Shell, text: &str) -> Result<(), ShellFailur
             return queries::index(shell, statement::without_terminator(rest)).await;
         }
         _ => {}
+    }
+    if let Some(hint) = habits::hint(text) {
+        return Err(hint);
     }
     let rest = rest.strip_suffix(';').unwrap_or(rest);
     let words = words::split(rest)?;

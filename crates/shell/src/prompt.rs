@@ -4,13 +4,13 @@ use crate::completion;
 use crate::failure::ShellFailure;
 use crate::history::{ENTRIES_MAX, HistoryFile};
 use crate::session::Shell;
-use crate::statement;
+use crate::statement::{self, TypedText};
 use crate::table::cut;
 use crate::terminal::coloured;
 use rustyline::completion::{Completer, Pair};
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
-use rustyline::hint::Hinter;
+use rustyline::hint::{Hint, Hinter};
 use rustyline::history::MemHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{ColorMode, CompletionType, Config, Context, Editor, Helper};
@@ -56,8 +56,9 @@ pub(crate) fn converse(
         let prompt = prompt_text(&shell.borrow());
         match editor.readline(prompt.as_str()) {
             Ok(text) => {
-                remember(&shell.borrow(), &mut editor, history, &text);
-                if !run_each(&shell, &runtime, &text) {
+                let TypedText::Whole(text) = statement::typed(&text) else { continue };
+                remember(&shell.borrow(), &mut editor, history, text);
+                if !run_each(&shell, &runtime, text) {
                     return Ok(0);
                 }
             }
@@ -150,22 +151,46 @@ impl Completer for ShellHelper {
     }
 }
 
+/// What is shown where a further line of a statement begins: what is open, and how to get out.
+struct OpenHint {
+    text: String,
+}
+
+impl Hint for OpenHint {
+    fn display(&self) -> &str {
+        &self.text
+    }
+
+    fn completion(&self) -> Option<&str> {
+        None
+    }
+}
+
 impl Hinter for ShellHelper {
-    type Hint = String;
+    type Hint = OpenHint;
+
+    fn hint(&self, line: &str, position: usize, _: &Context<'_>) -> Option<OpenHint> {
+        let before = line.strip_suffix('\n').filter(|_| position == line.len())?;
+        let open = statement::open_end(before).map(|open| format!("{open} is open: ")).unwrap_or_default();
+        Some(OpenHint { text: format!("{open}; or an empty line ends the statement, .cancel drops it") })
+    }
 }
 
 impl Highlighter for ShellHelper {
     fn highlight_prompt<'b, 's: 'b, 'p: 'b>(&'s self, prompt: &'p str, _: bool) -> Cow<'b, str> {
         Cow::Owned(coloured(prompt, "1;34", self.colours))
     }
+
+    fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {
+        Cow::Owned(coloured(hint, "2", self.colours))
+    }
 }
 
 impl Validator for ShellHelper {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
-        Ok(if statement::is_complete(context.input()) {
-            ValidationResult::Valid(None)
-        } else {
-            ValidationResult::Incomplete
+        Ok(match statement::typed(context.input()) {
+            TypedText::GoesOn => ValidationResult::Incomplete,
+            TypedText::Whole(_) | TypedText::Dropped => ValidationResult::Valid(None),
         })
     }
 }

@@ -126,17 +126,21 @@ impl ShownRows {
             output.line("")?;
         }
         let mut columns = Vec::new();
-        let read: Vec<Vec<(usize, TableCell)>> = rows
+        let mut read: Vec<Vec<(usize, TableCell)>> = rows
             .iter()
             .map(|row| {
-                cells(
-                    row,
-                    &mut columns,
-                    |name| self.with_system || !SYSTEM_PROPERTIES.contains(&name),
-                    shown_cell,
-                )
+                let is_hidden = !self.with_system && is_document(row);
+                let is_wanted = |name: &str| !is_hidden || !SYSTEM_PROPERTIES.contains(&name);
+                cells(row, &mut columns, is_wanted, shown_cell)
             })
             .collect();
+        // A row that has none of the properties that were selected is no empty line.
+        for row in read.iter_mut().filter(|row| row.is_empty()) {
+            if columns.is_empty() {
+                columns.push(VALUE_COLUMN.to_owned());
+            }
+            row.push((0, TableCell { text: "{}".to_owned(), is_number: false }));
+        }
         let width = output.surroundings().size().map(|(columns, _)| columns);
         let names: Vec<String> = columns.iter().map(|name| harmless(name).into_owned()).collect();
         for line in table::lines(&names, &in_columns(read, columns.len()), width) {
@@ -175,6 +179,12 @@ impl ShownRows {
         self.columns = Some(columns);
         Ok(())
     }
+}
+
+/// Whether a row is a document as it is stored, and not what a query selected of one.
+fn is_document(row: &[u8]) -> bool {
+    let Ok(text) = Text::parse(row) else { return false };
+    ["_rid", "_self", "_etag", "_ts"].iter().all(|name| text.root().get(name).is_some())
 }
 
 /// The cells of a row by their columns, which grow as names appear.

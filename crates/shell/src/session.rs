@@ -31,6 +31,8 @@ pub(crate) struct Shell {
     pub(crate) schemas: SampledSchemas,
     /// Rows of the statement that runs.
     pub(crate) row_count: Option<u64>,
+    /// Whether the statement that runs has no end but Ctrl-C.
+    pub(crate) is_watching: bool,
     containers: BTreeMap<(String, String), ContainerClient>,
     /// The key, to keep it out of the history.
     secret: String,
@@ -78,6 +80,7 @@ impl Shell {
             names: KnownNames::default(),
             schemas: SampledSchemas::default(),
             row_count: None,
+            is_watching: false,
             containers: BTreeMap::new(),
             secret,
         })
@@ -102,12 +105,16 @@ impl Shell {
                 _ = interrupts.recv() => Err(ShellFailure::Interrupted),
             }
         });
+        let is_watching = std::mem::take(&mut self.is_watching);
         let result = match result.and(self.output.finish()) {
             Err(ShellFailure::SeenEnough) => Ok(()),
             result => result,
         };
         let after = self.client.traffic();
-        if let Err(failure) = &result {
+        if matches!(result, Err(ShellFailure::Interrupted)) {
+            // Ctrl-C is what was wanted, and of a watch the only end.
+            self.remark(if is_watching { "ended" } else { "cancelled" });
+        } else if let Err(failure) = &result {
             let query = statement::is_sql(text).then(|| statement::without_terminator(text));
             self.complain(&failure.message(query));
         }

@@ -1,19 +1,65 @@
 //! Where statements begin and end.
 //!
 //! A command is one line, longer only while a bracket of its JSON is open. SQL ends with `;` or an empty line, outside quotes, brackets and comments; at the prompt also
-//! with a first line that is a whole query, or one that no further line can mend.
+//! with a first line that is a whole query, or one that no further line can mend. A statement that goes on there over several lines ends with `;`, with an empty line
+//! or with `.cancel`, whatever is open: whoever forgot a quote must get out.
 
 use astrarium_sql_syntax::parse;
 
 /// What the text so far leaves open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct OpenEnds {
-    in_quote: bool,
+    /// What begins the string or comment that does not end.
+    quote: Option<&'static str>,
+    /// The brackets that are open, without those that were closed too often.
+    brackets: Vec<&'static str>,
     depth: i32,
     /// Where the first `;` outside of everything is.
     terminator: Option<usize>,
     /// Where the first empty line after some text is; the byte after it.
     empty_line: Option<usize>,
+}
+
+impl OpenEnds {
+    fn begin(&mut self, bracket: &'static str) {
+        self.brackets.push(bracket);
+        self.depth += 1;
+    }
+
+    fn end(&mut self) {
+        self.brackets.pop();
+        self.depth -= 1;
+    }
+}
+
+/// What Enter does with what was typed at the prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TypedText<'a> {
+    /// It is whole, so it runs.
+    Whole(&'a str),
+    /// It goes on in the next line.
+    GoesOn,
+    /// It is dropped.
+    Dropped,
+}
+
+/// Judges the lines that were typed, or pasted, when Enter is pressed.
+pub(crate) fn typed(text: &str) -> TypedText<'_> {
+    if let Some((before, last)) = text.rsplit_once('\n') {
+        match last.trim() {
+            ".cancel" => return TypedText::Dropped,
+            // Within quotes they would be a part of the text; the statement ends all the same, and says what is wrong with it.
+            "" | ";" => return TypedText::Whole(before),
+            _ => {}
+        }
+    }
+    if is_complete(text) { TypedText::Whole(text) } else { TypedText::GoesOn }
+}
+
+/// What is open at the end of a statement that goes on: a quote, a comment, or the innermost bracket.
+pub(crate) fn open_end(text: &str) -> Option<&'static str> {
+    let open = scan(after_comments(text), is_sql(text));
+    open.quote.or(open.brackets.last().copied())
 }
 
 /// Whether a text is SQL and not a command; comments may come first.
@@ -75,7 +121,13 @@ pub(crate) fn is_complete(text: &str) -> bool {
     if open.terminator.is_some() || open.empty_line.is_some() {
         return true;
     }
-    if open.in_quote || open.depth > 0 || rest.trim_end().contains('\n') {
+    if open.quote.is_some() {
+        return false;
+    }
+    if open.depth > 0 {
+        return rest.trim_end().ends_with(';');
+    }
+    if rest.trim_end().contains('\n') {
         return false;
     }
     match parse(rest) {
@@ -99,7 +151,7 @@ fn command_length(rest: &str) -> usize {
     for (at, _) in rest.match_indices('\n') {
         let open = scan(&rest[..at], false);
         let last = rest[..at].rfind('\n').map_or("", |newline| &rest[newline + 1..at]);
-        if !open.in_quote && open.depth <= 0
+        if open.quote.is_none() && open.depth <= 0
             || (at > 0 && last.trim().is_empty() && rest[..at].contains('\n'))
         {
             return at;
@@ -117,7 +169,10 @@ fn scan(text: &str, is_sql: bool) -> OpenEnds {
         match byte {
             b'"' | b'\'' if is_sql || open.depth > 0 => match quote_end(bytes, at) {
                 Some(end) => at = end,
-                None => return OpenEnds { in_quote: true, ..open },
+                None => {
+                    let quote = if *byte == b'"' { "\"" } else { "'" };
+                    return OpenEnds { quote: Some(quote), ..open };
+                }
             },
             b'-' if is_sql && bytes.get(at + 1) == Some(&b'-') => {
                 at = bytes[at..]
@@ -128,12 +183,13 @@ fn scan(text: &str, is_sql: bool) -> OpenEnds {
             }
             b'/' if is_sql && bytes.get(at + 1) == Some(&b'*') => match text[at + 2..].find("*/") {
                 Some(length) => at += length + 3,
-                None => return OpenEnds { in_quote: true, ..open },
+                None => return OpenEnds { quote: Some("/*"), ..open },
             },
-            b'(' if is_sql => open.depth += 1,
-            b')' if is_sql => open.depth -= 1,
-            b'[' | b'{' => open.depth += 1,
-            b']' | b'}' => open.depth -= 1,
+            b'(' if is_sql => open.begin("("),
+            b'[' => open.begin("["),
+            b'{' => open.begin("{"),
+            b')' if is_sql => open.end(),
+            b']' | b'}' => open.end(),
             b';' if is_sql && open.depth <= 0 => {
                 open.terminator = Some(at);
                 return open;
@@ -209,8 +265,7 @@ mod tests {
             "put {\"a\":1}",
             "SELECT (1;",
         ] {
-            let expected = whole != "SELECT (1;";
-            assert_eq!(is_complete(whole), expected, "{whole:?}");
+            assert!(is_complete(whole), "{whole:?}");
         }
         for open in [
             "SELECT *",
@@ -223,6 +278,29 @@ mod tests {
             "SELECT 1 /* ",
         ] {
             assert!(!is_complete(open), "{open:?}");
+        }
+    }
+
+    #[test]
+    fn statements_of_several_lines() {
+        for (text, open) in [
+            ("SELECT 'a", Some("'")),
+            ("SELECT \"a\nSELECT 1;", Some("\"")),
+            ("SELECT (1\n, [2", Some("[")),
+            ("SELECT (1\n, [2]", Some("(")),
+            ("SELECT 1 /* ", Some("/*")),
+            ("put {\"a\":", Some("{")),
+            ("SELECT *\nFROM c", None),
+        ] {
+            assert_eq!(typed(text), TypedText::GoesOn, "{text}");
+            assert_eq!(open_end(text), open, "{text}");
+            for end in ["", "  ", ";"] {
+                assert_eq!(typed(&format!("{text}\n{end}")), TypedText::Whole(text), "{text} {end}");
+            }
+            assert_eq!(typed(&format!("{text}\n .cancel ")), TypedText::Dropped, "{text}");
+        }
+        for whole in ["SELECT 'a\nb';", "SELECT (1\n;;", "", "ls\ncd x"] {
+            assert_eq!(typed(whole), TypedText::Whole(whole), "{whole}");
         }
     }
 }

@@ -130,7 +130,9 @@ impl CommandArguments {
 
     /// The next word, which must be there; `what` names it.
     pub(crate) fn need(&mut self, what: &str) -> Result<CommandWord, ShellFailure> {
-        self.next().ok_or_else(|| ShellFailure::told(format!("{what} is missing; see .help")))
+        self.next().ok_or_else(|| {
+            ShellFailure::told(format!("{what} is missing; .help NAME shows what a command takes"))
+        })
     }
 
     /// Refuses words that nobody asked for.

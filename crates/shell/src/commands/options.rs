@@ -1,7 +1,7 @@
 //! `.mode`, `.set`, `.params`, `.help`.
 
 use super::items::key_text;
-use super::{COMMANDS, nearest};
+use super::{COMMANDS, QUERY_HELP, nearest};
 use crate::failure::ShellFailure;
 use crate::json_text::{quoted, value_of_word};
 use crate::rows::OutputMode;
@@ -122,28 +122,30 @@ pub(super) fn parameters(shell: &mut Shell, words: Vec<CommandWord>) -> Result<(
 
 pub(super) fn help(shell: &mut Shell, words: Vec<CommandWord>) -> Result<(), ShellFailure> {
     let mut arguments = CommandArguments::sort(words, &[], &[])?;
-    let asked = arguments.next().map(|word| word.text);
-    if let Some(name) = &asked
-        && !COMMANDS.iter().any(|entry| entry.names.contains(&name.as_str()))
-    {
+    let Some(word) = arguments.next() else { return help_screen(shell) };
+    arguments.end()?;
+    let name = word.text.as_str();
+    if name.eq_ignore_ascii_case("select") {
+        return QUERY_HELP.iter().try_for_each(|line| shell.output.line(line));
+    }
+    let is_meant = |own: &&str| *own == name || own.strip_prefix('.') == Some(name);
+    let Some(entry) = COMMANDS.iter().find(|entry| entry.names.iter().any(|own| is_meant(&own))) else {
         return Err(super::unknown(name));
+    };
+    let usage = format!("{} {}", entry.names.join(", "), entry.usage);
+    shell.output.line(usage.trim_end())?;
+    shell.output.line(&format!("    {}", entry.summary))?;
+    entry.details.iter().try_for_each(|line| shell.output.line(&format!("    {line}")))
+}
+
+/// All commands on one screen of 24 lines, with the next prompt.
+fn help_screen(shell: &mut Shell) -> Result<(), ShellFailure> {
+    shell.output.line(&format!(
+        "{:<13}{}",
+        "SELECT ...", "a query; ends with ; or an empty line, .cancel drops it"
+    ))?;
+    for entry in COMMANDS.iter().filter(|entry| entry.names[0] != ".help") {
+        shell.output.line(&format!("{:<13}{}", entry.names[0], entry.summary))?;
     }
-    for entry in COMMANDS {
-        let is_wanted = asked.as_ref().is_none_or(|name| entry.names.contains(&name.as_str()));
-        if is_wanted {
-            let names = entry.names.join(", ");
-            shell.output.line(&format!("{names} {}", entry.usage))?;
-            shell.output.line(&format!("    {}", entry.summary))?;
-        }
-    }
-    if asked.is_none() {
-        for line in [
-            "SELECT ...",
-            "    a query; ends with ; or an empty line, or where it is whole",
-            "Tab completes, Ctrl-R searches the history, Ctrl-C cancels.",
-        ] {
-            shell.output.line(line)?;
-        }
-    }
-    Ok(())
+    shell.output.line(".help NAME says more. Tab completes, Ctrl-R searches, Ctrl-C cancels.")
 }

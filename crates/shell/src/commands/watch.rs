@@ -31,6 +31,7 @@ pub(super) async fn watch(shell: &mut Shell, words: Vec<CommandWord>) -> Result<
         container.ranges().await?.into_iter().map(|range| (range, start.clone())).collect();
     // Positions are taken before anything is said, so that what happens from then on is seen.
     shell.output.is_live = true;
+    shell.is_watching = true;
     let mut is_announced = false;
     loop {
         let mut is_quiet = true;

@@ -9,6 +9,8 @@ use unicode_width::UnicodeWidthStr as _;
 pub(crate) const TESTS: &[(&str, fn())] = &[
     ("terminal::completion", completion),
     ("terminal::multi_line", multi_line),
+    ("terminal::what_is_open", what_is_open),
+    ("terminal::help", help),
     ("terminal::history", history),
     ("terminal::forty_columns", forty_columns),
     ("terminal::colours", colours),
@@ -75,6 +77,94 @@ fn multi_line() {
     terminal.expect("> ");
     terminal.send("sl\r");
     terminal.expect("Did you mean ls?");
+    assert_eq!(terminal.leave(), 0);
+}
+
+/// A statement that goes on says what is open, and there are three ways out of it.
+fn what_is_open() {
+    let site = Site::with_books();
+    let mut terminal = Terminal::start(&site, 100, &PLACE, &[]);
+    terminal.send("SELECT * FROM c WHERE c.title = 'Notes\r");
+    terminal.expect("' is open: ; or an empty line ends the statement, .cancel drops it");
+    // Within a quote `;` alone ends the statement, which is told what is wrong with it.
+    terminal.send(";\r");
+    terminal.expect("error:");
+    terminal.expect("/library/books> ");
+    terminal.send("SELECT VALUE (c.pages + [1\r");
+    terminal.expect("[ is open: ");
+    terminal.send("]\r");
+    terminal.expect("( is open: ");
+    terminal.send("\r");
+    terminal.expect("error:");
+    terminal.expect("/library/books> ");
+    terminal.send("put {\"id\": \"9\",\r");
+    terminal.expect("{ is open: ");
+    terminal.send(".cancel\r");
+    terminal.expect("/library/books> ");
+    terminal.send("SELECT VALUE c.title /* a remark\r");
+    terminal.expect("/* is open: ");
+    terminal.send("*/ FROM c\r");
+    terminal.expect("; or an empty line ends the statement");
+    // Names are offered in later lines too.
+    terminal.send("WHERE STARTSW\t");
+    terminal.expect("STARTSWITH(");
+    terminal.send("c.pag\t");
+    terminal.expect("c.pages");
+    terminal.send("\u{3}");
+    terminal.expect("/library/books> ");
+    // Nothing of all that was done, and the shell is where it was.
+    assert!(terminal.say("SELECT VALUE COUNT(1) FROM c").contains('3'));
+    // Recalled, it is one statement of several lines.
+    terminal.send("SELECT VALUE c.title\rFROM c WHERE c.id = '3';\r");
+    terminal.expect("Third");
+    terminal.expect(" ms");
+    terminal.expect("> ");
+    terminal.send("\u{1b}[A\r");
+    terminal.expect("Third");
+    terminal.expect(" ms");
+    terminal.expect("> ");
+    assert_eq!(terminal.leave(), 0);
+}
+
+/// All commands on one screen without a pager, and more about each.
+fn help() {
+    let site = Site::with_books();
+    let mut terminal = Terminal::start(&site, 80, &PLACE, &[("PAGER", "sed s/^/PAGED:/")]);
+    terminal.send(".help\r");
+    let shown = terminal.expect("> ");
+    let lines: Vec<&str> = shown.lines().skip(1).collect();
+    assert!(lines.len() <= 23 && !shown.contains("PAGED:"), "{} lines: {shown}", lines.len());
+    assert!(lines.iter().all(|line| line.width() < 80), "{shown}");
+    for name in ["SELECT", "mkcontainer", ".throughput", ".quit", ".help NAME"] {
+        assert!(shown.contains(name), "{name} in {shown}");
+    }
+    for (name, fragment) in [
+        ("put", "put @item.json"),
+        (".sproc", "JSON array"),
+        ("select", "OFFSET 0 LIMIT 10"),
+        ("watch", "--all"),
+    ] {
+        terminal.send(&format!(".help {name}\r"));
+        terminal.expect(fragment);
+        terminal.expect("> ");
+    }
+    for (line, fragment) in [
+        ("use library", "write: cd library"),
+        ("show databases", "ls lists"),
+        ("db.books.find()", "SELECT * FROM c"),
+    ] {
+        terminal.send(&format!("{line}\r"));
+        terminal.expect(fragment);
+        terminal.expect("> ");
+    }
+    // In a table a row without the property is no empty line.
+    let shown = terminal.say("SELECT c.tags FROM c");
+    assert_eq!(shown.matches("{}").count(), 2, "{shown:?}");
+    let shown = terminal.say("SELECT c.nope FROM c");
+    assert_eq!(shown.matches("{}").count(), 3, "{shown:?}");
+    // What the server adds is left out of whole items only.
+    assert!(terminal.say("SELECT c.id, c._ts FROM c").contains("_ts"));
+    assert!(!terminal.say("SELECT * FROM c").contains("_etag"));
     assert_eq!(terminal.leave(), 0);
 }
 
@@ -165,7 +255,8 @@ fn interrupts() {
     site.good(&[PLACE[0], PLACE[1], "-c", "put {\"id\":\"new\",\"author\":\"Eve\"}"]);
     terminal.expect("\"id\":\"new\"");
     terminal.send("\u{3}");
-    terminal.expect("cancelled");
+    let shown = terminal.expect("ended");
+    assert!(!shown.contains("error"), "{shown:?}");
     terminal.expect("> ");
     // The shell is still there, and a line that is begun is dropped by the same key.
     terminal.send("SELECT 'begun");

@@ -130,7 +130,10 @@ fn navigation() {
     assert!(bad("SELECT * FROM c").contains("cd DATABASE/CONTAINER first"));
     assert!(bad(".mode jason").contains("Did you mean json?"));
     assert!(bad(".set timng on").contains("Did you mean timing?"));
-    assert!(site.good(&["-c", ".help"]).contains(".watch [--all] [--count N]"));
+    assert!(site.good(&["-c", ".help"]).contains(".watch"));
+    assert!(site.good(&["-c", ".help .watch"]).contains(".watch [--all] [--count N]"));
+    assert!(bad("use library").contains("write: cd library"));
+    assert!(bad("SELECT *").contains("SELECT * FROM c"));
 }
 
 fn queries() {
