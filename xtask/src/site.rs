@@ -4,6 +4,8 @@
 //! Invariants
 //! - Every link between pages leads to a page and a heading that exist; otherwise nothing is written, and the link is told.
 //! - What stands in a page is text: markup in documents is shown, not obeyed.
+//! - Pictures are copied beside the pages, so a site needs no repository.
+//! - `docs/README.md` names every page of `docs`.
 //!
 //! Not here: what pages say. Pages that are made from the program are made where that is (`docs/settings.md`, `docs/sql-reference.md`).
 
@@ -27,6 +29,7 @@ const SECTIONS: &[Section] = &[
         title: "Start",
         files: &[
             "README.md",
+            "docs/README.md",
             "docs/quick-start-python.md",
             "docs/quick-start-javascript.md",
             "docs/quick-start-java.md",
@@ -34,11 +37,16 @@ const SECTIONS: &[Section] = &[
             "docs/quick-start-rust.md",
             "docs/quick-start-dotnet.md",
             "docs/moving-from-the-emulator.md",
+            "docs/ci.md",
+            "docs/troubleshooting.md",
         ],
     },
     Section {
         title: "Use",
         files: &[
+            "docs/explorer.md",
+            "docs/shell.md",
+            "docs/tools.md",
             "docs/settings.md",
             "docs/sql-reference.md",
             "docs/request-units.md",
@@ -63,6 +71,9 @@ const SECTIONS: &[Section] = &[
     Section { title: "Inside", files: &["ARCHITECTURE.md"] },
 ];
 
+/// The page that leads to all others of its folder.
+const INDEX: &str = "docs/README.md";
+
 /// Folders whose further pages belong to the last section.
 const FURTHER: [&str; 2] = ["docs", "docs/decisions"];
 
@@ -74,7 +85,8 @@ pub(crate) fn run() -> anyhow::Result<bool> {
         let text = sources::read(&sources::root().join(file))?;
         pages.insert(file.clone(), Page::read(file, &text));
     }
-    let problems: Vec<String> = pages.values().flat_map(|page| page.broken_links(&pages)).collect();
+    let mut problems: Vec<String> = pages.values().flat_map(|page| page.broken_links(&pages)).collect();
+    problems.extend(missing_in_index(&pages));
     for problem in &problems {
         println!("site: {problem}");
     }
@@ -89,6 +101,11 @@ pub(crate) fn run() -> anyhow::Result<bool> {
     std::fs::create_dir_all(&target).context("make target/site")?;
     for page in pages.values() {
         write(&target, &page.address(), &parts::document(page, &navigation, &pages))?;
+        for picture in page.pictures() {
+            let copied = target.join(page::picture_address(&picture));
+            std::fs::copy(sources::root().join(&picture), &copied)
+                .with_context(|| format!("copy {}", picture.display()))?;
+        }
     }
     let all: Vec<&Page> = files.iter().filter_map(|file| pages.get(file)).collect();
     write(&target, "search-index.js", &parts::search_index(&all))?;
@@ -96,6 +113,18 @@ pub(crate) fn run() -> anyhow::Result<bool> {
     write(&target, "style.css", include_str!("site/style.css"))?;
     println!("site: {} pages in {}", pages.len(), target.join("index.html").display());
     Ok(true)
+}
+
+/// Pages of `docs` that its index does not lead to. Decisions are a folder of their own.
+fn missing_in_index(pages: &BTreeMap<PathBuf, Page>) -> Vec<String> {
+    let Some(index) = pages.get(Path::new(INDEX)) else { return vec![format!("{INDEX} is missing")] };
+    let linked = index.linked_files();
+    let of_docs =
+        pages.keys().filter(|file| file.parent() == Some(Path::new("docs")) && **file != index.file);
+    of_docs
+        .filter(|file| !linked.contains(file))
+        .map(|file| format!("{INDEX}: there is no link to {}", file.display()))
+        .collect()
 }
 
 fn write(target: &Path, name: &str, text: &str) -> anyhow::Result<()> {

@@ -34,6 +34,9 @@ impl Page {
         if self.file == Path::new("README.md") {
             return "index.html".to_owned();
         }
+        if self.file == Path::new("docs/README.md") {
+            return "docs.html".to_owned();
+        }
         let stem = self.file.with_extension("");
         let words: Vec<String> =
             stem.components().map(|word| word.as_os_str().to_string_lossy().to_lowercase()).collect();
@@ -50,6 +53,32 @@ impl Page {
         });
         let broken = links.filter(|link| matches!(self.target(link, pages), LinkTarget::Missing));
         broken.map(|link| format!("{}: the link {link} leads nowhere", self.file.display())).collect()
+    }
+
+    /// The files of the repository that the page shows as pictures.
+    pub(super) fn pictures(&self) -> Vec<PathBuf> {
+        let shown = self.events.iter().filter_map(|event| match event {
+            Event::Start(Tag::Image { dest_url, .. }) => self.picture(dest_url),
+            _ => None,
+        });
+        shown.collect()
+    }
+
+    /// The file that a picture of this page is; none if it is on another site.
+    pub(super) fn picture(&self, link: &str) -> Option<PathBuf> {
+        (!link.contains("://")).then(|| joined(&self.file, link))
+    }
+
+    /// The files that the page has links to, whether they are pages or not.
+    pub(super) fn linked_files(&self) -> Vec<PathBuf> {
+        let links = self.events.iter().filter_map(|event| match event {
+            Event::Start(Tag::Link { dest_url, .. }) if !dest_url.contains("://") => {
+                let path = dest_url.split('#').next().unwrap_or_default();
+                Some(joined(&self.file, path))
+            }
+            _ => None,
+        });
+        links.collect()
     }
 
     /// What a link of this page leads to.
@@ -84,6 +113,13 @@ pub(super) enum LinkTarget {
     Elsewhere,
     /// Nothing.
     Missing,
+}
+
+/// Where a picture is in the site: beside the pages, as they are beside each other.
+pub(super) fn picture_address(file: &Path) -> String {
+    let words: Vec<String> =
+        file.components().map(|word| word.as_os_str().to_string_lossy().to_lowercase()).collect();
+    words.strip_prefix(&["docs".to_owned()]).unwrap_or(&words).join("-")
 }
 
 /// A path as seen from a file, without `.` and `..`.
@@ -160,6 +196,17 @@ mod tests {
             ),
             of("docs/a.md", "# A\n\n## Two words\n\n## Two words\n\n[up](../README.md) [own](#a) [no](#b)"),
         ])
+    }
+
+    #[test]
+    fn pictures_are_files_beside_the_pages() {
+        let page = Page::read(
+            Path::new("docs/a.md"),
+            "![a](a/one.png) ![b](https://e/two.png) [c](b.md#d) [e](../README.md)",
+        );
+        assert_eq!(page.pictures(), [PathBuf::from("docs/a/one.png")]);
+        assert_eq!(picture_address(&page.pictures()[0]), "a-one.png");
+        assert_eq!(page.linked_files(), [PathBuf::from("docs/b.md"), PathBuf::from("README.md")]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What pages are written as: the document with its navigation, and the index of the search.
 
-use super::page::{LinkTarget, Page, code_kind};
+use super::page::{LinkTarget, Page, code_kind, picture_address};
 use pulldown_cmark::{CowStr, Event, HeadingLevel, Tag, TagEnd, html};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -78,6 +78,10 @@ fn body(page: &Page, pages: &BTreeMap<PathBuf, Page>) -> String {
                 None
             }
         },
+        Event::Start(Tag::Image { link_type, dest_url, title, id }) => {
+            let address = page.picture(&dest_url).map_or(dest_url, |file| picture_address(&file).into());
+            Some(Event::Start(Tag::Image { link_type, dest_url: address, title, id }))
+        }
         Event::End(TagEnd::Link) if dropped_links > 0 => {
             dropped_links -= 1;
             None
@@ -135,6 +139,7 @@ mod tests {
         check("```sh not-run: <too> long\nls\n```", "Not run by our tests: &lt;too&gt; long.");
         check("```sh\na < b\n```", "<code class=\"language-sh\">a &lt; b");
         check("[code](../xtask)", "<p>code</p>");
+        check("![shown](a/one.png)", "<img src=\"a-one.png\" alt=\"shown\"");
         check("[there](https://example.org/)", "<a href=\"https://example.org/\">there</a>");
     }
 }
