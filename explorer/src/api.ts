@@ -4,6 +4,7 @@
 // Nothing here knows a key: the session is a cookie that scripts cannot read, and a token of the page that counts with it only.
 import { signal } from "@preact/signals";
 import { at, feedRows, parse, plain, write, type Value } from "./json.ts";
+import { literal } from "./literal.ts";
 
 export interface Session {
   role: "read-write" | "read-only";
@@ -57,12 +58,19 @@ function unlessSignedOut(error: unknown): null {
   throw error;
 }
 
+export interface Fault {
+  message: string;
+  start: number;
+  end: number;
+}
 export class ApiError extends Error {
   constructor(
     message: string,
     readonly status: number,
     readonly code: string,
     readonly substatus = 0,
+    /** The mistakes of a query, by places in its text. */
+    readonly faults: Fault[] = [],
   ) {
     super(message);
   }
@@ -114,32 +122,35 @@ async function send(method: string, url: string, options: Options): Promise<Answ
 }
 
 function errorOf(response: Response, text: string): ApiError {
-  let [code, message] = [String(response.status), text.slice(0, 500) || response.statusText];
+  let [code, message, faults] = [String(response.status), text.slice(0, 500) || response.statusText, [] as Fault[]];
   try {
     const value = parse(text);
     code = String(at(value, ["code"]) ?? code);
-    message = readable(String(at(value, ["message"]) ?? message));
+    ({ message, faults } = readable(String(at(value, ["message"]) ?? message)));
   } catch {
     // Not JSON: the text itself is shown.
   }
   if (response.status === 401 && code === "SignInNeeded") session.value = null;
-  return new ApiError(message, response.status, code, Number(response.headers.get("x-ms-substatus") ?? 0));
+  return new ApiError(message, response.status, code, Number(response.headers.get("x-ms-substatus") ?? 0), faults);
 }
 
-/** `Message: {"Errors":["text"]}\r\nActivityId: ...` as people want to read it. */
-function readable(message: string): string {
-  const start = message.indexOf("{");
-  if (!message.startsWith("Message:") || start < 0) return message.split("\r\nActivityId")[0]!;
-  const end = message.lastIndexOf("}");
+/** `Message: {"Errors":["text"]}\r\nActivityId: ..., line 1, column 5: ...` as people want to read it. */
+export function readable(message: string): { message: string; faults: Fault[] } {
+  const [body, id = ""] = message.split("\r\nActivityId: ", 2) as [string, string?];
+  const start = body.indexOf("{");
+  if (!body.startsWith("Message:") || start < 0) return { message: body.replace(/^Message:\s*/, ""), faults: [] };
   try {
-    const value = parse(message.slice(start, end + 1));
+    const value = parse(body.slice(start, body.lastIndexOf("}") + 1));
     const errors = at(value, ["Errors"]) ?? at(value, ["errors"]);
-    if (Array.isArray(errors))
-      return errors.map((error) => (typeof error === "string" ? error : String(at(error, ["message"]) ?? write(error)))).join("\n");
+    if (!Array.isArray(errors)) return { message: body.slice("Message:".length).trim(), faults: [] };
+    const faults = errors.map((error) => ({ message: typeof error === "string" ? error : String(at(error, ["message"]) ?? write(error)), start: Number(at(error, ["location", "start"])), end: Number(at(error, ["location", "end"])) }));
+    // What the server says for people comes after the id: the place, and what was expected there.
+    const remark = /^[0-9a-fA-F-]*, (\S[\s\S]*)$/.exec(id)?.[1];
+    const sentences = [...faults.map((fault) => fault.message), ...(remark ? [remark[0]!.toUpperCase() + remark.slice(1)] : [])];
+    return { message: sentences.join("\n"), faults: faults.filter((fault) => Number.isInteger(fault.start) && Number.isInteger(fault.end)) };
   } catch {
-    // As it is, then.
+    return { message: body.slice("Message:".length).trim(), faults: [] };
   }
-  return message.slice("Message:".length).split("\r\nActivityId")[0]!.trim();
 }
 
 /** A call of the explorer's own, as plain data. */
@@ -228,7 +239,7 @@ export async function list<T>(path: string): Promise<T[]> {
 
 export interface Parameter {
   name: string;
-  /** JSON text. */
+  /** As it was typed: JSON text, or a word that stands for itself. */
   value: string;
 }
 export interface QueryRequest {
@@ -294,7 +305,7 @@ export function queryBody(sql: string, parameters: Parameter[]): string {
   return `{"query":${JSON.stringify(sql)},"parameters":${parametersText(parameters)}}`;
 }
 export function parametersText(parameters: Parameter[]): string {
-  const written = parameters.filter((p) => p.name).map((p) => `{"name":${JSON.stringify(p.name)},"value":${write(parse(p.value || "null"))}}`);
+  const written = parameters.filter((p) => p.name).map((p) => `{"name":${JSON.stringify(p.name)},"value":${literal(p.value, `The value of ${p.name}`)}}`);
   return `[${written.join(",")}]`;
 }
 

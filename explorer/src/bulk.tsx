@@ -6,12 +6,14 @@ import { ApiError, canWrite, documentPath, partitionKeyHeader, pathSteps, query,
 import { Editor } from "./editor.tsx";
 import { Grid, type Column } from "./grid.tsx";
 import { at, parse } from "./json.ts";
+import { literal } from "./literal.ts";
 import { ACTIONS, actionOf, changed, patchBody, type Action } from "./patch.ts";
 import { parsedRows } from "./results.tsx";
 import type { PanelProps } from "./shell.tsx";
-import { completionOf } from "./sql.ts";
-import { refreshOverview, updateTab } from "./state.ts";
+import { completionOf, sqlProblems } from "./sql.ts";
+import { bulkSign, kept, refreshOverview, updateTab } from "./state.ts";
 import { Button, Choices, Empty, Field, Problem, ask, count, tell, units, useLoaded } from "./ui.tsx";
+import { ValueBox } from "./value_box.tsx";
 
 const WORKERS = 6;
 const FAILURES_SHOWN = 100;
@@ -48,14 +50,15 @@ export function Bulk({ tab }: PanelProps) {
   const stopped = useRef(false);
   const complete = useMemo(() => completionOf(database, container), [database, container]);
   const sql = `SELECT * FROM c${condition.trim() ? ` WHERE ${condition}` : ""}`;
-  const sign = JSON.stringify([sql, action, path, text]);
+  const sign = bulkSign(tab.state);
   const steps = pathSteps(path);
 
   const look = async () => {
     setBusy(true); setError(""); setProgress(null);
     try {
       if (action !== "delete" && !steps.length) throw new Error("Say which property, e.g. /address/city.");
-      if (action === "set" || action === "incr") parse(text);
+      if (action === "set" || action === "incr") literal(text, "The value");
+      if (action === "incr" && Number.isNaN(Number(literal(text, "The amount")))) throw new Error("The amount is a number, e.g. 1 or -2.5.");
       setPreview({ ...(await everyMatch(database, container, sql)), of: sign });
     } catch (e) {
       setPreview(null);
@@ -68,7 +71,7 @@ export function Bulk({ tab }: PanelProps) {
     const headers = { "x-ms-documentdb-partitionkey": partitionKeyHeader(value, definition!.partitionKey.paths), "if-match": String(at(value, ["_etag"])) };
     const target = documentPath(database, container, String(at(value, ["id"])));
     if (action === "delete") return (await wire("DELETE", target, { headers })).charge;
-    return (await wire("PATCH", target, { headers: { ...headers, "content-type": "application/json-patch+json" }, body: patchBody(action, steps, text) })).charge;
+    return (await wire("PATCH", target, { headers: { ...headers, "content-type": "application/json-patch+json" }, body: patchBody(action, steps, action === "remove" ? "" : literal(text, "The value")) })).charge;
   };
   const apply = async () => {
     const rows = preview!.rows;
@@ -93,6 +96,7 @@ export function Bulk({ tab }: PanelProps) {
     };
     await Promise.all(Array.from({ length: WORKERS }, worker));
     setProgress({ ...state });
+    if (!stopped.current && !state.failed.length) kept(tab.key, sign);
     setPreview(null);
     setBusy(false);
     tell(`${count(state.done)} items ${action === "delete" ? "deleted" : "changed"}.`);
@@ -103,11 +107,11 @@ export function Bulk({ tab }: PanelProps) {
   return (
     <div class="bulk">
       <div class="form">
-        <div class="field" role="group" aria-label="Condition"><span>Items where</span><div class="small-editor"><Editor value={condition} language="sql" label="Condition, about c; empty means all items" placeholder='c.type = "draft"' complete={complete} onChange={(value) => set({ condition: value })} /></div></div>
+        <div class="field" role="group" aria-label="Condition"><span>Items where</span><div class="small-editor"><Editor value={condition} language="sql" label="Condition, about c; empty means all items" placeholder='c.type = "draft"' complete={complete} check={(written) => sqlProblems(written, { database, container, before: "SELECT * FROM c WHERE " })} onChange={(value) => set({ condition: value })} /></div></div>
         <Choices label="What to do" options={ACTIONS} value={action} onChange={(value) => set({ action: value })} />
         {action !== "delete" && <div class="row">
           <Field label="Property"><input class="mono" placeholder="/address/city" value={path} onInput={(event) => set({ path: event.currentTarget.value })} /></Field>
-          {action !== "remove" && <Field label={action === "incr" ? "Amount" : "Value as JSON"}><input class="mono" placeholder={action === "incr" ? "1" : '"new value"'} value={text} onInput={(event) => set({ value: event.currentTarget.value })} /></Field>}
+          {action !== "remove" && <div class="field"><span>{action === "incr" ? "Amount" : "Value"}</span><ValueBox label={action === "incr" ? "Amount" : "Value"} placeholder={action === "incr" ? "1" : "text, or JSON"} typed={text} onTyped={(value) => set({ value })} /></div>}
         </div>}
         <div class="row">
           <Button icon="items" disabled={busy} onClick={() => void look()}>Preview</Button>
@@ -127,7 +131,7 @@ export function Bulk({ tab }: PanelProps) {
 function Preview({ rows, action, steps, text, keyPaths }: { rows: string[]; action: Action; steps: string[]; text: string; keyPaths: string[] }) {
   const columns = useMemo(() => {
     const value = parsedRows(rows);
-    const change = action === "set" || action === "incr" ? parse(text) : null;
+    const change = action === "set" || action === "incr" ? parse(literal(text, "The value")) : null;
     const all: Column[] = [{ key: "id", name: "id", value: (row) => at(value(row), ["id"]) }];
     for (const path of keyPaths) if (path !== "/id") all.push({ key: path, name: path, value: (row) => at(value(row), pathSteps(path)) });
     if (action === "delete") all.push({ key: "whole", name: "is deleted", value });

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { containerPath, databasePath, wire } from "./api.ts";
 import { closeTabsOf, expanded, openTab, refreshOverview } from "./state.ts";
 import { Button, Dialog, Field, Problem, ask, tell, tellError } from "./ui.tsx";
+import { changesIn } from "./unsaved.ts";
 
 interface Throughput {
   kind: "none" | "manual" | "autoscale";
@@ -118,7 +119,7 @@ export async function deleteDatabase(database: string): Promise<void> {
   try {
     // Before the question: what is meant is what is there now.
     const headers = await etagOf(databasePath(database));
-    if (!(await ask(`Delete the database ${database}?`, "All its containers and items are deleted. This cannot be undone.", "Delete database"))) return;
+    if (!(await ask(`Delete the database ${database}?`, `All its containers and items are deleted. This cannot be undone.${changesIn(database)}`, "Delete database"))) return;
     await wire("DELETE", databasePath(database), { headers });
     closeTabsOf(database);
     tell(`The database ${database} is deleted.`);
@@ -131,7 +132,7 @@ export async function deleteDatabase(database: string): Promise<void> {
 export async function deleteContainer(database: string, container: string): Promise<void> {
   try {
     const headers = await etagOf(containerPath(database, container));
-    if (!(await ask(`Delete the container ${container}?`, `All items of ${container} in ${database} are deleted. This cannot be undone.`, "Delete container"))) return;
+    if (!(await ask(`Delete the container ${container}?`, `All items of ${container} in ${database} are deleted. This cannot be undone.${changesIn(database, container)}`, "Delete container"))) return;
     await wire("DELETE", containerPath(database, container), { headers });
     closeTabsOf(database, container);
     tell(`The container ${container} is deleted.`);

@@ -4,6 +4,7 @@
 // (If-Match); if that is gone, both versions are shown and the person decides.
 import { MergeView } from "@codemirror/merge";
 import { EditorState } from "@codemirror/state";
+import { EditorView } from "@codemirror/view";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, canWrite, documentPath, documentsPath, partitionKeyHeader, wire, type ContainerDefinition } from "./api.ts";
 import { Editor, basics, jsonProblems } from "./editor.tsx";
@@ -17,6 +18,10 @@ interface DocumentProps {
   text: string;
   /** The same item as the table has it now. */
   newer: string | undefined;
+  /** What was typed before and not saved, if there is something. */
+  typed: string | undefined;
+  /** Keeps what is typed, with the item that it changes; nothing when it is saved or discarded. */
+  onTyped: (typed: string | null, of: string) => void;
   isNew: boolean;
   onClose: () => void;
   onChanged: (gone: boolean) => void;
@@ -40,6 +45,8 @@ function template(definition: ContainerDefinition): string {
 const toPlain = (value: Value): unknown => (value instanceof Map ? Object.fromEntries([...value].map(([k, v]) => [k, toPlain(v)])) : value);
 
 interface Version {
+  /** As the server wrote it. */
+  whole: string;
   /** Without system fields, indented: what is edited. */
   edited: string;
   etag: string;
@@ -48,14 +55,20 @@ interface Version {
 }
 function versionOf(text: string, definition: ContainerDefinition): Version {
   const value = parse(text);
-  return { edited: format(withoutSystemFields(text)), etag: String(at(value, ["_etag"]) ?? ""), id: String(at(value, ["id"]) ?? ""), key: partitionKeyHeader(value, definition.partitionKey.paths) };
+  return { whole: text, edited: format(withoutSystemFields(text)), etag: String(at(value, ["_etag"]) ?? ""), id: String(at(value, ["id"]) ?? ""), key: partitionKeyHeader(value, definition.partitionKey.paths) };
 }
 
 export function Document(props: DocumentProps) {
   const { database, definition, isNew } = props;
   const [base, setBase] = useState<Version | null>(() => (isNew ? null : versionOf(props.text, definition)));
-  const first = isNew ? (props.text ? format(withoutSystemFields(props.text)) : template(definition)) : base!.edited;
-  const [text, setText] = useState(first);
+  const [first] = useState(() => (isNew ? (props.text ? format(withoutSystemFields(props.text)) : template(definition)) : base!.edited));
+  const [text, showText] = useState(props.typed ?? first);
+  const latest = useRef(text);
+  const setText = (next: string, of: Version | null = base) => {
+    latest.current = next;
+    showText(next);
+    props.onTyped(next === (of?.edited ?? first) ? null : next, of?.whole ?? props.text);
+  };
   const [error, setError] = useState("");
   const [conflict, setConflict] = useState<Version | null>(null);
   const [busy, setBusy] = useState(false);
@@ -64,7 +77,7 @@ export function Document(props: DocumentProps) {
   useEffect(() => {
     if (!props.newer || dirty || busy) return;
     const newer = versionOf(props.newer, definition);
-    if (newer.etag !== base?.etag) { setBase(newer); setText(newer.edited); }
+    if (newer.etag !== base?.etag) { setBase(newer); setText(newer.edited, newer); }
   }, [props.newer]);
 
   const send = async (body: string, version: Version | null) => {
@@ -83,7 +96,9 @@ export function Document(props: DocumentProps) {
       const answer = await send(body, version);
       const saved = versionOf(answer.text, definition);
       setBase(saved);
-      setText(saved.edited);
+      // What was typed meanwhile stays, as a change of what was saved.
+      props.onTyped(null, saved.whole);
+      setText(latest.current === body ? saved.edited : latest.current, saved);
       setConflict(null);
       tell(`Saved ${saved.id} for ${units(answer.charge)}.`);
       props.onChanged(false);
@@ -117,7 +132,7 @@ export function Document(props: DocumentProps) {
     props.onDuplicate(`{"id":${JSON.stringify(fresh.get("id"))}${rest === "{}" ? "}" : `,${rest.slice(1)}`}`);
   };
 
-  if (conflict) return <Conflict mine={text} theirs={conflict} busy={busy} error={error} onSave={(merged) => void save(merged, conflict)} onTheirs={() => { setBase(conflict); setText(conflict.edited); setConflict(null); props.onChanged(false); }} onBack={() => setConflict(null)} />;
+  if (conflict) return <Conflict mine={text} theirs={conflict} busy={busy} error={error} onSave={(merged) => void save(merged, conflict)} onMine={setText} onTheirs={() => { setBase(conflict); setText(conflict.edited, conflict); setConflict(null); props.onChanged(false); }} onBack={() => setConflict(null)} />;
   return (
     <section class="document" aria-label={isNew ? "New item" : `Item ${base!.id}`}>
       <div class="toolbar">
@@ -141,19 +156,22 @@ interface ConflictProps {
   theirs: Version;
   busy: boolean;
   error: string;
+  onMine: (text: string) => void;
   onSave: (merged: string) => void;
   onTheirs: () => void;
   onBack: () => void;
 }
 /** Both versions beside each other; the left one can be edited and takes over changes of the right one. */
-function Conflict({ mine, theirs, busy, error, onSave, onTheirs, onBack }: ConflictProps) {
+function Conflict({ mine, theirs, busy, error, onMine, onSave, onTheirs, onBack }: ConflictProps) {
   const element = useRef<HTMLDivElement>(null);
   const view = useRef<MergeView | null>(null);
+  const told = useRef(onMine);
+  told.current = onMine;
   useEffect(() => {
     view.current = new MergeView({
       parent: element.current!, revertControls: "b-to-a", gutter: true, highlightChanges: true,
       renderRevertControl: () => { const button = document.createElement("button"); button.type = "button"; button.textContent = "←"; button.setAttribute("aria-label", "Take over this change of the server's version"); return button; },
-      a: { doc: mine, extensions: basics("json", "Your version", false) },
+      a: { doc: mine, extensions: [...basics("json", "Your version", false), EditorView.updateListener.of((update) => { if (update.docChanged) told.current(update.state.doc.toString()); })] },
       b: { doc: theirs.edited, extensions: [...basics("json", "The server's version", true), EditorState.readOnly.of(true)] },
     });
     return () => view.current?.destroy();

@@ -8,10 +8,10 @@ import { json } from "@codemirror/lang-json";
 import { HighlightStyle, bracketMatching, foldGutter, foldKeymap, indentOnInput, syntaxHighlighting } from "@codemirror/language";
 import { lintGutter, lintKeymap, linter, type Diagnostic } from "@codemirror/lint";
 import { highlightSelectionMatches, searchKeymap } from "@codemirror/search";
-import { Annotation, EditorState, type Extension } from "@codemirror/state";
+import { Annotation, EditorState, StateEffect, type Extension } from "@codemirror/state";
 import { EditorView, drawSelection, highlightActiveLine, keymap, lineNumbers, placeholder as placeholderText, type KeyBinding } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
-import { useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { completion } from "./completion.ts";
 import { JsonError, parse } from "./json.ts";
 import { sqlLanguage } from "./sql.ts";
@@ -47,7 +47,7 @@ const look = EditorView.theme({
   ".cm-completionDetail": { fontStyle: "normal", opacity: "0.75", marginLeft: "1em" },
   ".cm-completionInfo": { padding: "8px 12px", maxWidth: "360px", fontFamily: "var(--sans)" },
   ".cm-completionInfo code": { display: "block", fontFamily: "var(--mono)", marginBottom: "4px" },
-  ".cm-diagnostic": { padding: "6px 10px" },
+  ".cm-diagnostic": { padding: "6px 10px", whiteSpace: "pre-wrap", maxWidth: "60ch" },
   ".cm-panels": { backgroundColor: "var(--raised)", color: "var(--text)" },
   ".cm-textfield": { backgroundColor: "var(--ground)", borderColor: "var(--border)" },
   ".cm-button": { backgroundImage: "none", backgroundColor: "var(--ground)", borderColor: "var(--border)" },
@@ -78,6 +78,8 @@ interface EditorProps {
   placeholder?: string;
   complete?: CompletionSource;
   check?: Check;
+  /** What the check depends on besides the text: another value checks again. */
+  checkAgain?: unknown;
   keys?: KeyBinding[];
   onView?: (view: EditorView | null) => void;
 }
@@ -118,7 +120,7 @@ function extensions(props: EditorProps, latest: { current: EditorProps }, told: 
     ...(props.keys ? [keymap.of(props.keys.map((binding) => ({ ...binding, run: (view) => latest.current.keys?.find((k) => k.key === binding.key)?.run?.(view) ?? false })))] : []),
     ...(props.complete ? [completion((context) => latest.current.complete!(context))] : []),
     ...basics(props.language, props.label, props.readOnly ?? false),
-    ...(check ? [linter((view) => (latest.current.check ?? check)(view.state.doc.toString()), { delay: 300 }), lintGutter(), keymap.of(lintKeymap)] : []),
+    ...(check ? [linter((view) => (latest.current.check ?? check)(view.state.doc.toString()), { delay: 300, needsRefresh: (update) => update.transactions.some((t) => t.effects.some((effect) => effect.is(lintAgain))) }), lintGutter(), keymap.of(lintKeymap)] : []),
     ...(props.placeholder ? [placeholderText(props.placeholder)] : []),
     EditorView.updateListener.of((update) => {
       if (!update.docChanged || !latest.current.onChange || update.transactions.some((t) => t.annotation(fromOutside))) return;
@@ -129,6 +131,8 @@ function extensions(props: EditorProps, latest: { current: EditorProps }, told: 
   ];
 }
 
+/** Something that the check depends on has changed. */
+const lintAgain = StateEffect.define<null>();
 const TOLD_MAX = 200;
 
 /**
@@ -158,5 +162,6 @@ export function Editor(props: EditorProps) {
     if (own < 0 && current && current.state.doc.toString() !== props.value)
       current.dispatch({ changes: { from: 0, to: current.state.doc.length, insert: props.value }, annotations: fromOutside.of(true) });
   }, [props.value]);
+  useEffect(() => view.current?.dispatch({ effects: lintAgain.of(null) }), [props.checkAgain]);
   return <div class="editor" ref={element} />;
 }

@@ -4,13 +4,16 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { canWrite, expression, query, readContainer, type ContainerDefinition } from "./api.ts";
 import { Document } from "./document.tsx";
+import { draftOf, dropDraft, keepDraft } from "./drafts.ts";
 import { Grid, type Column, type Sort } from "./grid.tsx";
-import { at, type Value } from "./json.ts";
+import { at, format, parse, show, type Value } from "./json.ts";
 import { parsedRows } from "./results.tsx";
 import type { PanelProps } from "./shell.tsx";
 import { schemaOf, type Schema } from "./sql.ts";
 import { columnsOf, containerSummary, openTab, refreshOverview, updateTab, wanted } from "./state.ts";
 import { Button, Dialog, Empty, Problem, Split, Waiting, count, tellError, units, useLoaded } from "./ui.tsx";
+import { mayReplace } from "./unsaved.ts";
+import { NameWarnings } from "./warnings.tsx";
 
 const PAGE_SIZE = 1000;
 const COLUMNS_AT_FIRST = 8;
@@ -35,6 +38,18 @@ interface Chosen {
   text: string;
 }
 let turns = 0;
+/** The part of the tab that is edited. */
+const PART = "item";
+/** The item that was being edited when the tab was left. */
+function leftItem(key: string): Chosen | undefined {
+  try {
+    const { mark, text } = JSON.parse(draftOf(key, PART)?.base ?? "null") as Chosen;
+    return { turn: ++turns, mark, text };
+  } catch {
+    return undefined;
+  }
+}
+const nameOf = ({ mark, text }: Chosen) => (mark ? `the item ${show(at(parse(text), ["id"]))}` : "a new item");
 const markOf = (item: Value) => `"_rid":${JSON.stringify(at(item, ["_rid"]))}`;
 
 interface Loaded {
@@ -107,7 +122,7 @@ export function Items({ tab }: PanelProps) {
   // A link must not run anything by itself; all items are what everybody sees who opens the container.
   const isWanted = !tab.unasked || (!filter && !sort);
   const items = useItems(database, container, sql, isWanted);
-  const [chosen, setChosen] = useState<Chosen | undefined>();
+  const [chosen, setChosen] = useState<Chosen | undefined>(() => leftItem(tab.key));
   const [choosing, setChoosing] = useState(false);
   const value = useMemo(() => parsedRows(items.rows), [items.rows]);
   const name = `${database}\u0000${container}`;
@@ -116,20 +131,30 @@ export function Items({ tab }: PanelProps) {
   const after = () => { items.reload(); reloadSchema(); void refreshOverview(); };
   // The chosen item stays chosen wherever it is after a reload; its row is found by what only its text has.
   const selected = useMemo(() => (chosen?.mark ? items.rows.findIndex((row) => row.includes(chosen.mark)) : -1), [items.rows, chosen?.mark]);
+  const choose = async (next: Chosen | undefined) => { if (await mayReplace(tab, PART)) setChosen(next); };
   const open = (row: number) => {
     const mark = markOf(value(row));
-    if (!chosen || mark !== chosen.mark) setChosen({ turn: ++turns, mark, text: items.rows[row]! });
+    if (!chosen || mark !== chosen.mark) void choose({ turn: ++turns, mark, text: items.rows[row]! });
   };
-  const openNew = (text: string) => setChosen({ turn: ++turns, mark: "", text });
+  /** A copy of what is typed: nothing of it is lost, so nobody is asked. */
+  const duplicate = (text: string) => {
+    const next = { turn: ++turns, mark: "", text };
+    const isTyped = !!draftOf(tab.key, PART);
+    dropDraft(tab.key, PART);
+    if (isTyped) keepDraft(tab, PART, nameOf(next), format(text), JSON.stringify({ mark: "", text: "" }));
+    setChosen(next);
+  };
+  const openNew = (text: string) => void choose({ turn: ++turns, mark: "", text });
 
   const table = (
     <div class="items">
       <ItemsToolbar tab={tab} items={items} filter={filter} sql={sql} onNew={() => openNew("")} onColumns={() => setChoosing(true)} />
       <Problem error={definitionError || items.error} />
+      {filter && isWanted && items.answered && !items.error && <NameWarnings sql={sql} database={database} container={container} parameters={[]} />}
       <div class="fill">
         {!isWanted ? <Empty>A link brought this: <code>{sql}</code><Button look="primary" icon="run" onClick={() => wanted(tab.key)}>Run it</Button></Empty> : !items.answered ? <Waiting /> : items.rows.length === 0 && !items.busy && !items.error ? <Empty>{filter ? "No item matches the filter." : "No items yet."}{canWrite() && !filter && <Button look="primary" icon="add" onClick={() => openNew("")}>Make the first item</Button>}</Empty> : (
           <Grid label={`Items of ${container}`} rows={items.rows.length} total={filter ? items.rows.length : Math.max(items.rows.length, containerSummary(database, container)?.documents ?? 0)} columns={columns} sort={sort}
-            onSort={(next) => { setChosen(undefined); wanted(tab.key); updateTab(tab.key, { sort: next?.key ?? "", order: next?.descending ? "desc" : "" }); }}
+            onSort={(next) => { wanted(tab.key); updateTab(tab.key, { sort: next?.key ?? "", order: next?.descending ? "desc" : "" }); }}
             selected={selected < 0 ? undefined : selected} onSelect={open} onEnd={items.more} />
         )}
       </div>
@@ -137,7 +162,8 @@ export function Items({ tab }: PanelProps) {
   );
   const beside = chosen && definition && (
     <Document key={chosen.turn} database={database} definition={definition} text={chosen.text} newer={items.rows[selected]} isNew={!chosen.mark}
-      onClose={() => setChosen(undefined)} onChanged={(gone) => { if (gone || !chosen.mark) setChosen((now) => (now === chosen ? undefined : now)); after(); }} onDuplicate={openNew} />
+      typed={draftOf(tab.key, PART)?.text} onTyped={(typed, of) => (typed === null ? dropDraft(tab.key, PART) : keepDraft(tab, PART, nameOf(chosen), typed, JSON.stringify({ mark: chosen.mark, text: of })))}
+      onClose={() => void choose(undefined)} onChanged={(gone) => { if (gone) dropDraft(tab.key, PART); if (gone || (!chosen.mark && !draftOf(tab.key, PART))) setChosen((now) => (now === chosen ? undefined : now)); after(); }} onDuplicate={duplicate} />
   );
   return (
     <>

@@ -5,6 +5,7 @@ import { Shell } from "./shell.tsx";
 import { SignIn, findSession, signInByLink } from "./signin.tsx";
 import { keepState, openAddress, showTheme } from "./state.ts";
 import { Questions, Toasts } from "./ui.tsx";
+import { guardUnload } from "./unsaved.ts";
 
 function App() {
   const current = session.value;
@@ -28,6 +29,7 @@ async function start(): Promise<void> {
   }
   if (!link) openAddress(location.hash);
   keepState();
+  guardUnload();
   // Not from `location`: the active tab may have written its own address there meanwhile.
   addEventListener("hashchange", (event) => openAddress(new URL(event.newURL).hash));
 }

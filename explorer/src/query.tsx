@@ -5,14 +5,18 @@ import { call, canWrite, parametersText, query, type Parameter, type QueryAnswer
 import { Editor } from "./editor.tsx";
 import { exportRows } from "./export.ts";
 import { TARGETS, programOf, type WireRequest } from "./copyas.ts";
+import { parametersIn } from "./names.ts";
 import { Plan, type PlanAnswer } from "./plan.tsx";
+import { QueryProblem, failureOf, type Failure } from "./query_problem.tsx";
 import { Results, type ResultView } from "./results.tsx";
 import { saveQuery } from "./saved.tsx";
 import type { PanelProps } from "./shell.tsx";
 import { completionOf, loadWords, sqlProblems } from "./sql.ts";
-import { address, remember, updateTab, wanted } from "./state.ts";
+import { FIRST_SQL, address, kept, remember, updateTab, wanted } from "./state.ts";
 import { Statistics } from "./statistics.tsx";
 import { Button, Choices, Dialog, Empty, Field, Menu, Problem, Split, Waiting, copyText, count, duration, tell, tellError, units } from "./ui.tsx";
+import { ValueBox } from "./value_box.tsx";
+import { NameWarnings } from "./warnings.tsx";
 
 export interface ResultPage {
   rows: string[];
@@ -21,10 +25,10 @@ export interface ResultPage {
 }
 type View = ResultView | "plan" | "statistics";
 const VIEWS: readonly (readonly [View, string])[] = [["table", "Table"], ["json", "JSON"], ["tree", "Tree"], ["chart", "Chart"], ["statistics", "Statistics"], ["plan", "Plan"]];
-const FIRST_TEXT = "SELECT * FROM c";
 
 function copyAsActions(request: () => WireRequest): [string, () => void][] {
-  return TARGETS.map((target) => [`Copy as ${target}`, () => void copyText(programOf(target, request()), `Program for ${target}`)]);
+  const copy = async (target: (typeof TARGETS)[number]) => copyText(programOf(target, request()), `Program for ${target}`);
+  return TARGETS.map((target) => [`Copy as ${target}`, () => void copy(target).catch(tellError)]);
 }
 
 interface Run {
@@ -45,17 +49,17 @@ function parametersOf(text: string | undefined): Parameter[] {
 
 function useRun({ tab }: PanelProps, parameters: Parameter[], pageSize: number) {
   const [run, setRun] = useState<Run | null>(null);
-  const [error, setError] = useState("");
+  const [failure, setFailure] = useState<Failure | null>(null);
   const [abort, setAbort] = useState<AbortController | null>(null);
   const latest = useRef<AbortController | null>(null);
   const { database, container } = tab;
   // Nobody sees the answer when the tab is left.
   useEffect(() => () => latest.current?.abort(), []);
-  const request = async (sql: string, used: Parameter[], earlier: ResultPage[]) => {
+  const request = async (sql: string, offset: number, used: Parameter[], earlier: ResultPage[]) => {
     latest.current?.abort();
     const controller = (latest.current = new AbortController());
     setAbort(controller);
-    setError("");
+    setFailure(null);
     try {
       const continuation = earlier.at(-1)?.continuation ?? "";
       const answer = await query({ database, container, sql, parameters: used, pageSize, continuation, metrics: true, signal: controller.signal });
@@ -67,14 +71,15 @@ function useRun({ tab }: PanelProps, parameters: Parameter[], pageSize: number) 
       if (controller !== latest.current) return;
       // Rows and figures of the query before would pass for those of this one.
       if (!earlier.length) setRun(null);
-      setError((e as Error).message);
+      setFailure(failureOf(e, sql, offset));
     }
     setAbort(null);
   };
   return {
-    run, error, busy: abort !== null,
-    start: (sql: string) => void request(sql, parameters, []),
-    next: () => run && void request(run.sql, run.parameters, run.pages),
+    run, failure, busy: abort !== null,
+    /** A text, and where in the editor's text it begins. */
+    start: (sql: string, offset = 0) => void request(sql, offset, parameters, []),
+    next: () => run && void request(run.sql, 0, run.parameters, run.pages),
     go: (page: number) => run && setRun({ ...run, page }),
     cancel: () => abort?.abort(),
   };
@@ -82,7 +87,7 @@ function useRun({ tab }: PanelProps, parameters: Parameter[], pageSize: number) 
 
 export function Query({ tab }: PanelProps) {
   const { database, container } = tab;
-  const sql = tab.state.sql ?? FIRST_TEXT;
+  const sql = tab.state.sql ?? FIRST_SQL;
   const parameters = useMemo(() => parametersOf(tab.state.parameters), [tab.state.parameters]);
   const [view, setView] = [(tab.state.view ?? "table") as View, (value: View) => { wanted(tab.key); updateTab(tab.key, { view: value }); }];
   const pageSize = Number(tab.state.size ?? 100) || 100;
@@ -99,7 +104,18 @@ export function Query({ tab }: PanelProps) {
     const selection = editor.current?.state.selection.main;
     return selection && !selection.empty ? editor.current!.state.sliceDoc(selection.from, selection.to) : sql;
   };
-  const start = () => { wanted(tab.key); if (view === "plan") setView("table"); running.start(chosen()); };
+  const start = () => {
+    wanted(tab.key);
+    if (view === "plan") setView("table");
+    const selection = editor.current?.state.selection.main;
+    running.start(chosen(), selection && !selection.empty ? selection.from : 0);
+  };
+  const show = (from: number, to: number) => {
+    const view = editor.current;
+    const length = view?.state.doc.length ?? 0;
+    view?.dispatch({ selection: { anchor: Math.min(from, length), head: Math.min(to, length) }, scrollIntoView: true });
+    view?.focus();
+  };
   const keys = [
     { key: "Mod-Enter", run: () => { start(); return true; } },
     { key: "Mod-s", preventDefault: true, run: () => { if (canWrite()) setSaving(true); return true; } },
@@ -108,7 +124,7 @@ export function Query({ tab }: PanelProps) {
     <div class="query-top">
       <div class="toolbar" role="toolbar" aria-label="Query">
         {running.busy ? <Button icon="stop" look="danger" onClick={running.cancel}>Cancel</Button> : <Button icon="run" look="primary" onClick={start} title="Ctrl+Enter; runs the selection if there is one">Run</Button>}
-        <Button onClick={() => updateTab(tab.key, { parameters: JSON.stringify([...parameters, { name: `@p${parameters.length + 1}`, value: '""' }]) })} icon="add">Parameter</Button>
+        <Button onClick={() => updateTab(tab.key, { parameters: JSON.stringify([...parameters, { name: `@p${parameters.length + 1}`, value: "" }]) })} icon="add">Parameter</Button>
         <label class="inline">Page size
           <select value={String(pageSize)} onChange={(event) => updateTab(tab.key, { size: event.currentTarget.value })}>
             {[10, 100, 500, 1000].map((n) => <option key={n} value={String(n)}>{n}</option>)}
@@ -120,28 +136,31 @@ export function Query({ tab }: PanelProps) {
         <Menu label="Copy as" icon="copy" actions={copyAsActions(() => ({ method: "POST", path: `dbs/${database}/colls/${container}/docs`, sql: chosen(), parameters: parametersText(parameters) }))} />
       </div>
       <div class="fill">
-        {!ready ? <Waiting /> : <Editor value={sql} language="sql" label="Query text" onChange={(text) => updateTab(tab.key, { sql: text })} complete={complete} check={(text) => sqlProblems(text, database, container)} keys={keys} onView={(v) => (editor.current = v)} />}
+        {!ready ? <Waiting /> : <Editor value={sql} language="sql" label="Query text" onChange={(text) => updateTab(tab.key, { sql: text })} complete={complete} check={(text) => sqlProblems(text, { database, container, parameters: parameters.map((p) => p.name) })} checkAgain={tab.state.parameters} keys={keys} onView={(v) => (editor.current = v)} />}
       </div>
-      <Parameters list={parameters} onChange={(list) => updateTab(tab.key, { parameters: JSON.stringify(list) })} />
+      <Parameters list={parameters} used={parametersIn(sql)} onChange={(list) => updateTab(tab.key, { parameters: JSON.stringify(list) })} />
     </div>
   );
   return (
     <>
-      <Split name="query text" direction="column" initial={35} first={top} second={<Outcome tab={tab} running={running} view={view} setView={setView} chosen={chosen} parameters={parameters} pageSize={pageSize} />} />
+      <Split name="query text" direction="column" initial={35} first={top} second={<Outcome tab={tab} running={running} view={view} setView={setView} chosen={chosen} onShow={show} parameters={parameters} pageSize={pageSize} />} />
       {saving && <SaveDialog tab={tab} sql={sql} parameters={parameters} onClose={() => setSaving(false)} />}
     </>
   );
 }
 
-function Parameters({ list, onChange }: { list: Parameter[]; onChange: (list: Parameter[]) => void }) {
+function Parameters({ list, used, onChange }: { list: Parameter[]; used: Set<string>; onChange: (list: Parameter[]) => void }) {
   if (!list.length) return null;
   const set = (index: number, change: Partial<Parameter>) => onChange(list.map((p, i) => (i === index ? { ...p, ...change } : p)));
   return (
     <div class="parameters" role="group" aria-label="Parameters">
       {list.map((parameter, index) => (
         <div key={index} class="parameter">
-          <input class="mono" aria-label={`Name of parameter ${index + 1}`} value={parameter.name} onInput={(event) => set(index, { name: event.currentTarget.value })} />
-          <input class="mono" aria-label={`Value of ${parameter.name} as JSON`} placeholder="JSON value" value={parameter.value} onInput={(event) => set(index, { value: event.currentTarget.value })} />
+          <span class="value-box">
+            <input class="mono" aria-label={`Name of parameter ${index + 1}`} value={parameter.name} autocomplete="off" spellcheck={false} onInput={(event) => set(index, { name: event.currentTarget.value })} />
+            {parameter.name && !used.has(parameter.name) && <small class="understood">{parameter.name.startsWith("@") ? "not in the query" : "names begin with @"}</small>}
+          </span>
+          <ValueBox label={`Value of ${parameter.name}`} typed={parameter.value} placeholder="text, or JSON" onTyped={(value) => set(index, { value })} />
           <Button icon="close" look="quiet" label={`Remove ${parameter.name}`} onClick={() => onChange(list.filter((_, i) => i !== index))} />
         </div>
       ))}
@@ -154,11 +173,12 @@ interface OutcomeProps extends PanelProps {
   view: View;
   setView: (view: View) => void;
   chosen: () => string;
+  onShow: (from: number, to: number) => void;
   parameters: Parameter[];
   pageSize: number;
 }
-function Outcome({ tab, running, view, setView, chosen, parameters, pageSize }: OutcomeProps) {
-  const { run, error, busy } = running;
+function Outcome({ tab, running, view, setView, chosen, onShow, parameters, pageSize }: OutcomeProps) {
+  const { run, failure, busy } = running;
   const page = run?.pages[run.page];
   return (
     <section class="outcome" aria-label="Result">
@@ -169,11 +189,12 @@ function Outcome({ tab, running, view, setView, chosen, parameters, pageSize }: 
         {run && <Pages run={run} onGo={running.go} onNext={running.next} busy={busy} />}
         {run && <Menu label="Export the whole result" icon="download" actions={(["json", "jsonl", "csv"] as const).map((format) => [`Export all as ${{ json: "JSON", jsonl: "JSON lines", csv: "CSV" }[format]}`, () => void exportAll(tab.database, tab.container, run, format)])} />}
       </div>
-      <Problem error={view === "plan" ? "" : error} />
+      {failure && view !== "plan" && <QueryProblem failure={failure} database={tab.database} container={tab.container} onShow={onShow} onAgain={() => running.start(failure.sql, failure.offset)} />}
+      {run && page?.rows.length === 0 && !busy && view !== "plan" && <NameWarnings sql={run.sql} database={tab.database} container={tab.container} parameters={run.parameters.map((p) => p.name)} />}
       <div class="fill">
         {view === "plan" ? <PlanView tab={tab} sql={chosen()} parameters={parameters} />
           : !page && busy ? <Waiting>Running…</Waiting>
-          : !page ? <Empty>{error ? "The query did not run." : "Run the query with Ctrl+Enter."}</Empty>
+          : !page ? <Empty>{failure ? "The query did not run." : "Run the query with Ctrl+Enter."}</Empty>
           : view === "statistics" ? <Statistics database={tab.database} container={tab.container} pages={run!.pages} onApplied={() => running.start(run!.sql)} />
           : <Results key={`${run!.sql}\u0000${run!.page}\u0000${pageSize}`} rows={page.rows} view={view} />}
       </div>
@@ -250,6 +271,7 @@ function SaveDialog({ tab, sql, parameters, onClose }: PanelProps & { sql: strin
     try {
       await saveQuery({ name, database: tab.database, container: tab.container, sql, parameters });
       updateTab(tab.key, { title: name });
+      kept(tab.key, sql);
       tell(`Saved as ${name}; everybody who uses this account finds it under saved queries.`);
       onClose();
     } catch (e) {

@@ -3,13 +3,17 @@
 // A run shows its console, the transaction's changes before they are committed, and every call to the collection, which
 // can be stepped through forwards and backwards.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { callText, canWrite, containerPath, list, segment, wire } from "./api.ts";
-import { Editor, jsonProblems } from "./editor.tsx";
+import { ApiError, callText, canWrite, containerPath, list, readContainer, segment, wire } from "./api.ts";
+import { draftOf, dropDraft, keepDraft } from "./drafts.ts";
+import { Editor } from "./editor.tsx";
 import { at, parse, show, write, type Value } from "./json.ts";
+import { literal, understood } from "./literal.ts";
 import { TreeNode } from "./results.tsx";
 import type { PanelProps } from "./shell.tsx";
 import { refreshOverview, updateTab } from "./state.ts";
 import { Button, Empty, Problem, Split, ask, count, tell, tellError, units, useLoaded } from "./ui.tsx";
+import { mayReplace } from "./unsaved.ts";
+import { ValueBox } from "./value_box.tsx";
 
 type Kind = "sprocs" | "triggers" | "udfs";
 const KINDS: readonly (readonly [Kind, string, string])[] = [["sprocs", "Stored procedures", "procedure"], ["triggers", "Triggers", "trigger"], ["udfs", "Functions", "function"]];
@@ -50,6 +54,25 @@ interface Selected {
 }
 let turns = 0;
 
+/** What is typed of a script. */
+interface Typed {
+  id: string;
+  body: string;
+  type: string;
+  operation: string;
+}
+const PART = "script";
+const typedOf = (kind: Kind, script: Script | null): Typed => ({ id: script?.id ?? "", body: script?.body ?? FIRST_BODIES[kind], type: script?.triggerType ?? "Pre", operation: script?.triggerOperation ?? "All" });
+/** The script that was being edited when the tab was left. */
+function leftScript(key: string): Selected | null {
+  try {
+    const { kind, script } = JSON.parse(draftOf(key, PART)?.base ?? "null") as { kind: Kind; script: Script | null };
+    return { kind, script, turn: ++turns };
+  } catch {
+    return null;
+  }
+}
+
 export function Scripts({ tab }: PanelProps) {
   // Not before it is asked for: some names have no path.
   const base = () => containerPath(tab.database, tab.container);
@@ -57,7 +80,7 @@ export function Scripts({ tab }: PanelProps) {
     const [sprocs, triggers, udfs] = await Promise.all(KINDS.map(([kind]) => list<Script>(`${base()}/${kind}`)));
     return { sprocs, triggers, udfs } as Record<Kind, Script[]>;
   }, [tab.database, tab.container]);
-  const [selected, setSelected] = useState<Selected | null>(null);
+  const [selected, setSelected] = useState<Selected | null>(() => leftScript(tab.key));
   const turn = useRef(0);
   turn.current = selected?.turn ?? 0;
   useEffect(() => {
@@ -65,6 +88,10 @@ export function Scripts({ tab }: PanelProps) {
     const script = KINDS.some(([known]) => known === kind) ? value?.[kind].find((s) => s.id === id) : undefined;
     if (script && (selected?.kind !== kind || selected.script?.id !== script.id)) setSelected({ kind, script, turn: ++turns });
   }, [value, tab.state.script]);
+  const open = async (kind: Kind, script: Script | null) => {
+    if (script && selected?.kind === kind && selected.script?.id === script.id) return;
+    if (await mayReplace(tab, PART)) choose(kind, script);
+  };
   const choose = (kind: Kind, script: Script | null, turn = ++turns) => { setSelected({ kind, script, turn }); updateTab(tab.key, { script: script ? `${kind}\u0000${script.id}` : "" }); };
   const remove = async (kind: Kind, script: Script) => {
     if (!(await ask(`Delete ${script.id}?`, "This cannot be undone.", "Delete"))) return;
@@ -73,7 +100,7 @@ export function Scripts({ tab }: PanelProps) {
     } catch (e) {
       tellError(e);
     }
-    if (selected?.kind === kind && selected.script?.id === script.id) { setSelected(null); updateTab(tab.key, { script: "" }); }
+    if (selected?.kind === kind && selected.script?.id === script.id) { dropDraft(tab.key, PART); setSelected(null); updateTab(tab.key, { script: "" }); }
     reload();
   };
   return (
@@ -82,11 +109,11 @@ export function Scripts({ tab }: PanelProps) {
         <Problem error={error} />
         {KINDS.map(([kind, title, one]) => (
           <section key={kind}>
-            <div class="row"><h2>{title}</h2>{canWrite() && <Button icon="add" look="quiet" label={`New ${one}`} onClick={() => choose(kind, null)} />}</div>
+            <div class="row"><h2>{title}</h2>{canWrite() && <Button icon="add" look="quiet" label={`New ${one}`} onClick={() => void open(kind, null)} />}</div>
             <ul class="plain-list choose">
               {value?.[kind].map((script) => (
                 <li key={script.id}>
-                  <button type="button" aria-pressed={selected?.kind === kind && selected.script?.id === script.id} onClick={() => choose(kind, script)}>{script.id}</button>
+                  <button type="button" aria-pressed={selected?.kind === kind && selected.script?.id === script.id} onClick={() => void open(kind, script)}>{script.id}</button>
                   {canWrite() && <Button icon="trash" look="quiet" label={`Delete ${script.id}`} onClick={() => void remove(kind, script)} />}
                 </li>
               ))}
@@ -104,11 +131,19 @@ export function Scripts({ tab }: PanelProps) {
 }
 
 function ScriptEditor({ tab, base, selected: { kind, script }, onSaved }: PanelProps & { base: () => string; selected: Selected; onSaved: (script: Script) => void }) {
-  const [id, setId] = useState(script?.id ?? "");
-  const [body, setBody] = useState(script?.body ?? FIRST_BODIES[kind]);
-  const [type, setType] = useState(script?.triggerType ?? "Pre");
-  const [operation, setOperation] = useState(script?.triggerOperation ?? "All");
+  const stored = typedOf(kind, script);
+  const draft = draftOf(tab.key, PART);
+  const typed: Typed = draft ? (JSON.parse(draft.text) as Typed) : stored;
+  const { id, body, type, operation } = typed;
+  const latest = useRef(typed);
+  latest.current = typed;
   const [error, setError] = useState("");
+  const set = (change: Partial<Typed>) => {
+    const next = { ...latest.current, ...change };
+    latest.current = next;
+    if (JSON.stringify(next) === JSON.stringify(stored)) dropDraft(tab.key, PART);
+    else keepDraft(tab, PART, script ? `the script ${script.id}` : "a new script", JSON.stringify(next), JSON.stringify({ kind, script }));
+  };
   const save = async () => {
     const content = JSON.stringify({ id, body, ...(kind === "triggers" ? { triggerType: type, triggerOperation: operation } : {}) });
     try {
@@ -117,24 +152,29 @@ function ScriptEditor({ tab, base, selected: { kind, script }, onSaved }: PanelP
         : await wire("POST", `${base()}/${kind}`, { body: content });
       setError("");
       tell(`Saved ${id}.`);
-      onSaved(JSON.parse(answer.text) as Script);
+      const saved = JSON.parse(answer.text) as Script;
+      // What was typed while it was saved is a change of what was saved.
+      dropDraft(tab.key, PART);
+      if (JSON.stringify(latest.current) !== JSON.stringify(typed)) keepDraft(tab, PART, `the script ${id}`, JSON.stringify({ ...latest.current, id }), JSON.stringify({ kind, script: saved }));
+      onSaved(saved);
     } catch (e) {
-      setError((e as Error).message);
+      const overtaken = e instanceof ApiError && e.status === 412;
+      setError(overtaken ? "Somebody else saved this script after you opened it, and nothing was overwritten. Open it in another window to see that version; what you typed stays here." : (e as Error).message);
     }
   };
   const editor = (
     <div class="document">
       <div class="toolbar">
-        <input class="mono" aria-label="Id of the script" placeholder="id" value={id} readOnly={!!script} onInput={(event) => setId(event.currentTarget.value)} />
+        <input class="mono" aria-label="Id of the script" placeholder="id" value={id} readOnly={!!script} onInput={(event) => set({ id: event.currentTarget.value })} />
         {kind === "triggers" && <>
-          <select aria-label="When" value={type} disabled={!canWrite()} onChange={(event) => setType(event.currentTarget.value)}><option value="Pre">before</option><option value="Post">after</option></select>
-          <select aria-label="Operation" value={operation} disabled={!canWrite()} onChange={(event) => setOperation(event.currentTarget.value)}>{["All", "Create", "Update", "Delete", "Replace"].map((o) => <option key={o}>{o}</option>)}</select>
+          <select aria-label="When" value={type} disabled={!canWrite()} onChange={(event) => set({ type: event.currentTarget.value })}><option value="Pre">before</option><option value="Post">after</option></select>
+          <select aria-label="Operation" value={operation} disabled={!canWrite()} onChange={(event) => set({ operation: event.currentTarget.value })}>{["All", "Create", "Update", "Delete", "Replace"].map((o) => <option key={o}>{o}</option>)}</select>
         </>}
         <span class="space" />
-        {canWrite() && <Button icon="save" look="primary" disabled={!id || (body === script?.body && type === (script.triggerType ?? "Pre") && operation === (script.triggerOperation ?? "All"))} onClick={() => void save()}>Save</Button>}
+        {canWrite() && <Button icon="save" look="primary" disabled={!id || (!!script && !draft)} onClick={() => void save()}>Save</Button>}
       </div>
       <Problem error={error} />
-      <div class="fill"><Editor value={body} language="javascript" label="Script" onChange={setBody} readOnly={!canWrite()} keys={[{ key: "Mod-s", preventDefault: true, run: () => { if (id) void save(); return true; } }]} /></div>
+      <div class="fill"><Editor value={body} language="javascript" label="Script" onChange={(text) => set({ body: text })} readOnly={!canWrite()} keys={[{ key: "Mod-s", preventDefault: true, run: () => { if (id) void save(); return true; } }]} /></div>
     </div>
   );
   return kind === "sprocs" ? <Split name="script" direction="column" initial={50} first={editor} second={<RunScript tab={tab} body={body} />} /> : editor;
@@ -171,22 +211,39 @@ function readRun(text: string): RunAnswer {
   };
 }
 
+/** Texts that a tab keeps as one. */
+function textsOf(state: string | undefined): string[] | null {
+  try {
+    const value: unknown = JSON.parse(state ?? "null");
+    return Array.isArray(value) && value.every((text) => typeof text === "string") ? value : null;
+  } catch {
+    return null;
+  }
+}
+/** The whole key as one array, or a value for each of its paths. */
+function keyOf(typed: string[], paths: string[]): string {
+  const whole = typed.length === 1 ? understood(typed[0]!) : null;
+  if (whole && "value" in whole && Array.isArray(whole.value)) return whole.json;
+  return `[${typed.map((text, i) => literal(text, paths[i] ?? "The partition key")).join(",")}]`;
+}
+
 function RunScript({ tab, body }: PanelProps & { body: string }) {
-  const [key, setKey] = useState(tab.state.key ?? '[""]');
-  const [parameters, setParameters] = useState(tab.state.arguments ?? '["world"]');
+  const { value: definition } = useLoaded(() => readContainer(tab.database, tab.container), [tab.database, tab.container]);
+  const paths = definition?.partitionKey.paths ?? [""];
+  const typedKey = textsOf(tab.state.key) ?? [];
+  const key = paths.map((_, i) => typedKey[i] ?? "");
+  const parameters = textsOf(tab.state.arguments) ?? ["world"];
+  const setKey = (at: number, text: string) => updateTab(tab.key, { key: JSON.stringify(key.map((old, i) => (i === at ? text : old))) });
+  const setParameters = (next: string[]) => updateTab(tab.key, { arguments: JSON.stringify(next) });
   const [answer, setAnswer] = useState<RunAnswer | null>(null);
   const [error, setError] = useState("");
   const [busy, setBusy] = useState(false);
   const run = async (commit: boolean) => {
-    for (const [name, text] of [["partition key", key], ["arguments", parameters]] as const) {
-      const problem = jsonProblems(text)[0];
-      if (problem || !text.trim().startsWith("[")) return setError(`The ${name} must be a JSON array${problem ? `: ${problem.message}` : ""}.`);
-    }
     setBusy(true);
     setError("");
-    updateTab(tab.key, { key, arguments: parameters });
     try {
-      const request = `{"database":${JSON.stringify(tab.database)},"container":${JSON.stringify(tab.container)},"body":${JSON.stringify(body)},"partitionKey":${write(parse(key))},"arguments":${write(parse(parameters))},"commit":${commit}}`;
+      const given = parameters.map((text, i) => literal(text, `Argument ${i + 1}`));
+      const request = `{"database":${JSON.stringify(tab.database)},"container":${JSON.stringify(tab.container)},"body":${JSON.stringify(body)},"partitionKey":${keyOf(key, paths)},"arguments":[${given.join(",")}],"commit":${commit}}`;
       setAnswer(readRun(await callText("POST", "run-script", request)));
       if (commit) void refreshOverview();
     } catch (e) {
@@ -197,9 +254,16 @@ function RunScript({ tab, body }: PanelProps & { body: string }) {
   };
   return (
     <section class="run-script" aria-label="Run">
+      <div class="given">
+        <div class="given-values" role="group" aria-label="Partition key"><strong>Partition key</strong>
+          {paths.map((path, i) => <label key={path} class="inline"><code>{path}</code><ValueBox label={`Partition key ${path}`} typed={key[i]!} onTyped={(text) => setKey(i, text)} /></label>)}
+        </div>
+        <div class="given-values" role="group" aria-label="Arguments"><strong>Arguments</strong>
+          {parameters.map((text, i) => <span key={i} class="inline"><ValueBox label={`Argument ${i + 1}`} typed={text} onTyped={(next) => setParameters(parameters.map((old, j) => (j === i ? next : old)))} /><Button icon="close" look="quiet" label={`Remove argument ${i + 1}`} onClick={() => setParameters(parameters.filter((_, j) => j !== i))} /></span>)}
+          <Button icon="add" look="quiet" onClick={() => setParameters([...parameters, ""])}>Argument</Button>
+        </div>
+      </div>
       <div class="toolbar">
-        <label class="inline">Partition key <input class="mono" value={key} onInput={(event) => setKey(event.currentTarget.value)} /></label>
-        <label class="inline">Arguments <input class="mono" value={parameters} onInput={(event) => setParameters(event.currentTarget.value)} /></label>
         <Button icon="run" look="primary" disabled={busy} onClick={() => void run(false)} title="Nothing is written">Try</Button>
         {canWrite() && <Button disabled={busy} onClick={() => void run(true)}>Run and commit</Button>}
         <span class="summary" role="status">{busy ? "Running…" : answer ? `${units(answer.charge)} · ${answer.committed ? "committed" : "nothing was written"}` : ""}</span>

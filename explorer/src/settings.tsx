@@ -1,6 +1,7 @@
 // The settings of a container: what is fixed is shown, what can change has an editor of its own and is saved by itself.
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { ApiError, call, canWrite, readContainer, replaceContainer, scope, wire, type ContainerDefinition } from "./api.ts";
+import { useDraft } from "./drafts.ts";
 import { Editor, jsonProblems } from "./editor.tsx";
 import { feedRows, format } from "./json.ts";
 import type { PanelProps } from "./shell.tsx";
@@ -62,9 +63,9 @@ export function Settings({ tab }: PanelProps) {
       </section>
       <p class="hint">The partition key ({definition.partitionKey.kind}, version {definition.partitionKey.version ?? 1}) and the unique keys are fixed when a container is made.
         {" "}Unique keys: {definition.uniqueKeyPolicy?.uniqueKeys?.length ? definition.uniqueKeyPolicy.uniqueKeys.map((key) => `(${key.paths.join(", ")})`).join(" ") : "none"}.</p>
-      <Throughput definition={definition} />
-      <TimeToLive key={`ttl${definition.defaultTtl}`} definition={definition} onSave={save} />
-      {PARTS.map((part) => <JsonPart key={part.property} part={part} definition={definition} onSave={save}>{part.property === "indexingPolicy" && <IndexCosts database={database} container={container} version={definition._etag} />}</JsonPart>)}
+      <Throughput tab={tab} definition={definition} />
+      <TimeToLive tab={tab} definition={definition} onSave={save} />
+      {PARTS.map((part) => <JsonPart key={part.property} tab={tab} part={part} definition={definition} onSave={save}>{part.property === "indexingPolicy" && <IndexCosts database={database} container={container} version={definition._etag} />}</JsonPart>)}
     </div>
   );
 }
@@ -72,22 +73,18 @@ export function Settings({ tab }: PanelProps) {
 type Save = (change: Partial<ContainerDefinition>, without?: string[]) => Promise<ContainerDefinition>;
 const textOf = (definition: ContainerDefinition, property: string) => (definition[property] === undefined ? "" : format(JSON.stringify(definition[property])));
 
-function JsonPart({ part, definition, onSave, children }: { part: Part; definition: ContainerDefinition; onSave: Save; children?: preact.ComponentChildren }) {
+function JsonPart({ tab, part, definition, onSave, children }: PanelProps & { part: Part; definition: ContainerDefinition; onSave: Save; children?: preact.ComponentChildren }) {
   const stored = textOf(definition, part.property);
-  const [text, setText] = useState(stored);
+  const { text, set: setText, drop, base } = useDraft(tab, part.property, `the ${part.title.toLowerCase()}`, stored);
+  const latest = useRef(text);
+  latest.current = text;
   const [error, setError] = useState("");
-  // What the server has replaces the text, unless somebody has typed since it was the server's.
-  const known = useRef(stored);
-  useLayoutEffect(() => {
-    if (text === known.current) setText(stored);
-    known.current = stored;
-  }, [stored]);
   const save = async () => {
     const problem = jsonProblems(text)[0];
     if (problem) return setError(`${problem.message} (at character ${problem.from + 1}).`);
     try {
-      const saved = await (text.trim() ? onSave({ [part.property]: JSON.parse(text) as unknown }) : onSave({}, [part.property]));
-      setText((now) => (now === text ? textOf(saved, part.property) : now));
+      await (text.trim() ? onSave({ [part.property]: JSON.parse(text) as unknown }) : onSave({}, [part.property]));
+      if (latest.current === text) drop();
       setError("");
     } catch (e) {
       setError((e as Error).message);
@@ -101,8 +98,10 @@ function JsonPart({ part, definition, onSave, children }: { part: Part; definiti
         <Editor value={text} language="json" label={part.title} onChange={setText} readOnly={!canWrite()} placeholder={part.example} />
       </div>
       <Problem error={error} />
+      {base !== undefined && base !== stored && <p class="notice" role="status">The server has another version than the one you began with. Saving replaces it; discard your changes to see it.</p>}
       {canWrite() && <div class="row">
         <Button look="primary" disabled={text === stored} onClick={() => void save()}>Save {part.title.toLowerCase()}</Button>
+        {base !== undefined && <Button onClick={() => { drop(); setError(""); }}>Discard</Button>}
         {!text && part.example && <Button onClick={() => setText(format(part.example))}>Begin with an example</Button>}
       </div>}
       {children}
@@ -135,14 +134,16 @@ function IndexCosts({ database, container, version }: { database: string; contai
   );
 }
 
-function TimeToLive({ definition, onSave }: { definition: ContainerDefinition; onSave: Save }) {
+function TimeToLive({ tab, definition, onSave }: PanelProps & { definition: ContainerDefinition; onSave: Save }) {
   const stored = definition.defaultTtl;
-  const [kind, setKind] = useState(stored === undefined || stored === null ? "off" : stored === -1 ? "own" : "seconds");
-  const [seconds, setSeconds] = useState(String(stored && stored > 0 ? stored : 86400));
+  const kindNow = stored === undefined || stored === null ? "off" : stored === -1 ? "own" : "seconds";
+  const { text, set, drop } = useDraft(tab, "timeToLive", "the time to live", `${kindNow} ${stored && stored > 0 ? stored : 86400}`);
+  const [kind, seconds] = text.split(" ", 2) as [string, string];
   const [error, setError] = useState("");
   const save = async () => {
     try {
       await (kind === "off" ? onSave({}, ["defaultTtl"]) : onSave({ defaultTtl: kind === "own" ? -1 : Number(seconds) }));
+      drop();
       setError("");
     } catch (e) {
       setError((e as Error).message);
@@ -153,11 +154,11 @@ function TimeToLive({ definition, onSave }: { definition: ContainerDefinition; o
       <h2>Time to live</h2>
       <div class="row">
         <Field label="Items expire">
-          <select value={kind} disabled={!canWrite()} onChange={(event) => setKind(event.currentTarget.value)}>
+          <select value={kind} disabled={!canWrite()} onChange={(event) => set(`${event.currentTarget.value} ${seconds}`)}>
             <option value="off">never</option><option value="own">when an item says so itself</option><option value="seconds">after a time</option>
           </select>
         </Field>
-        {kind === "seconds" && <Field label="Seconds"><input type="number" min={1} value={seconds} disabled={!canWrite()} onInput={(event) => setSeconds(event.currentTarget.value)} /></Field>}
+        {kind === "seconds" && <Field label="Seconds"><input type="number" min={1} value={seconds} disabled={!canWrite()} onInput={(event) => set(`${kind} ${event.currentTarget.value}`)} /></Field>}
         {canWrite() && <Button look="primary" onClick={() => void save()}>Save time to live</Button>}
       </div>
       <Problem error={error} />
@@ -180,12 +181,12 @@ async function offerOf(link: string): Promise<Offer | null> {
   return row ? (JSON.parse(row) as Offer) : null;
 }
 
-function Throughput({ definition }: { definition: ContainerDefinition }) {
+function Throughput({ tab, definition }: PanelProps & { definition: ContainerDefinition }) {
   const { value: offer, error: loadError, reload } = useLoaded(() => offerOf(definition._self), [definition._self]);
-  const [edit, setEdit] = useState<{ automatic: boolean; amount: string } | null>(null);
   const [error, setError] = useState("");
   const automatic = offer?.content.offerAutopilotSettings;
-  const current = edit ?? { automatic: !!automatic, amount: String(automatic?.maxThroughput ?? offer?.content.offerThroughput ?? 400) };
+  const { text, set, drop, base } = useDraft(tab, "throughput", "the throughput", `${automatic ? "auto" : "manual"} ${automatic?.maxThroughput ?? offer?.content.offerThroughput ?? 400}`);
+  const current = { automatic: text.startsWith("auto "), amount: text.slice(text.indexOf(" ") + 1) };
   const save = async () => {
     const amount = Number(current.amount);
     const put = async (to: Offer, migration: string): Promise<Offer> => {
@@ -198,7 +199,7 @@ function Throughput({ definition }: { definition: ContainerDefinition }) {
       // A change of the kind chooses the amount itself.
       if (amount !== (current.automatic ? changed.content.offerAutopilotSettings?.maxThroughput : changed.content.offerThroughput)) await put(changed, "");
       setError("");
-      setEdit(null);
+      drop();
       tell("Throughput saved.");
       reload();
       void refreshOverview();
@@ -212,12 +213,12 @@ function Throughput({ definition }: { definition: ContainerDefinition }) {
       {offer === null ? <p class="hint">This container shares the throughput of its database.</p> : offer && (
         <div class="row">
           <Field label="Kind">
-            <select value={current.automatic ? "auto" : "manual"} disabled={!canWrite()} onChange={(event) => setEdit({ automatic: event.currentTarget.value === "auto", amount: event.currentTarget.value === "auto" ? "1000" : "400" })}>
+            <select value={current.automatic ? "auto" : "manual"} disabled={!canWrite()} onChange={(event) => set(`${event.currentTarget.value} ${event.currentTarget.value === "auto" ? "1000" : "400"}`)}>
               <option value="manual">Manual</option><option value="auto">Autoscale</option>
             </select>
           </Field>
-          <Field label={current.automatic ? "Highest RU/s" : "RU/s"}><input type="number" step={current.automatic ? 1000 : 100} min={current.automatic ? 1000 : 400} value={current.amount} disabled={!canWrite()} onInput={(event) => setEdit({ ...current, amount: event.currentTarget.value })} /></Field>
-          {canWrite() && <Button look="primary" disabled={!edit} onClick={() => void save()}>Save throughput</Button>}
+          <Field label={current.automatic ? "Highest RU/s" : "RU/s"}><input type="number" step={current.automatic ? 1000 : 100} min={current.automatic ? 1000 : 400} value={current.amount} disabled={!canWrite()} onInput={(event) => set(`${current.automatic ? "auto" : "manual"} ${event.currentTarget.value}`)} /></Field>
+          {canWrite() && <Button look="primary" disabled={base === undefined} onClick={() => void save()}>Save throughput</Button>}
         </div>
       )}
       <Problem error={loadError || error} />

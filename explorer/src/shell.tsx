@@ -5,9 +5,10 @@ import { lazy } from "./lazy.tsx";
 import { canWrite, session, spent } from "./api.ts";
 import { Home } from "./home.tsx";
 import { Brand, signOut } from "./signin.tsx";
-import { activeTab, closeTab, activeKey, openTab, refreshOverview, sidebarOpen, tabs, tabTitle, theme, type Tab, type TabKind, type Theme } from "./state.ts";
+import { activeTab, activeKey, isChanged, openTab, refreshOverview, sidebarOpen, tabPlace, tabs, tabTitle, theme, type Tab, type TabKind, type Theme } from "./state.ts";
 import { Tree } from "./tree.tsx";
-import { Button, Icon, units, usePolling, type IconName } from "./ui.tsx";
+import { Button, Icon, Menu, units, usePolling, type IconName, type MenuAction } from "./ui.tsx";
+import { closeTabs, maySignOut } from "./unsaved.ts";
 
 export interface PanelProps {
   tab: Tab;
@@ -49,8 +50,8 @@ export function Shell() {
       {sidebarOpen.value && <button type="button" class="shade" aria-label="Close the tree" onClick={() => (sidebarOpen.value = false)} />}
       <main>
         <TabStrip />
-        <div class="panel" role={tab ? "tabpanel" : undefined} aria-label={tab ? tabTitle(tab) : undefined} id="panel">
-            {tab && !OWN_HEADING.has(tab.kind) && <h1 class="visually-hidden">{tabTitle(tab)}</h1>}
+        <div class="panel" role={tab ? "tabpanel" : undefined} aria-label={tab ? tabTitle(tab) + tabPlace(tab) : undefined} id="panel">
+            {tab && !OWN_HEADING.has(tab.kind) && <h1 class="visually-hidden">{tabTitle(tab) + tabPlace(tab)}</h1>}
           <Panel key={tab?.key ?? "home"} tab={tab ?? { key: "home", kind: "home", database: "", container: "", state: {} }} />
         </div>
       </main>
@@ -62,7 +63,7 @@ function shortcuts(event: KeyboardEvent): void {
   const all = tabs.value;
   const at = all.findIndex((tab) => tab.key === activeTab.value?.key);
   if (!event.altKey || event.ctrlKey || event.metaKey || at < 0 || document.querySelector("dialog[open]")) return;
-  if (event.code === "KeyW") closeTab(all[at]!.key);
+  if (event.code === "KeyW") void closeTabs([all[at]!.key]);
   else if (event.code === "BracketRight" || event.code === "PageDown") activeKey.value = all[(at + 1) % all.length]!.key;
   else if (event.code === "BracketLeft" || event.code === "PageUp") activeKey.value = all[(at - 1 + all.length) % all.length]!.key;
   else if (event.code === "KeyN" && all[at]!.container) openTab("query", all[at]!.database, all[at]!.container);
@@ -83,7 +84,7 @@ function TopBar() {
       <Button icon="saved" look="quiet" label="Saved queries and history" onClick={() => openTab("saved")} />
       <Button icon="inspector" look="quiet" label="Requests of all clients" onClick={() => openTab("inspector")} />
       <ThemeSwitch />
-      <Button icon="out" look="quiet" label="Sign out" onClick={() => void signOut()} />
+      <Button icon="out" look="quiet" label="Sign out" onClick={() => void maySignOut().then((may) => (may ? signOut() : undefined))} />
     </header>
   );
 }
@@ -102,7 +103,7 @@ function TabStrip() {
   const keys = (event: KeyboardEvent) => {
     const at = all.findIndex((tab) => tab.key === current);
     const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
-    if (event.key === "Delete" && current) closeTab(current);
+    if (event.key === "Delete" && current) void closeTabs([current]);
     else if (step) activeKey.value = all[(at + step + all.length) % all.length]!.key;
     else return;
     event.preventDefault();
@@ -113,14 +114,36 @@ function TabStrip() {
       <div role="tablist" aria-label="Open tabs" ref={strip} onKeyDown={keys}>
         {all.map((tab) => (
           <button key={tab.key} type="button" role="tab" aria-selected={tab.key === current} aria-controls={tab.key === current ? "panel" : undefined} tabIndex={tab.key === current ? 0 : -1}
-            class="tab" title={`${tabTitle(tab)}${tab.database ? ` in ${tab.database}` : ""} (Delete or Alt+W closes)`}
-            onClick={() => (activeKey.value = tab.key)} onAuxClick={(event) => event.button === 1 && closeTab(tab.key)}>
+            class="tab" title={`${tabTitle(tab)}${tabPlace(tab)}${isChanged(tab) ? ", not saved" : ""} (Delete or Alt+W closes)`}
+            onClick={() => (activeKey.value = tab.key)} onAuxClick={(event) => event.button === 1 && void closeTabs([tab.key])}>
             <Icon name={TAB_ICONS[tab.kind]} />
-            <span>{tabTitle(tab)}</span>
+            <TabName tab={tab} />
           </button>
         ))}
       </div>
-      {current && <Button icon="close" look="quiet" label="Close this tab" onClick={() => closeTab(current)} />}
+      {current && <Button icon="close" look="quiet" label="Close this tab" onClick={() => void closeTabs([current])} />}
+      <Menu label={`All ${all.length} tabs`} icon="more" actions={tabActions(all, current)} />
     </div>
   );
+}
+
+/** What it shows, and below in which database; read as one sentence. */
+function TabName({ tab }: { tab: Tab }) {
+  const place = tabPlace(tab);
+  return (
+    <span class="tab-name">
+      <span>{tabTitle(tab)}</span>
+      {place && <small><span class="visually-hidden"> in </span>{place.replace(/^ in /, "")}</small>}
+      {isChanged(tab) && <span class="changed"><span class="visually-hidden">, not saved</span></span>}
+    </span>
+  );
+}
+
+function tabActions(all: Tab[], current: string | undefined): MenuAction[] {
+  const keys = all.map((tab) => tab.key);
+  return [
+    ...all.map((tab): MenuAction => [`${tabTitle(tab)}${tabPlace(tab)}${isChanged(tab) ? ", not saved" : ""}`, () => (activeKey.value = tab.key), tab.key === current ? "current" : ""]),
+    ["Close the other tabs", () => void closeTabs(keys.filter((key) => key !== current)), "first"],
+    ["Close all tabs", () => void closeTabs(keys), ""],
+  ];
 }

@@ -2,8 +2,10 @@
 import { pickedCompletion, snippetCompletion, type Completion, type CompletionContext, type CompletionResult, type CompletionSource } from "@codemirror/autocomplete";
 import { LanguageSupport, StreamLanguage, type StringStream } from "@codemirror/language";
 import type { Diagnostic } from "@codemirror/lint";
-import { call, callText, scope } from "./api.ts";
+import { call, callText, readContainer, scope } from "./api.ts";
 import { at, parse, plain, write, type Value } from "./json.ts";
+import { warningsOf, type Warning } from "./names.ts";
+import { containerSummary } from "./state.ts";
 
 export interface Words {
   keywords: string[];
@@ -210,21 +212,58 @@ export function completionOf(database: string, container: string): CompletionSou
     const before = text.slice(0, context.pos);
     const known = aliases(text);
     const place = placeOf(before);
-    if (place.kind === "comment" || (place.kind === "code" && NUMBER.test(before))) return null;
+    if (place.kind === "comment" || (place.kind === "code" && (NUMBER.test(before) || PARAMETER.test(before)))) return null;
     const values = valueResult(text, context.pos, place, known, schema);
     if (values || place.kind === "text") return values;
     return pathResult(before, context.pos, known, schema) ?? (context.explicit || /\w$/.test(before) ? wordResult(before, context.pos, known, schema) : null);
   };
 }
-/** The cursor is behind a number: there is nothing to complete. */
+/** The cursor is behind a parameter or a number: there is nothing to complete. */
+const PARAMETER = /@\w*$/;
 const NUMBER = /(?:^|\W)\.?\d[\w.]*$/;
 
-/** What the server's own parser says about the text. */
-export async function sqlProblems(text: string, database: string, container: string): Promise<Diagnostic[]> {
+/** A text that is checked: `before` and `after` make a whole query of a part of one. */
+interface Checked {
+  database: string;
+  container: string;
+  before?: string;
+  parameters?: string[];
+}
+const computedOf = new Map<string, { asked: number; names: Promise<string[]> }>();
+/** Names that queries of a container may use as if they were stored; asked for again after a while. */
+function computedNames(database: string, container: string): Promise<string[]> {
+  const key = scope(database, container);
+  const known = computedOf.get(key);
+  if (known && Date.now() - known.asked < 15_000) return known.names;
+  const names = readContainer(database, container).then((definition) => (definition.computedProperties ?? []).map((property) => String((property as { name?: unknown }).name)));
+  computedOf.set(key, { asked: Date.now(), names });
+  names.catch(() => computedOf.delete(key));
+  return names;
+}
+/** Names that neither the data nor the parameters have; nothing where the data cannot be asked. */
+export async function nameWarnings(sql: string, { database, container, parameters = [] }: Checked): Promise<Warning[]> {
+  try {
+    const [schema, computed] = await Promise.all([schemaOf(database, container), computedNames(database, container)]);
+    return warningsOf(sql, { paths: schema.paths, sampled: schema.sampled, documents: containerSummary(database, container)?.documents ?? null, computed, parameters });
+  } catch {
+    return [];
+  }
+}
+
+/** What the server's own parser says about the text, and names that are perhaps misspelt. */
+export async function sqlProblems(text: string, checked: Checked): Promise<Diagnostic[]> {
   if (!text.trim()) return [];
-  const answer = await call<{ errors: { message: string; start: number; end: number }[] }>("POST", "check", { sql: text, database, container }).catch(() => ({ errors: [] }));
-  return answer.errors.map(({ message, start, end }) => {
-    const from = Math.min(start, text.length);
-    return { from, to: Math.min(Math.max(end, from + 1), text.length), severity: "error", message };
-  });
+  const { database, container, before = "" } = checked;
+  const sql = before + text;
+  const [answer, warnings] = await Promise.all([
+    call<{ errors: (Warning & { detail: string })[] }>("POST", "check", { sql, database, container }).catch(() => ({ errors: [] })),
+    nameWarnings(sql, checked),
+  ]);
+  // Line and column are where the mark is; what was met and expected there is worth saying.
+  const errors = answer.errors.map((error) => ({ ...error, message: [error.message, error.detail.replace(/^line \d+, column \d+:? ?/, "")].filter(Boolean).join("\n") }));
+  const shown = (severity: Diagnostic["severity"]) => ({ message, start, end }: Warning): Diagnostic => {
+    const from = Math.max(0, Math.min(start - before.length, text.length));
+    return { from, to: Math.min(Math.max(end - before.length, from + 1), text.length), severity, message };
+  };
+  return [...errors.map(shown("error")), ...(errors.length ? [] : warnings.map(shown("warning")))];
 }

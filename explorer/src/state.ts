@@ -4,6 +4,7 @@
 // address opens the same state on another machine.
 import { batch, computed, effect, signal } from "@preact/signals";
 import { call, type Parameter } from "./api.ts";
+import { draftTabs, draftsOf, dropDrafts, hasDrafts } from "./drafts.ts";
 
 export interface ContainerSummary {
   id: string;
@@ -52,6 +53,10 @@ export interface Tab {
   container: string;
   /** What of the tab survives a reload and travels in a link: texts only. */
   state: Record<string, string>;
+  /** Of several tabs that show the same: which one it is, from 2 on. */
+  number?: number;
+  /** The text of a query that is somewhere else already: where it came from, or saved. */
+  kept?: string;
   /** Its state came with an address, from whoever wrote that: nothing of it is run until somebody here wants it. */
   unasked?: boolean;
 }
@@ -79,7 +84,7 @@ const isText = (value: unknown): value is string => typeof value === "string";
 function isTab(value: unknown): value is Tab {
   const tab = value as Tab;
   return !!tab && isText(tab.key) && isText(tab.kind) && tab.kind in TITLES && isText(tab.database) && isText(tab.container) &&
-    typeof tab.state === "object" && tab.state !== null && Object.values(tab.state).every(isText);
+    ["undefined", "number"].includes(typeof tab.number) && ["undefined", "string"].includes(typeof tab.kept) && typeof tab.state === "object" && tab.state !== null && Object.values(tab.state).every(isText);
 }
 
 const TITLES: Record<TabKind, string> = {
@@ -92,14 +97,42 @@ export const NEEDS: Record<TabKind, "nothing" | "database" | "container"> = {
   items: "container", query: "container", bulk: "container", settings: "container", scripts: "container", partitions: "container", feed: "container",
 };
 
-export const tabs = signal<Tab[]>(stored<Tab[]>("tabs", [], (v) => Array.isArray(v) && v.every(isTab)));
+/** Another window may have written the list last: what is not saved in this one has its tab all the same. */
+function storedTabs(): Tab[] {
+  const list = stored<Tab[]>("tabs", [], (v) => Array.isArray(v) && v.every(isTab));
+  const missing = draftTabs().filter((tab, at, all) => !list.some((other) => other.key === tab.key) && all.findIndex((other) => other.key === tab.key) === at);
+  return [...list, ...missing.map((tab) => ({ ...tab, state: {} }) as Tab).filter(isTab)];
+}
+export const tabs = signal<Tab[]>(storedTabs());
 export const activeKey = signal<string>(stored<string>("active", "", isText));
 export const activeTab = computed(() => tabs.value.find((tab) => tab.key === activeKey.value) ?? tabs.value[0]);
 
 export function tabTitle(tab: Tab): string {
-  if (tab.kind === "query") return tab.state.title || `Query · ${tab.container}`;
-  if (tab.kind === "users") return `Users · ${tab.database}`;
-  return NEEDS[tab.kind] === "container" ? `${TITLES[tab.kind]} · ${tab.container}` : TITLES[tab.kind];
+  const number = tab.number ? ` ${tab.number}` : "";
+  if (tab.kind === "query") return (tab.state.title || `Query · ${tab.container}`) + number;
+  if (tab.kind === "users") return `Users · ${tab.database}${number}`;
+  return (NEEDS[tab.kind] === "container" ? `${TITLES[tab.kind]} · ${tab.container}` : TITLES[tab.kind]) + number;
+}
+/** Where it is, to be said after its title. */
+export function tabPlace(tab: Tab): string {
+  if (NEEDS[tab.kind] !== "container") return "";
+  return tab.kind === "query" && tab.state.title ? ` in ${tab.database}/${tab.container}` : ` in ${tab.database}`;
+}
+
+/** What a query and a bulk edit begin as. */
+export const FIRST_SQL = "SELECT * FROM c";
+export const bulkSign = (state: Record<string, string>) => JSON.stringify([state.condition ?? "", state.action ?? "", state.path ?? "", state.value ?? ""]);
+/** Whether something in it was typed that is nowhere else. */
+export function isChanged(tab: Tab): boolean {
+  if (draftsOf(tab.key).length) return true;
+  if (tab.kind === "bulk") return [tab.state.condition, tab.state.path, tab.state.value].some((text) => text?.trim()) && tab.kept !== bulkSign(tab.state);
+  const sql = tab.state.sql ?? FIRST_SQL;
+  return tab.kind === "query" && sql.trim() !== "" && sql !== (tab.kept ?? FIRST_SQL) &&
+    !history_.value.some((past) => past.sql === sql && past.container === tab.container && past.database === tab.database);
+}
+/** What the tab holds now is somewhere else, too. */
+export function kept(key: string, text: string): void {
+  tabs.value = tabs.value.map((tab) => (tab.key === key ? { ...tab, kept: text } : tab));
 }
 
 const newKey = () => Math.random().toString(36).slice(2, 10);
@@ -107,16 +140,21 @@ const newKey = () => Math.random().toString(36).slice(2, 10);
 /** Opens a tab, or goes to the one that shows the same thing already; a query is always new unless its text is the same. */
 export function openTab(kind: TabKind, database = "", container = "", state: Record<string, string> = {}): Tab {
   sidebarOpen.value = false;
-  const same = tabs.value.find((tab) => tab.kind === kind && tab.database === database && tab.container === container &&
-    (kind !== "query" || (state.sql !== undefined && tab.state.sql === state.sql)));
+  const twins = tabs.value.filter((tab) => tab.kind === kind && tab.database === database && tab.container === container);
+  // What was typed in a tab is not replaced by what comes from elsewhere.
+  const same = twins.find((tab) => (kind === "query" ? state.sql !== undefined && tab.state.sql === state.sql : !isChanged(tab) || Object.entries(state).every(([name, value]) => tab.state[name] === value)));
   if (same) {
     if (Object.keys(state).length) updateTab(same.key, state);
     activeKey.value = same.key;
     return same;
   }
   const tab: Tab = { key: newKey(), kind, database, container, state };
-  // The oldest leave, so that a storm of tabs cannot fill the storage.
-  tabs.value = [...tabs.value, tab].slice(-TABS_MAX);
+  if (twins.length) tab.number = 1 + Math.max(...twins.map((twin) => twin.number ?? 1));
+  if (kind === "query" && state.sql !== undefined) tab.kept = state.sql;
+  if (kind === "bulk") tab.kept = bulkSign(state);
+  // The oldest leave, so that a storm of tabs cannot fill the storage; never one with changes.
+  const oldest = tabs.value.length >= TABS_MAX ? tabs.value.find((other) => !isChanged(other)) : undefined;
+  tabs.value = [...tabs.value.filter((other) => other !== oldest), tab];
   activeKey.value = tab.key;
   return tab;
 }
@@ -126,6 +164,7 @@ export function closeTab(key: string): void {
   const rest = tabs.value.filter((tab) => tab.key !== key);
   if (activeKey.value === key) activeKey.value = (rest[at] ?? rest[at - 1])?.key ?? "";
   tabs.value = rest;
+  dropDrafts(key);
 }
 
 export function updateTab(key: string, change: Record<string, string>): void {
@@ -190,8 +229,9 @@ export function remember(past: Past): void {
 }
 
 /** Whether this browser knows what somebody did here. Colours say nothing about that. */
-export const hasMemory = computed(() => tabs.value.length + history_.value.length + expanded.value.length + Object.keys(columnsOf.value).length > 0);
+export const hasMemory = computed(() => tabs.value.length + history_.value.length + expanded.value.length + Object.keys(columnsOf.value).length > 0 || hasDrafts());
 export function forget(): void {
+  for (const { key } of draftTabs()) dropDrafts(key);
   [tabs.value, history_.value, expanded.value, columnsOf.value] = [[], [], [], {}];
 }
 
@@ -219,6 +259,6 @@ export function keepState(): void {
     const tab = activeTab.value;
     const hash = tab ? address(tab) : "#/";
     if (location.hash !== hash) history.replaceState(null, "", hash);
-    document.title = tab ? `${tabTitle(tab)} – Astrarium Explorer` : "Astrarium Explorer";
+    document.title = tab ? `${tabTitle(tab)}${tabPlace(tab)} – Astrarium Explorer` : "Astrarium Explorer";
   });
 }

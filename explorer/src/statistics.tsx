@@ -1,8 +1,10 @@
 // What a query cost and why: charge, times, documents read, the indexes it used and those that would help.
 import { useState } from "preact/hooks";
-import { canWrite, containerPath, readContainer, replaceContainer, wire, type IndexingPolicy } from "./api.ts";
+import { canWrite } from "./api.ts";
+import { AddIndex, type WantedIndex } from "./index_change.tsx";
+import { withComposite, withSingle } from "./policy.ts";
 import type { ResultPage } from "./query.tsx";
-import { Button, count, duration, size, tell, tellError, units } from "./ui.tsx";
+import { Button, count, duration, size, units } from "./ui.tsx";
 
 const NAMES: Record<string, string> = {
   totalExecutionTimeInMs: "Time on the server", queryCompileTimeInMs: "Compiling", queryLogicalPlanBuildTimeInMs: "Logical plan", queryPhysicalPlanBuildTimeInMs: "Physical plan",
@@ -11,8 +13,6 @@ const NAMES: Record<string, string> = {
   retrievedDocumentCount: "Documents read", retrievedDocumentSize: "Bytes read", outputDocumentCount: "Rows returned", outputDocumentSize: "Bytes returned",
   indexUtilizationRatio: "Rows returned per document read", instructionCount: "Instructions",
 };
-
-const BUILD_MILLISECONDS_MAX = 30_000;
 
 interface SingleIndex {
   FilterExpression?: string;
@@ -57,49 +57,12 @@ function metricsOf(pages: ResultPage[]): [string, string][] {
   ]);
 }
 
-/** Waits until the container has all the indexes of its policy, for a while. */
-async function built(database: string, container: string): Promise<void> {
-  const deadline = Date.now() + BUILD_MILLISECONDS_MAX;
-  while (Date.now() < deadline) {
-    const answer = await wire("GET", containerPath(database, container), { headers: { "x-ms-documentdb-populatequotainfo": "true" } });
-    if (answer.headers.get("x-ms-documentdb-collection-index-transformation-progress") === "100") return;
-    await new Promise((resolve) => setTimeout(resolve, 250));
-  }
-}
-
 const single = (index: SingleIndex) => index.IndexSpec ?? index.IndexDocumentExpression ?? "";
 const composite = (index: CompositeIndex) => index.IndexSpecs ?? index.IndexDocumentExpressions ?? [];
 
-/** The policy with one index more. */
-export function withSingle(policy: IndexingPolicy, path: string): IndexingPolicy {
-  return { ...policy, indexingMode: "consistent", automatic: true,
-    includedPaths: [...(policy.includedPaths ?? []).filter((p) => p.path !== path), { path }],
-    excludedPaths: (policy.excludedPaths ?? []).filter((p) => p.path !== path) };
-}
-export function withComposite(policy: IndexingPolicy, specs: string[]): IndexingPolicy {
-  const paths = specs.map((spec) => {
-    const [path, order] = spec.trim().split(/\s+(?=(?:ASC|DESC)$)/i);
-    return { path: path!, order: /^DESC/i.test(order ?? "") ? "descending" : "ascending" };
-  });
-  return { ...policy, compositeIndexes: [...(policy.compositeIndexes ?? []), paths] };
-}
-
 export function Statistics({ database, container, pages, onApplied }: { database: string; container: string; pages: ResultPage[]; onApplied: () => void }) {
   const used = utilizationOf(pages[0]?.answer.headers.get("x-ms-cosmos-index-utilization") ?? null);
-  const [busy, setBusy] = useState(false);
-  const apply = async (change: (policy: IndexingPolicy) => IndexingPolicy, name: string) => {
-    setBusy(true);
-    try {
-      const definition = await readContainer(database, container);
-      await replaceContainer(database, { ...definition, indexingPolicy: change(definition.indexingPolicy) });
-      tell(`The index ${name} is being built.`);
-      await built(database, container);
-      onApplied();
-    } catch (error) {
-      tellError(error);
-    }
-    setBusy(false);
-  };
+  const [adding, setAdding] = useState<WantedIndex | null>(null);
   const sum = (value: (page: ResultPage) => number) => pages.reduce((total, page) => total + value(page), 0);
   return (
     <div class="statistics" tabIndex={0} role="group" aria-label="Statistics">
@@ -123,22 +86,23 @@ export function Statistics({ database, container, pages, onApplied }: { database
           </ul>
           <h2 class="sub">Indexes that would help</h2>
           <ul class="plain-list">
-            {(used.PotentialSingleIndexes ?? []).map((index, i) => <Advice key={i} name={single(index)} impact={index.IndexImpactScore} busy={busy} onApply={() => void apply((policy) => withSingle(policy, single(index)), single(index))} />)}
-            {(used.PotentialCompositeIndexes ?? []).map((index, i) => <Advice key={`c${i}`} name={composite(index).join(", ")} impact={index.IndexImpactScore} busy={busy} onApply={() => void apply((policy) => withComposite(policy, composite(index)), composite(index).join(", "))} />)}
+            {(used.PotentialSingleIndexes ?? []).map((index, i) => <Advice key={i} name={single(index)} impact={index.IndexImpactScore} onApply={() => setAdding({ name: single(index), change: (policy) => withSingle(policy, single(index)) })} />)}
+            {(used.PotentialCompositeIndexes ?? []).map((index, i) => <Advice key={`c${i}`} name={composite(index).join(", ")} impact={index.IndexImpactScore} onApply={() => setAdding({ name: composite(index).join(", "), change: (policy) => withComposite(policy, composite(index)) })} />)}
             {!used.PotentialSingleIndexes?.length && !used.PotentialCompositeIndexes?.length && <li class="hint">None: this query has what it needs.</li>}
           </ul>
         </section>
       </div>
+      {adding && <AddIndex database={database} container={container} wanted={adding} onClose={() => setAdding(null)} onAdded={() => { setAdding(null); onApplied(); }} />}
     </div>
   );
 }
 
-function Advice({ name, impact, busy, onApply }: { name: string; impact: string | undefined; busy: boolean; onApply: () => void }) {
+function Advice({ name, impact, onApply }: { name: string; impact: string | undefined; onApply: () => void }) {
   return (
     <li class="advice">
       <code>{name}</code>
       {impact && <small>{impact} impact</small>}
-      {canWrite() && <Button disabled={busy} onClick={onApply}>Apply index</Button>}
+      {canWrite() && <Button onClick={onApply}>Apply index</Button>}
     </li>
   );
 }

@@ -173,15 +173,17 @@ export function Choices<T extends string>({ label, options, value, onChange }: {
   );
 }
 
-/** A button that opens a list of actions. */
-export function Menu({ label, icon, text, actions }: { label: string; icon?: IconName; text?: string; actions: readonly (readonly [string, () => void])[] }) {
+/** What it is called, what it does, and how it looks: where one is now, or the first of others. */
+export type MenuAction = readonly [string, () => void, ("" | "current" | "first")?];
+/** A button that opens a list of actions, which closes when the focus leaves it. */
+export function Menu({ label, icon, text, actions }: { label: string; icon?: IconName; text?: string; actions: readonly MenuAction[] }) {
   const [open, setOpen] = useState(false);
   const element = useRef<HTMLDivElement>(null);
   useEffect(() => {
     if (!open) return;
     const away = (event: Event) => { if (!element.current?.contains(event.target as Node)) setOpen(false); };
     document.addEventListener("pointerdown", away);
-    element.current?.querySelector<HTMLElement>("[role=menuitem]")?.focus();
+    (element.current?.querySelector<HTMLElement>("[role=menuitem].current") ?? element.current?.querySelector<HTMLElement>("[role=menuitem]"))?.focus();
     return () => document.removeEventListener("pointerdown", away);
   }, [open]);
   const keys = (event: KeyboardEvent) => {
@@ -194,12 +196,12 @@ export function Menu({ label, icon, text, actions }: { label: string; icon?: Ico
     event.preventDefault();
   };
   return (
-    <div class="menu" ref={element} onKeyDown={open ? keys : undefined}>
+    <div class="menu" ref={element} onKeyDown={open ? keys : undefined} onFocusOut={(event) => { if (event.relatedTarget && !element.current?.contains(event.relatedTarget as Node)) setOpen(false); }}>
       <Button icon={icon} label={text ? undefined : label} aria-haspopup="menu" aria-expanded={open} onClick={() => setOpen(!open)}>{text}</Button>
       {open && (
         <div role="menu" aria-label={label}>
-          {actions.map(([name, action]) => (
-            <button key={name} type="button" role="menuitem" tabIndex={-1} onClick={() => { setOpen(false); action(); }}>{name}</button>
+          {actions.map(([name, action, look], index) => (
+            <button key={index} type="button" role="menuitem" class={look} tabIndex={-1} onClick={() => { setOpen(false); action(); }}>{name}</button>
           ))}
         </div>
       )}

@@ -1,10 +1,12 @@
 // Users of a database and what each may do; a permission's token is shown once it is asked for.
 import { useState } from "preact/hooks";
 import { canWrite, databasePath, list, segment, wire } from "./api.ts";
-import { JsonError, parse, write } from "./json.ts";
+import { useDraft } from "./drafts.ts";
+import { literal } from "./literal.ts";
 import type { PanelProps } from "./shell.tsx";
 import { overview } from "./state.ts";
 import { Button, Dialog, Empty, Field, Problem, Waiting, ask, copyText, tellError, useLoaded } from "./ui.tsx";
+import { Understanding } from "./value_box.tsx";
 
 interface User {
   id: string;
@@ -23,7 +25,7 @@ const userPath = (database: string, user: string) => `${databasePath(database)}/
 export function Users({ tab }: PanelProps) {
   const { database } = tab;
   const { value: users, error, reload } = useLoaded(async () => list<User>(`${databasePath(database)}/users`), [database]);
-  const [name, setName] = useState("");
+  const { text: name, set: setName } = useDraft(tab, "user", "the name of a new user", "");
   const chosen = users?.find((user) => user.id === tab.state.user) ?? users?.[0];
   const [selected, setSelected] = useState<string | undefined>();
   const current = users?.find((user) => user.id === selected) ?? chosen;
@@ -65,13 +67,14 @@ export function Users({ tab }: PanelProps) {
             ))}
           </ul>
         </section>
-        {current && <Permissions key={current.id} database={database} user={current.id} />}
+        {current && <Permissions key={current.id} tab={tab} user={current.id} />}
       </div>
     </div>
   );
 }
 
-function Permissions({ database, user }: { database: string; user: string }) {
+function Permissions({ tab, user }: PanelProps & { user: string }) {
+  const { database } = tab;
   // Not before it is asked for: some names have no path.
   const base = () => `${userPath(database, user)}/permissions`;
   const { value, error, reload } = useLoaded(async () => list<Permission>(base()), [database, user]);
@@ -104,36 +107,47 @@ function Permissions({ database, user }: { database: string; user: string }) {
           </li>
         ))}
       </ul>
-      {adding && <AddPermission database={database} base={base} onClose={() => { setAdding(false); reload(); }} />}
+      {adding && <AddPermission tab={tab} user={user} base={base} onClose={() => { setAdding(false); reload(); }} />}
     </section>
   );
 }
 
-function AddPermission({ database, base, onClose }: { database: string; base: () => string; onClose: () => void }) {
+/** What is typed of a permission: a dialog that is closed by its cross or by Escape has it when it is opened again. */
+interface NewPermission {
+  id: string;
+  mode: string;
+  chosen: string;
+  key: string;
+}
+const keyArray = (json: string) => (json.startsWith("[") ? json : `[${json}]`);
+const NO_PERMISSION = JSON.stringify({ id: "", mode: "Read", chosen: "", key: "" });
+
+function AddPermission({ tab, user, base, onClose }: PanelProps & { user: string; base: () => string; onClose: () => void }) {
+  const { database } = tab;
   const containers = overview.value?.find((d) => d.id === database)?.containers ?? [];
-  const [id, setId] = useState("");
-  const [mode, setMode] = useState("Read");
+  const { text: typed, set: setTyped, drop } = useDraft(tab, `permission.${user}`, `a new permission of ${user}`, NO_PERMISSION);
+  const { id, mode, chosen, key } = JSON.parse(typed) as NewPermission;
+  const set = (change: Partial<NewPermission>) => setTyped(JSON.stringify({ id, mode, chosen, key, ...change }));
   // The list may come, or grow, while the dialog is open.
-  const [chosen, setChosen] = useState("");
   const container = chosen || (containers[0]?.id ?? "");
-  const [key, setKey] = useState("");
   const [error, setError] = useState("");
   const add = async () => {
     try {
-      const keyText = key.trim() ? write(parse(key.trim().startsWith("[") ? key : `[${key}]`)) : "";
+      const keyText = key.trim() ? keyArray(literal(key, "The partition key")) : "";
       const body = `{"id":${JSON.stringify(id)},"permissionMode":${JSON.stringify(mode)},"resource":${JSON.stringify(`dbs/${database}/colls/${container}`)}${keyText ? `,"resourcePartitionKey":${keyText}` : ""}}`;
       await wire("POST", base(), { body });
+      drop();
       onClose();
     } catch (e) {
-      setError(e instanceof JsonError ? `The partition key is not JSON: ${e.message}.` : (e as Error).message);
+      setError((e as Error).message);
     }
   };
   return (
-    <Dialog title="Add permission" onClose={onClose} onSubmit={() => void add()} actions={<><Button onClick={onClose}>Cancel</Button><Button type="submit" look="primary" disabled={!id || !container}>Add</Button></>}>
-      <Field label="Id"><input value={id} onInput={(event) => setId(event.currentTarget.value)} autofocus /></Field>
-      <Field label="May"><select value={mode} onChange={(event) => setMode(event.currentTarget.value)}><option value="Read">read</option><option value="All">read and write</option></select></Field>
-      <Field label="Container"><select value={container} onChange={(event) => setChosen(event.currentTarget.value)}>{containers.map((c) => <option key={c.id} value={c.id}>{c.id}</option>)}</select></Field>
-      <Field label="Partition key as JSON" hint="Empty: the whole container."><input class="mono" value={key} onInput={(event) => setKey(event.currentTarget.value)} placeholder='"tenant-1"' /></Field>
+    <Dialog title="Add permission" onClose={onClose} onSubmit={() => void add()} actions={<><Button onClick={() => { drop(); onClose(); }}>Cancel</Button><Button type="submit" look="primary" disabled={!id || !container}>Add</Button></>}>
+      <Field label="Id"><input value={id} onInput={(event) => set({ id: event.currentTarget.value })} autofocus /></Field>
+      <Field label="May"><select value={mode} onChange={(event) => set({ mode: event.currentTarget.value })}><option value="Read">read</option><option value="All">read and write</option></select></Field>
+      <Field label="Container"><select value={container} onChange={(event) => set({ chosen: event.currentTarget.value })}>{containers.map((c) => <option key={c.id} value={c.id}>{c.id}</option>)}</select></Field>
+      <Field label="Partition key" hint="Empty: the whole container. A key of several paths is an array."><input class="mono" value={key} onInput={(event) => set({ key: event.currentTarget.value })} placeholder="tenant-1" />{key.trim() && <Understanding typed={key} />}</Field>
       <Problem error={error} />
     </Dialog>
   );

@@ -8,7 +8,7 @@ const PANELS = {
   },
   bulk: async (page) => {
     await page.getByLabel("Property").fill("/n");
-    await page.getByLabel("Value as JSON").fill("1");
+    await page.getByLabel("Value", { exact: true }).fill("1");
     await page.getByRole("button", { name: "Preview" }).click();
     await expect(page.getByRole("grid", { name: "What would change" }).getByRole("gridcell").first()).toBeVisible();
   },

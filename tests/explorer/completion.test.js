@@ -99,6 +99,12 @@ for (const [kind, label] of Object.entries(editors))
     await page.waitForTimeout(150);
     await page.keyboard.press("Tab");
     await expect(lines(page, label)).toHaveText(["c.customer = 'Alan T.'"]);
+    // Nor is the name of a parameter made into a function.
+    await clear(page, label);
+    await page.keyboard.type("c.customer = @nam");
+    await page.keyboard.press("Control+Space");
+    await page.waitForTimeout(300);
+    await expect(page.getByRole("listbox")).toHaveCount(0);
     // Nor is anything put into a comment.
     await clear(page, label);
     await page.keyboard.type("-- it's about cat");

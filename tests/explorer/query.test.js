@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { expect, test, type, unique } from "./fixture.js";
+import { expect, expectAccessible, test, type, unique } from "./fixture.js";
 
 async function tea(server, more = {}) {
   const name = unique("tea");
@@ -145,6 +145,10 @@ test("index advice is applied by a button, and the query then uses the index", a
   await open(address(name, "SELECT * FROM c WHERE c.grams = 30", { view: "statistics" }));
   await run(page);
   await page.getByRole("button", { name: "Apply index" }).first().click();
+  // Nothing is changed before it was shown.
+  await expect(page.getByLabel("What changes in the indexing policy")).toContainText('+       "path": "/grams/?"');
+  expect(JSON.stringify((await server.wire("GET", `dbs/${name}/colls/pots`)).json.indexingPolicy.includedPaths)).not.toContain("/grams/?");
+  await page.getByRole("button", { name: "Add the index" }).click();
   await expect.poll(async () => JSON.stringify((await server.wire("GET", `dbs/${name}/colls/pots`)).json.indexingPolicy.includedPaths)).toContain("/grams/?");
   await expect(page.getByRole("button", { name: "Apply index" })).toHaveCount(0);
   await expect(page.getByRole("region", { name: "Result" }).locator("code", { hasText: "/grams/?" })).toBeVisible();
@@ -192,4 +196,51 @@ test("queries are saved in the account and found again, and what ran is in the h
   await page.getByRole("button", { name: `Delete Number of pots in ${name}` }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
   await expect(card).toHaveCount(0);
+});
+
+test("a query without its composite index offers to make it, shows what changes, and then runs", async ({ page, server, open }) => {
+  const name = await tea(server);
+  await open(address(name, "SELECT c.id FROM c WHERE c.grams > 10 ORDER BY c.kind, c.leaf.origin DESC, c.grams ASC OFFSET 0 LIMIT 5"));
+  await run(page);
+  const result = page.getByRole("region", { name: "Result" });
+  await expect(result.getByRole("alert")).toContainText("does not have a corresponding composite index");
+  await result.getByRole("button", { name: "Make the composite index /kind ASC, /leaf/origin DESC, /grams ASC" }).click();
+  const change = page.getByLabel("What changes in the indexing policy");
+  await expect(change).toContainText('"path": "/leaf/origin"');
+  await expectAccessible(page, "dialog");
+  const policy = async () => (await server.wire("GET", `dbs/${name}/colls/pots`)).json.indexingPolicy;
+  expect((await policy()).compositeIndexes ?? []).toEqual([]);
+  // Somebody else changes the policy after it was shown: it is shown again, and his change stays.
+  const now = (await server.wire("GET", `dbs/${name}/colls/pots`)).json;
+  await server.wire("PUT", `dbs/${name}/colls/pots`, { body: { ...now, indexingPolicy: { ...now.indexingPolicy, compositeIndexes: [[{ path: "/a", order: "ascending" }, { path: "/b", order: "ascending" }]] } } });
+  await page.getByRole("button", { name: "Add the index" }).click();
+  await expect(page.getByRole("dialog").getByRole("alert")).toContainText("Somebody changed this container meanwhile");
+  await page.getByRole("button", { name: "Add the index" }).click();
+  await expect(result.getByText(/^5 rows/)).toBeVisible();
+  expect((await policy()).compositeIndexes).toEqual([
+    [{ path: "/a", order: "ascending" }, { path: "/b", order: "ascending" }],
+    [{ path: "/kind", order: "ascending" }, { path: "/leaf/origin", order: "descending" }, { path: "/grams", order: "ascending" }],
+  ]);
+});
+
+test("a mistake is shown with its line, its column and its place, also in a selection", async ({ page, server, open }) => {
+  const name = await tea(server);
+  await open(address(name, "SELECT * FROM c\nWHERE c.grams = = 1"));
+  await run(page);
+  const result = page.getByRole("region", { name: "Result" });
+  await expect(result.getByRole("alert")).toContainText(/Line 2, column 17/);
+  await expect(result.locator(".excerpt")).toHaveText("WHERE c.grams = = 1\n                ^");
+  const selected = () => page.evaluate(() => getSelection().toString());
+  await result.getByRole("button", { name: "Go to the place" }).click();
+  await expect(page.getByRole("textbox", { name: "Query text" })).toBeFocused();
+  expect(await selected()).toBe("=");
+  // The same in a part of the text: the place is that of the editor.
+  await type(page, "Query text", "SELECT 1\nSELECT * FROM c LIMIT 5");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("Shift+Home");
+  await page.keyboard.press("Control+Enter");
+  await expect(result.getByRole("alert")).toContainText("LIMIT");
+  await result.getByRole("button", { name: "Go to the place" }).click();
+  await expect.poll(selected).toBe("LIMIT");
+  await expectAccessible(page, "#panel");
 });

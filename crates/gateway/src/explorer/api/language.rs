@@ -26,6 +26,6 @@ pub(super) async fn check(call: &ExplorerCall<'_>, body: &[u8]) -> Result<String
         _ => None,
     };
     let faults = shared.heavy.run(sql.len(), || shared.account.query_faults(sql, container.as_ref())).await;
-    let error = |fault: &QueryFault| json!({"message": fault.message, "start": fault.start, "end": fault.end, "code": fault.code});
+    let error = |fault: &QueryFault| json!({"message": fault.message, "detail": fault.detail, "start": fault.start, "end": fault.end, "code": fault.code});
     Ok(json!({"errors": faults.iter().map(error).collect::<Vec<_>>()}).to_string())
 }

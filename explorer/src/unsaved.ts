@@ -1,0 +1,58 @@
+// Asks before something is lost that was typed and not saved: when tabs are closed, when another thing is chosen in a tab, when
+// somebody signs out.
+import { draftOf, dropDraft, dropDrafts, draftsOf, hasUnstored } from "./drafts.ts";
+import { closeTab, isChanged, tabPlace, tabs, tabTitle, type Tab } from "./state.ts";
+import { ask } from "./ui.tsx";
+
+const NAMED_MAX = 8;
+
+/** What is changed in a tab, in words. */
+function changesOf(tab: Tab): string {
+  const parts = draftsOf(tab.key).map((draft) => draft.name);
+  const what = parts.length ? parts.join(", ") : tab.kind === "query" ? "a query that is neither saved nor in the history" : "a bulk edit that was not applied";
+  return `${tabTitle(tab)}${tabPlace(tab)}: ${what}`;
+}
+function listOf(changed: Tab[]): string {
+  const lines = changed.slice(0, NAMED_MAX).map(changesOf);
+  return [...lines, ...(changed.length > NAMED_MAX ? [`and ${changed.length - NAMED_MAX} more`] : [])].join("\n");
+}
+
+/** Whether what is changed in these tabs may be lost. */
+async function mayLose(list: Tab[], title: string, confirm: string): Promise<boolean> {
+  const changed = list.filter(isChanged);
+  return !changed.length || ask(title, `Not saved:\n${listOf(changed)}`, confirm);
+}
+
+export async function closeTabs(keys: string[]): Promise<void> {
+  const list = tabs.value.filter((tab) => keys.includes(tab.key));
+  const title = list.length === 1 ? "Close this tab and discard its changes?" : "Close these tabs and discard their changes?";
+  if (await mayLose(list, title, "Discard and close")) for (const { key } of list) closeTab(key);
+}
+
+/** Whether a part of a tab may show something else now: it is not changed, or the change is given up. */
+export async function mayReplace(tab: Tab, part: string): Promise<boolean> {
+  const draft = draftOf(tab.key, part);
+  if (draft && !(await ask("Discard what you have changed?", `Not saved: ${draft.name}.`, "Discard changes"))) return false;
+  dropDraft(tab.key, part);
+  return true;
+}
+
+/** Whether somebody may sign out: whatever is not saved would stay in this browser, for whoever uses it next. */
+export async function maySignOut(): Promise<boolean> {
+  if (!(await mayLose(tabs.value, "Sign out and discard your changes?", "Discard and sign out"))) return false;
+  for (const { key } of tabs.value) dropDrafts(key);
+  return true;
+}
+
+/** What is deleted with a database or a container, besides: a sentence for the question. */
+export function changesIn(database: string, container?: string): string {
+  const changed = tabs.value.filter((tab) => tab.database === database && (container === undefined || tab.container === container) && isChanged(tab));
+  return changed.length ? `\n\nOpen tabs have changes that are not saved and are lost with it:\n${listOf(changed)}` : "";
+}
+
+/** The browser asks before the page is left, where something could not be put into its storage. */
+export function guardUnload(): void {
+  addEventListener("beforeunload", (event) => {
+    if (hasUnstored()) event.preventDefault();
+  });
+}
