@@ -36,6 +36,8 @@ export function ChangeFeed({ tab }: PanelProps) {
   const [entries, setEntries] = useState<Entry[] | null>(null);
   const [selected, setSelected] = useState<Entry | null>(null);
   const [error, setError] = useState("");
+  /** All that came, also what the list no longer holds. */
+  const [seen, setSeen] = useState(0);
   const positions = useRef(new Map<string, string>());
   const key = useRef(0);
   const allVersions = (definition?.changeFeedPolicy?.retentionDuration ?? 0) > 0 && start === "now";
@@ -60,24 +62,26 @@ export function ChangeFeed({ tab }: PanelProps) {
       const found = (await Promise.all(ranges.map(({ id }) => ask(id, places)))).flat();
       // A pause only stops the asking: what came is shown, since its place in the feed is passed.
       if (places !== positions.current) return;
+      setSeen((old) => old + found.length);
       setEntries((old) => (found.length || !old ? [...found.reverse().sort((a, b) => b.time - a.time), ...(old ?? [])].slice(0, ENTRIES_MAX) : old));
       setError("");
     } catch (e) {
       if (current()) setError((e as Error).message);
     }
   }, INTERVAL, [database, container, start, paused, !!definition]);
-  const restart = (next: Start) => { positions.current = new Map(); setEntries(null); setSelected(null); setStart(next); };
+  const restart = (next: Start) => { positions.current = new Map(); setEntries(null); setSeen(0); setSelected(null); setStart(next); };
 
   const left = (
     <div class="feed">
       <div class="toolbar">
         <Choices label="Begin" options={[["now", "From now"], ["beginning", "From the beginning"]]} value={start} onChange={restart} />
         <Button icon={paused ? "run" : "stop"} onClick={() => setPaused(!paused)}>{paused ? "Go on" : "Pause"}</Button>
-        <Button onClick={() => { setEntries((old) => old && []); setSelected(null); }}>Clear</Button>
+        <Button onClick={() => { setEntries((old) => old && []); setSelected(null); setSeen(0); }}>Clear</Button>
         <span class="space" />
-        <span class={paused ? "live" : "live on"} role="status">{paused ? "Paused" : "Live"} · {count(entries?.length ?? 0)} changes{allVersions ? ", all versions" : ""}</span>
+        <span class={paused ? "live" : "live on"} role="status">{paused ? "Paused" : "Live"} · {count(seen)} changes{allVersions ? ", all versions" : ""}</span>
       </div>
       <Problem error={definitionError || error} />
+      {seen > ENTRIES_MAX && <p class="notice" role="status">The list holds the last {count(ENTRIES_MAX)} changes; {count(seen - (entries?.length ?? 0))} older ones have left it. The feed goes on and is counted.</p>}
       {!entries ? (!error && !definitionError && !paused && <Waiting>Looking where the feed is…</Waiting>) : entries.length === 0 ? <Empty>Waiting for changes.{start === "now" ? " Write an item in another tab or program." : ""}</Empty> : (
         <ol class="entries" aria-label="Changes, newest first">
           {entries.map((entry) => (

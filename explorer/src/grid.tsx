@@ -11,6 +11,8 @@ export interface Column {
   key: string;
   name: string;
   value: (row: number) => Value | undefined;
+  /** A class of the cell, where its value alone does not say how it looks. */
+  look?: (row: number) => string;
 }
 export interface Sort {
   key: string;
@@ -147,7 +149,7 @@ function Row({ index, top, id, columns, template, selected, cursor, onClick, onO
       {columns.map((column, at) => {
         const value = column.value(index);
         return (
-          <div key={column.key} id={`${id}-${index}-${at}`} role="gridcell" aria-colindex={at + 1} class={`cell ${typeOf(value)} ${cursor === at ? "cursor" : ""}`} onClick={() => onClick(at)}>
+          <div key={column.key} id={`${id}-${index}-${at}`} role="gridcell" aria-colindex={at + 1} class={`cell ${typeOf(value)} ${column.look?.(index) ?? ""} ${cursor === at ? "cursor" : ""}`} onClick={() => onClick(at)}>
             {value === undefined ? <span class="missing" aria-label="undefined">–</span> : show(value)}
           </div>
         );

@@ -1,6 +1,6 @@
 // The last requests of all clients: what was asked, what it cost, how long it took, and the plan behind a query.
 import { useMemo, useRef, useState } from "preact/hooks";
-import { call, callText } from "./api.ts";
+import { call, callText, readable } from "./api.ts";
 import { TARGETS, programOf, type Target, type WireRequest } from "./copyas.ts";
 import { Editor } from "./editor.tsx";
 import { Grid, type Column } from "./grid.tsx";
@@ -26,7 +26,12 @@ interface Seen {
   parameters: string | null;
   explorer: boolean;
   longQuery: boolean;
+  /** Why it was refused, in the words of the answer. */
+  message: string | null;
 }
+type Whose = "clients" | "explorer" | "all";
+const WHOSE: readonly (readonly [Whose, string])[] = [["clients", "Programs"], ["explorer", "This explorer"], ["all", "All"]];
+const whoseOf = (text: string | undefined): Whose => WHOSE.find(([whose]) => whose === text)?.[0] ?? "clients";
 const INTERVAL = 1000;
 const SEEN_MAX = 2000;
 
@@ -34,7 +39,8 @@ function seenOf(text: string): Seen[] {
   return feedRows(text).map((row) => {
     const value = parse(row);
     const parameters = at(value, ["parameters"]);
-    return { ...(plain(value) as Seen), parameters: Array.isArray(parameters) ? write(parameters) : null };
+    const seen = plain(value) as Seen;
+    return { ...seen, message: seen.message ? readable(seen.message).message : null, parameters: Array.isArray(parameters) ? write(parameters) : null };
   });
 }
 
@@ -47,18 +53,24 @@ export function Inspector({ tab }: PanelProps) {
   const [error, setError] = useState("");
   const [selected, setSelected] = useState<number | null>(null);
   const after = useRef(0);
+  /** Requests that were gone from the server before they were asked for. */
+  const [missed, setMissed] = useState(0);
+  const whose = whoseOf(tab.state.whose);
   const filter = tab.state.filter ?? "";
   usePolling(async () => {
     if (paused) return;
     try {
       const found: Seen[] = [];
       let text: string;
+      const before = after.current;
       do {
         text = await callText("GET", `requests?after=${after.current}`);
         for (const seen of seenOf(text)) found.push(seen);
         after.current = Math.max(after.current, found.at(-1)?.number ?? 0);
         // One answer has about a megabyte of them.
       } while (text.endsWith('"more":true}'));
+      const gap = before ? (found[0]?.number ?? 0) - before - 1 : 0;
+      if (gap > 0) setMissed((old) => old + gap);
       // Asked twice at once (a pause and its end), the same requests come twice.
       setRequests((old) => {
         const fresh = found.filter((r) => r.number > (old?.[0]?.number ?? 0));
@@ -69,12 +81,14 @@ export function Inspector({ tab }: PanelProps) {
       setError((e as Error).message);
     }
   }, INTERVAL, [paused]);
-  const shown = useMemo(() => (requests ?? []).filter((r) => `${r.method} ${r.path} ${r.status} ${r.activityId} ${r.userAgent ?? ""} ${r.sql ?? ""}`.toLowerCase().includes(filter.toLowerCase())), [requests, filter]);
+  const found = useMemo(() => (requests ?? []).filter((r) => `${r.method} ${r.path} ${r.status} ${r.activityId} ${r.userAgent ?? ""} ${r.sql ?? ""} ${r.message ?? ""}`.toLowerCase().includes(filter.toLowerCase())), [requests, filter]);
+  const shown = useMemo(() => (whose === "all" ? found : found.filter((r) => r.explorer === (whose === "explorer"))), [found, whose]);
   const columns = useMemo((): Column[] => [
     { key: "time", name: "Time", value: (row) => timeOf(shown[row]!).toLocaleTimeString() },
     { key: "method", name: "Method", value: (row) => shown[row]!.method },
+    { key: "status", name: "Status", value: (row) => shown[row]!.status, look: (row) => lookOf(shown[row]!.status) },
     { key: "path", name: "Path", value: (row) => shown[row]!.path },
-    { key: "status", name: "Status", value: (row) => shown[row]!.status },
+    { key: "why", name: "Why", value: (row) => shown[row]!.message?.replaceAll("\n", " ") ?? undefined },
     { key: "charge", name: "RU", value: (row) => Math.round(shown[row]!.charge * 100) / 100 },
     { key: "ms", name: "ms", value: (row) => Math.round(shown[row]!.milliseconds * 100) / 100 },
     { key: "sql", name: "Query", value: (row) => shown[row]!.sql ?? undefined },
@@ -84,14 +98,17 @@ export function Inspector({ tab }: PanelProps) {
   const table = (
     <div class="items">
       <div class="toolbar">
-        <input type="search" aria-label="Find by path, query, status, client or activity id" placeholder="Find: path, query, status, activity id" value={filter} onInput={(event) => updateTab(tab.key, { filter: event.currentTarget.value })} />
+        <input type="search" aria-label="Find by path, query, status, message, client or activity id" placeholder="Find: path, query, status, message, activity id" value={filter} onInput={(event) => updateTab(tab.key, { filter: event.currentTarget.value })} />
+        <Choices label="Whose requests" options={WHOSE} value={whose} onChange={(next) => updateTab(tab.key, { whose: next })} />
         <Button icon={paused ? "run" : "stop"} onClick={() => setPaused(!paused)}>{paused ? "Go on" : "Pause"}</Button>
-        <Button onClick={() => { setRequests((old) => old && []); setSelected(null); }}>Clear</Button>
+        <Button onClick={() => { setRequests((old) => old && []); setSelected(null); setMissed(0); }}>Clear</Button>
         <span class="space" />
-        <span class={paused ? "live" : "live on"} role="status">{count(shown.length)} requests</span>
+        <span class={paused ? "live" : "live on"} role="status">{count(shown.length)} requests{found.length > shown.length ? `, ${count(found.length - shown.length)} of ${whose === "clients" ? "this explorer" : "programs"} not shown` : ""}</span>
       </div>
+      {(requests?.length ?? 0) >= SEEN_MAX && <p class="notice" role="status">The list holds the last {count(SEEN_MAX)} requests: older ones have left it. Clear it to begin again.</p>}
+      {missed > 0 && <p class="notice" role="status">{count(missed)} requests came faster than they were asked for and are not in the list: the server remembers the last 500.</p>}
       <Problem error={error} />
-      <div class="fill">{shown.length ? <Grid label="Requests, newest first" rows={shown.length} columns={columns} selected={current ? shown.indexOf(current) : undefined} onSelect={(row) => setSelected(shown[row]!.number)} /> : requests ? <Empty>{requests.length ? "No request matches." : "No requests yet."}</Empty> : !error && <Waiting />}</div>
+      <div class="fill">{shown.length ? <Grid label="Requests, newest first" rows={shown.length} columns={columns} selected={current ? shown.indexOf(current) : undefined} onSelect={(row) => setSelected(shown[row]!.number)} /> : requests ? <Empty>{found.length ? (whose === "clients" ? "No program has asked for anything: only this explorer has." : "This explorer has asked for nothing.") : requests.length ? "No request matches." : "No requests yet."}</Empty> : !error && <Waiting />}</div>
     </div>
   );
   return <Split name="requests" direction={innerWidth < 900 ? "column" : "row"} initial={55} first={table} second={current ? <Details key={current.number} request={current} onClose={() => setSelected(null)} /> : null} />;
@@ -103,6 +120,9 @@ function editable(parameters: string | null): string {
   return JSON.stringify(Array.isArray(list) ? list.map((p) => ({ name: String(at(p, ["name"])), value: write(at(p, ["value"]) ?? null) })) : []);
 }
 
+/** What a client did wrong looks otherwise than what went wrong in the server. */
+const lookOf = (status: number) => (status >= 500 ? "failed" : status >= 400 ? "refused" : "answered");
+
 function Details({ request, onClose }: { request: Seen; onClose: () => void }) {
   const [target, setTarget] = useState<Target>("curl");
   const [plan, setPlan] = useState<PlanAnswer | null>(null);
@@ -110,19 +130,20 @@ function Details({ request, onClose }: { request: Seen; onClose: () => void }) {
   const path = steps(request.path);
   const [database, container] = [path[1] ?? "", path[2] === "colls" ? (path[3] ?? "") : ""];
   const wireRequest: WireRequest = { method: request.method, path: path.join("/"), sql: request.sql, parameters: request.parameters };
-  const explain = () => call<PlanAnswer>("POST", "explain", `{"database":${JSON.stringify(database)},"container":${JSON.stringify(container)},"sql":${JSON.stringify(request.sql)},"parameters":${request.parameters ?? "[]"},"run":true}`).then((p) => { setPlan(p); setError(""); }, (e: Error) => setError(e.message));
+  const explain = () => call<PlanAnswer>("POST", "explain", `{"database":${JSON.stringify(database)},"container":${JSON.stringify(container)},"sql":${JSON.stringify(request.sql)},"parameters":${request.parameters ?? "[]"},"run":true}`).then((p) => { setPlan(p); setError(""); }, (e: Error) => { setPlan(null); setError(e.message); });
   const program = programOf(target, wireRequest);
   return (
     <section class="details" aria-label={`Request ${request.number}`}>
       <div class="toolbar"><strong class="mono ellipsis">{request.method} {path.map((step) => step).join("/")}</strong><span class="space" /><Button icon="close" look="quiet" label="Close the request" onClick={onClose} /></div>
       <div class="details-body" tabIndex={0} role="group" aria-label="Details">
         <dl class="pairs">
-          <div><dt>Status</dt><dd>{request.status}{request.substatus ? ` / ${request.substatus}` : ""}</dd></div>
+          <div><dt>Status</dt><dd class={lookOf(request.status)}>{request.status}{request.substatus ? ` / ${request.substatus}` : ""}</dd></div>
           <div><dt>Charge</dt><dd>{units(request.charge)}</dd></div>
           <div><dt>Time</dt><dd>{duration(request.milliseconds)} at {timeOf(request).toLocaleTimeString()}</dd></div>
           <div><dt>Activity id</dt><dd class="mono">{request.activityId}</dd></div>
           <div><dt>Client</dt><dd>{request.explorer ? "this explorer" : (request.userAgent ?? "unknown")}</dd></div>
         </dl>
+        {request.message && <section aria-label="Why it was refused"><h2 class="sub">Why it was refused</h2><pre class={`why ${lookOf(request.status)}`}>{request.message}</pre></section>}
         {request.sql && <>
           <h2 class="sub">Query</h2>
           <pre>{request.sql}</pre>

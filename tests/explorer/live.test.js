@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { KEY } from "./server.js";
-import { expect, test, unique } from "./fixture.js";
+import { expect, expectAccessible, test, unique } from "./fixture.js";
 
 test("partitions are a picture with figures that follow the load", async ({ page, server, open }) => {
   const name = unique("parts");
@@ -128,4 +128,70 @@ test("several ranges stand beside each other with what each holds", async ({ pag
   const items = async () => (await page.getByRole("row").evaluateAll((rows) => rows.slice(1).map((row) => Number(row.children[3].textContent.replaceAll(",", "")))));
   await expect.poll(async () => (await items()).reduce((sum, n) => sum + n, 0)).toBe(60);
   expect((await items()).filter((n) => n > 0).length).toBeGreaterThan(1);
+});
+
+test("the inspector says why a request was refused, and keeps the explorer's own apart", async ({ page, server, open }) => {
+  const name = unique("why");
+  await server.database(name);
+  await server.container(name, "c");
+  await server.document(name, "c", { id: "1", pk: "a" }, "a");
+  const query = { headers: { "content-type": "application/query+json", "x-ms-documentdb-isquery": "true", "x-ms-documentdb-query-enablecrosspartition": "true" } };
+  await open(`#/items/${name}/c`);
+  await expect(page.getByText(/^1 items/)).toBeVisible();
+  await expect(server.wire("GET", `dbs/${name}/colls/missing`)).rejects.toThrow("404");
+  await expect(server.wire("POST", `dbs/${name}/colls/c/docs`, { ...query, body: { query: "SELECT * FROM c LIMIT 5", parameters: [] } })).rejects.toThrow("400");
+  await page.goto(`${server.origin}/_explorer/#/inspector`);
+  await page.getByRole("searchbox").fill(name);
+  const grid = page.getByRole("grid", { name: "Requests, newest first" });
+  const refused = grid.getByRole("row").filter({ hasText: "Syntax error" });
+  await expect(refused).toContainText("incorrect syntax near 'LIMIT'");
+  const colour = (row, status) => row.getByRole("gridcell", { name: status, exact: true }).evaluate((cell) => getComputedStyle(cell).color);
+  const made = grid.getByRole("row").filter({ hasText: "201" }).first();
+  expect(await colour(refused, "400")).not.toBe(await colour(made, "201"));
+  // Only programs are listed; what is left out is counted.
+  await expect(grid.getByRole("gridcell", { name: "explorer", exact: true })).toHaveCount(0);
+  await expect(page.getByText(/requests, \d+ of this explorer not shown/)).toBeVisible();
+  await refused.getByRole("gridcell", { name: "400", exact: true }).click();
+  const details = page.getByRole("region", { name: "Why it was refused" });
+  await expect(details).toContainText("Syntax error, incorrect syntax near 'LIMIT'.");
+  await expect(details).toContainText(/Line 1, column 17/);
+  await page.getByRole("radio", { name: "This explorer" }).click();
+  await expect(grid.getByRole("gridcell", { name: "explorer", exact: true }).first()).toBeVisible();
+  await expect(refused).toHaveCount(0);
+  await page.getByRole("radio", { name: "All" }).click();
+  await expect(refused).toHaveCount(1);
+  await expectAccessible(page, "#panel");
+});
+
+test("no proof of who asked is in what the inspector is told", async ({ page, server, open }) => {
+  const secret = "type%3dmaster%26ver%3d1.0%26sig%3dVGhpcyBpcyBhIHNlY3JldCBzaWduYXR1cmUgb2Ygbm9ib2R5";
+  const answer = await fetch(`${server.origin}/dbs`, { headers: { authorization: secret, "x-ms-date": new Date().toUTCString(), "x-ms-version": "2020-07-15" } });
+  expect(answer.status).toBe(401);
+  const told = page.waitForResponse(/api\/requests/);
+  await open("#/inspector");
+  const text = await (await told).text();
+  expect(text).toContain('"status":401');
+  expect(text).not.toMatch(/VGhpcyBpcyBh|sig%3d|sig=/i);
+  const requests = JSON.parse(text).requests;
+  for (const request of requests) expect((request.message ?? "").length).toBeLessThanOrEqual(1000);
+  expect(requests.filter((request) => request.status < 400 && request.message !== null)).toEqual([]);
+});
+
+test("the feed says what its list no longer holds, and goes on counting", async ({ page, server, open }) => {
+  const name = unique("long");
+  await server.database(name);
+  await server.container(name, "c");
+  for (let batch = 0; batch < 11; batch++) {
+    const body = Array.from({ length: 100 }, (_, i) => ({ operationType: "Create", resourceBody: { id: `${batch}-${i}`, pk: "a" } }));
+    await server.wire("POST", `dbs/${name}/colls/c/docs`, { body, headers: { "x-ms-documentdb-partitionkey": '["a"]', "x-ms-cosmos-is-batch-request": "true", "x-ms-cosmos-batch-atomic": "true" } });
+  }
+  await open(`#/feed/${name}/c`);
+  await page.getByRole("radio", { name: "From the beginning" }).click();
+  await expect(page.getByText("Live · 1,100 changes")).toBeVisible({ timeout: 60_000 });
+  await expect(page.getByText("The list holds the last 1,000 changes; 100 older ones have left it.")).toBeVisible();
+  await expectAccessible(page, "#panel");
+  await page.getByRole("button", { name: "Clear" }).click();
+  await expect(page.getByText("Live · 0 changes")).toBeVisible();
+  await server.document(name, "c", { id: "late", pk: "a" }, "a");
+  await expect(page.getByText("Live · 1 changes")).toBeVisible();
 });

@@ -5,8 +5,10 @@
 //! - Their number and their bytes are bounded, and a full ring uses its entries again: noting a request allocates nothing then, unless
 //!   somebody looks at the oldest one.
 //! - Every request waits for the ring's lock, so nothing is done under it that takes longer the more there is to show.
-//! - No key, signature or token is kept, no document, and of bodies those of queries only, if they are short. Who may look at them may
-//!   query the data itself.
+//! - No key, signature or token is kept, no document, and of bodies those of queries only, if they are short, and the beginning of
+//!   those of refusals. Only sessions of a key of the account may look at them, and those may query the data itself.
+//! - Why a request was refused costs nothing where none is: of a refusal the first bytes of the answer are copied, and nothing is
+//!   parsed before somebody looks.
 
 use crate::answer::Answer;
 use crate::database::Env;
@@ -26,6 +28,10 @@ const REQUESTS_MAX: usize = 500;
 const QUERY_BYTES_MAX: usize = 8 << 10;
 /// About how many bytes one answer has; who looks asks for the rest.
 const SHOWN_BYTES_MAX: usize = 1 << 20;
+/// How much of the answer of a refused request is kept.
+const REFUSAL_BYTES_MAX: usize = 2 << 10;
+/// Longest message that is shown of one.
+const MESSAGE_LENGTH_MAX: usize = 1_000;
 const PATH_LENGTH_MAX: usize = 500;
 const USER_AGENT_LENGTH_MAX: usize = 200;
 
@@ -58,6 +64,8 @@ struct NotedRequest {
     /// The body of a query; empty if it was none, or too long.
     query: Vec<u8>,
     is_long_query: bool,
+    /// The beginning of the answer's body, if it says why the request was refused.
+    refusal: Vec<u8>,
     /// Whether the body is the bare text.
     is_sql: bool,
     is_of_explorer: bool,
@@ -100,6 +108,10 @@ impl RequestRing {
         request.query.clear();
         if !request.is_long_query {
             request.query.extend_from_slice(query);
+        }
+        request.refusal.clear();
+        if answer.status.is_client_error() || answer.status.is_server_error() {
+            request.refusal.extend_from_slice(&answer.body[..answer.body.len().min(REFUSAL_BYTES_MAX)]);
         }
         request.is_sql = is_sql;
         request.is_of_explorer = is_of_explorer;
@@ -150,11 +162,24 @@ impl NotedRequest {
             "explorer": self.is_of_explorer,
             "longQuery": self.is_long_query,
             "sql": sql,
+            "message": self.message(),
         });
         // Numbers stay as they were sent.
         let parameters = parameters.unwrap_or_else(|| "null".to_owned());
         let shown = shown.to_string();
         format!("{},\"parameters\":{parameters}}}", shown.strip_suffix('}').unwrap_or(&shown))
+    }
+
+    /// Why the request was refused, if it was, in the words of the answer. A body that is longer than what was kept is no whole
+    /// JSON, and is shown as it is.
+    fn message(&self) -> Option<String> {
+        if self.refusal.is_empty() {
+            return None;
+        }
+        let parsed = Text::parse(&self.refusal).ok();
+        let message = parsed.as_ref().and_then(|body| body.root().get("message")).and_then(Node::as_str);
+        let message = message.unwrap_or_else(|| String::from_utf8_lossy(&self.refusal));
+        Some(cut(&message, MESSAGE_LENGTH_MAX).to_owned())
     }
 
     /// The query's text, and its parameters as they were sent.
@@ -227,9 +252,39 @@ mod tests {
         assert_eq!((Arc::as_ptr(newest), newest.path.as_str()), (second, "/dbs/newer"), "it is used again");
     }
 
+    /// The message of a refusal is shown, is bounded, and leaves with its request.
+    #[test]
+    fn refusals_say_why() {
+        let messages = |ring: &RequestRing| -> Vec<Value> {
+            let shown: Vec<Value> = serde_json::from_str(&ring.after(0).0).unwrap();
+            shown.iter().map(|request| request["message"].clone()).collect()
+        };
+        let refused = |body: &str| Answer::json(http::StatusCode::BAD_REQUEST, body.as_bytes().to_vec());
+        let ring = RequestRing::default();
+        note_answer(&ring, "/", &refused(r#"{"code":"BadRequest","message":"No \"such\" thing."}"#));
+        note_answer(&ring, "/", &refused(""));
+        note_answer(&ring, "/", &Answer::json(http::StatusCode::OK, br#"{"message":"a document"}"#.to_vec()));
+        assert_eq!(messages(&ring), [Value::from("No \"such\" thing."), Value::Null, Value::Null]);
+        for body in [format!(r#"{{"message":"{}"}}"#, "é".repeat(900)), "é".repeat(REFUSAL_BYTES_MAX)] {
+            note_answer(&ring, "/", &refused(&body));
+            let kept = ring.ring.lock().unwrap().requests.back().unwrap().refusal.len();
+            assert!(kept <= REFUSAL_BYTES_MAX, "{kept}");
+            let message = messages(&ring).pop().unwrap();
+            assert!(message.as_str().unwrap().len() <= MESSAGE_LENGTH_MAX, "{message}");
+        }
+        // An entry that is used again has nothing of the request before.
+        for _ in 0..REQUESTS_MAX {
+            note(&ring, "/");
+        }
+        assert!(messages(&ring).iter().all(Value::is_null));
+    }
+
     fn note(ring: &RequestRing, path: &str) {
+        note_answer(ring, path, &Answer::empty(http::StatusCode::OK));
+    }
+
+    fn note_answer(ring: &RequestRing, path: &str, answer: &Answer) {
         let parts = http::Request::builder().body(()).unwrap().into_parts().0;
-        let answer = Answer::empty(http::StatusCode::OK);
-        ring.add(&Env::system(), &parts, (path, false), &Note::new(), &answer, Duration::ZERO);
+        ring.add(&Env::system(), &parts, (path, false), &Note::new(), answer, Duration::ZERO);
     }
 }
