@@ -2,15 +2,10 @@
 import { useState } from "preact/hooks";
 import { canWrite, session } from "./api.ts";
 import { CreateContainer, CreateDatabase } from "./create.tsx";
-import { blogSample, librarySample, load, type Sample } from "./samples.ts";
+import { SAMPLES, SampleCard } from "./sample_card.tsx";
 import type { PanelProps } from "./shell.tsx";
-import { expanded, openTab, overview, overviewError, refreshOverview } from "./state.ts";
+import { openTab, overview, overviewError } from "./state.ts";
 import { Button, Problem, Waiting, count, size } from "./ui.tsx";
-
-const SAMPLES: { of: string; title: string; text: string; make: () => Sample }[] = [
-  { of: "library", title: "Books and authors", text: "Twenty books in three models, with a tour of embedding and referencing and what each costs.", make: librarySample },
-  { of: "blog", title: "A blog platform", text: "Posts, comments, likes and users, with a tour of partition keys, copies and counters.", make: blogSample },
-];
 
 export function Home(_: PanelProps) {
   const [creating, setCreating] = useState<"database" | { database: string } | null>(null);
@@ -54,38 +49,5 @@ export function Home(_: PanelProps) {
       {creating === "database" && <CreateDatabase onClose={() => setCreating(null)} />}
       {creating && creating !== "database" && <CreateContainer database={creating.database} onClose={() => setCreating(null)} />}
     </div>
-  );
-}
-
-function SampleCard({ sample }: { sample: (typeof SAMPLES)[number] }) {
-  const [progress, setProgress] = useState("");
-  const [error, setError] = useState("");
-  const made = sample.make();
-  const there = made.containers.every((c) => overview.value?.find((d) => d.id === made.database)?.containers.some((x) => x.id === c.id));
-  const start = async () => {
-    setError("");
-    setProgress("Loading…");
-    try {
-      await load(made, (done, total) => setProgress(`${done} of ${total} items`));
-      expanded.value = [...new Set([...expanded.value, made.database])];
-      await refreshOverview();
-      openTab("tour", "", "", { of: sample.of, step: "0" });
-    } catch (e) {
-      setError((e as Error).message);
-    }
-    setProgress("");
-  };
-  return (
-    <li>
-      <strong>{sample.title}</strong>
-      <p>{sample.text}</p>
-      <Problem error={error} />
-      <div class="row">
-        {there && !progress ? <Button look="primary" onClick={() => openTab("tour", "", "", { of: sample.of, step: "0" })}>Take the tour</Button>
-          : canWrite() ? <Button look="primary" disabled={!!progress} onClick={() => void start()}>Load and take the tour</Button>
-          : <span class="hint">A session that may write can load it.</span>}
-        <span role="status" class="muted">{progress}</span>
-      </div>
-    </li>
   );
 }

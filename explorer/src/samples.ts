@@ -1,8 +1,14 @@
 // Sample data, made over the wire like anybody's: books and authors in three models, and a blog platform.
-import { ApiError, documentsPath, partitionKeyHeader, wire } from "./api.ts";
-import { parse } from "./json.ts";
+//
+// Invariants
+// - A sample is made in a database that was not there before, and writes nothing over anything.
+// - What is removed is what the sample made and nobody changed: item by item, by its etag, and containers and the database only
+//   when nothing is left in them.
+import { ApiError, containerPath, databasePath, documentPath, documentsPath, list, partitionKeyHeader, query, wire } from "./api.ts";
+import { at, parse, write, type Value } from "./json.ts";
 
 export interface Sample {
+  /** What it is called, and its database after “sample-”. */
   database: string;
   containers: { id: string; key: string; documents: Record<string, unknown>[] }[];
 }
@@ -40,23 +46,134 @@ export function blogSample(): Sample {
   return { database: "blog", containers: [{ id: "posts", key: "/postId", documents: posts }, { id: "users", key: "/userId", documents: users }] };
 }
 
-const unlessThere = (promise: Promise<unknown>) => promise.catch((error: unknown) => { if (!(error instanceof ApiError && error.status === 409)) throw error; });
+/** How many items a sample has. */
+export const itemCount = (sample: Sample) => sample.containers.reduce((sum, c) => sum + c.documents.length, 0);
 
-/** Loads a sample; what is there already stays as it is. */
-export async function load(sample: Sample, progress: (done: number, total: number) => void): Promise<void> {
-  await unlessThere(wire("POST", "dbs", { body: JSON.stringify({ id: sample.database }) }));
-  const total = sample.containers.reduce((sum, c) => sum + c.documents.length, 0);
+/** A name that no database has: the sample's own, or with a number. */
+export function freeName(sample: Sample, taken: readonly string[]): string {
+  const name = `sample-${sample.database}`;
+  let free = name;
+  for (let number = 2; taken.includes(free); number++) free = `${name}-${number}`;
+  return free;
+}
+
+const WORKERS = 6;
+async function forEach<T>(all: readonly T[], work: (one: T) => Promise<void>): Promise<void> {
+  let next = 0;
+  const worker = async () => { while (next < all.length) await work(all[next++]!); };
+  await Promise.all(Array.from({ length: WORKERS }, worker));
+}
+const keyHeader = (document: Record<string, unknown>, key: string) => partitionKeyHeader(parse(JSON.stringify(document)), [key]);
+
+/** The database is there already. */
+export class NameTaken extends Error {}
+
+/** Makes the sample in a database of its own; a database that is there is left as it is. */
+export async function load(sample: Sample, database: string, progress: (done: number, total: number) => void): Promise<void> {
+  try {
+    await wire("POST", "dbs", { body: JSON.stringify({ id: database }) });
+  } catch (error) {
+    if (!(error instanceof ApiError && error.status === 409)) throw error;
+    throw new NameTaken(`There is a database ${database} already, and nothing in it was touched. Choose another name, or delete that database first.`);
+  }
   let done = 0;
   for (const { id, key, documents } of sample.containers) {
-    await unlessThere(wire("POST", `dbs/${sample.database}/colls`, { body: JSON.stringify({ id, partitionKey: { paths: [key], kind: "Hash", version: 2 } }) }));
-    let next = 0;
-    const worker = async () => {
-      while (next < documents.length) {
-        const body = JSON.stringify(documents[next++]);
-        await wire("POST", documentsPath(sample.database, id), { body, headers: { "x-ms-documentdb-is-upsert": "true", "x-ms-documentdb-partitionkey": partitionKeyHeader(parse(body), [key]) } });
-        progress(++done, total);
-      }
-    };
-    await Promise.all(Array.from({ length: 6 }, worker));
+    await wire("POST", `${databasePath(database)}/colls`, { body: JSON.stringify({ id, partitionKey: { paths: [key], kind: "Hash", version: 2 } }) });
+    await forEach(documents, async (document) => {
+      await wire("POST", documentsPath(database, id), { body: JSON.stringify(document), headers: { "x-ms-documentdb-partitionkey": keyHeader(document, key) } });
+      progress(++done, itemCount(sample));
+    });
+  }
+}
+
+/** The same text for the same data; the tour renames one author, which is no change of anybody's. */
+export const RENAMED = "Mara Lindqvist-Ode";
+function sameText(value: Value): string {
+  if (value instanceof Map) return `{${[...value].filter(([name]) => !name.startsWith("_")).sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, field]) => `${JSON.stringify(name)}:${sameText(field)}`).join(",")}}`;
+  if (Array.isArray(value)) return `[${value.map(sameText).join(",")}]`;
+  return write(value === RENAMED ? AUTHORS[0]! : value);
+}
+
+/** What is in a database beside what its sample made of it. */
+export interface Inventory {
+  /** Items as the sample made them: container, id, key and etag. */
+  own: { container: string; id: string; key: string; etag: string }[];
+  /** Items that were changed or added, by container and id. */
+  foreign: string[];
+  /** Containers that the sample has no part in. */
+  containers: string[];
+  /** The sample's containers that are there. */
+  made: string[];
+}
+interface Resource {
+  id: string;
+  _etag: string;
+}
+async function everyRow(database: string, container: string): Promise<string[]> {
+  const rows: string[] = [];
+  let continuation = "";
+  do {
+    const page = await query({ database, container, sql: "SELECT * FROM c", pageSize: 1000, continuation });
+    for (const row of page.rows) rows.push(row);
+    continuation = page.continuation;
+  } while (continuation);
+  return rows;
+}
+export async function takeInventory(sample: Sample, database: string): Promise<Inventory> {
+  const found: Inventory = { own: [], foreign: [], containers: [], made: [] };
+  for (const { id: container } of await list<Resource>(`${databasePath(database)}/colls`)) {
+    const part = sample.containers.find((c) => c.id === container);
+    if (!part) {
+      found.containers.push(container);
+      continue;
+    }
+    found.made.push(container);
+    const expected = new Map(part.documents.map((document) => [String(document.id), sameText(parse(JSON.stringify(document)))]));
+    for (const row of await everyRow(database, container)) {
+      const value = parse(row);
+      const id = String(at(value, ["id"]));
+      if (expected.get(id) === sameText(value)) found.own.push({ container, id, key: partitionKeyHeader(value, [part.key]), etag: String(at(value, ["_etag"])) });
+      else found.foreign.push(`${container}/${id}`);
+    }
+  }
+  return found;
+}
+
+/** Removes the items of an inventory that are still as they were, then containers and the database, if nothing else is in them. */
+export async function remove(database: string, inventory: Inventory): Promise<{ isGone: boolean; left: string[] }> {
+  await forEach(inventory.own, async ({ container, id, key, etag }) => {
+    await wire("DELETE", documentPath(database, container, id), { headers: { "x-ms-documentdb-partitionkey": key, "if-match": etag } }).catch((error: unknown) => {
+      // Changed or deleted meanwhile: it is none of the sample's any more.
+      if (!(error instanceof ApiError && (error.status === 412 || error.status === 404))) throw error;
+    });
+  });
+  const left: string[] = [];
+  for (const { id, _etag } of await list<Resource>(`${databasePath(database)}/colls`)) {
+    const path = containerPath(database, id);
+    const isOwn = inventory.made.includes(id);
+    const scripts = isOwn ? (await Promise.all(["sprocs", "triggers", "udfs"].map((kind) => list<Resource>(`${path}/${kind}`)))).flat() : [];
+    const isEmpty = isOwn && !scripts.length && !(await query({ database, container: id, sql: "SELECT TOP 1 c.id FROM c" })).rows.length;
+    if (isEmpty) await wire("DELETE", path, { headers: { "if-match": _etag } });
+    else left.push(id);
+  }
+  const users = await list<Resource>(`${databasePath(database)}/users`);
+  if (left.length || users.length) return { isGone: false, left };
+  const { _etag } = JSON.parse((await wire("GET", databasePath(database))).text) as Resource;
+  await wire("DELETE", databasePath(database), { headers: { "if-match": _etag } });
+  return { isGone: true, left };
+}
+
+/** Whether a database holds the sample: at least half of the titles of its first container, under their ids. */
+export async function isSample(sample: Sample, database: string): Promise<boolean> {
+  const [{ id: container, documents }] = sample.containers as [Sample["containers"][number]];
+  const titles = new Map(documents.flatMap((document) => (typeof document.title === "string" ? [[String(document.id), document.title] as const] : [])));
+  try {
+    const sql = "SELECT TOP 100 c.id, c.title FROM c WHERE ARRAY_CONTAINS(@titles, c.title)";
+    const { rows } = await query({ database, container, sql, parameters: [{ name: "@titles", value: JSON.stringify([...titles.values()]) }] });
+    const same = rows.map(parse).filter((row) => titles.get(String(at(row, ["id"]))) === at(row, ["title"]));
+    return same.length * 2 >= titles.size;
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return false;
+    throw error;
   }
 }
