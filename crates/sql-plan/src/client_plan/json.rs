@@ -1,6 +1,7 @@
 //! Plans as the JSON that clients read, members in the order in which the service writes them.
 
 use super::{ClientPlan, ClientQuery, ClientRange, DistinctType, HybridSearchInfo, QueryInfo};
+use astrarium_partition::EffectiveRange;
 use astrarium_sql_functions::aggregates::AggregateFunction;
 use serde_json::{Map, Value, json};
 
@@ -11,11 +12,19 @@ impl ClientPlan {
     /// The body of the answer to a query-plan request.
     pub fn to_json(&self) -> Value {
         let ranges: Vec<Value> = self.ranges.iter().map(range).collect();
-        let (name, info) = match &self.query {
-            ClientQuery::Plain(info) => ("queryInfo", query_info(info)),
-            ClientQuery::Hybrid(info) => ("hybridSearchQueryInfo", hybrid(info)),
-        };
-        json!({"partitionedQueryExecutionInfoVersion": VERSION, name: info, "queryRanges": ranges})
+        match &self.query {
+            ClientQuery::Plain(info) => json!({
+                "partitionedQueryExecutionInfoVersion": VERSION,
+                "queryInfo": query_info(info),
+                "hybridSearchQueryInfo": null,
+                "queryRanges": ranges,
+            }),
+            ClientQuery::Hybrid(info) => json!({
+                "partitionedQueryExecutionInfoVersion": VERSION,
+                "hybridSearchQueryInfo": hybrid(info),
+                "queryRanges": ranges,
+            }),
+        }
     }
 }
 
@@ -66,12 +75,13 @@ fn hybrid(info: &HybridSearchInfo) -> Value {
     })
 }
 
+/// What keys say includes its end, a point as well as the range of a key's first levels; everything does not.
 fn range(range: &ClientRange) -> Value {
-    let is_point = range.min == range.max;
+    let is_of_keys = range.max != EffectiveRange::full().max;
     json!({
         "min": range.min.to_string(),
         "max": range.max.to_string(),
         "isMinInclusive": true,
-        "isMaxInclusive": is_point,
+        "isMaxInclusive": is_of_keys,
     })
 }

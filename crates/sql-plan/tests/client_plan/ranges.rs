@@ -17,7 +17,7 @@ enum Place<'a> {
 }
 
 fn range(min: &str, max: &str) -> Value {
-    json!({"min": min, "max": max, "isMinInclusive": true, "isMaxInclusive": min == max})
+    json!({"min": min, "max": max, "isMinInclusive": true, "isMaxInclusive": max != "FF"})
 }
 
 fn check(container: &ContainerDefinition, filter: &str, place: &Place<'_>) {
