@@ -61,7 +61,7 @@ pub enum SelectForm {
 pub struct SelectItem {
     /// The value of the member.
     pub expression: Expression,
-    /// The name as written after the optional AS.
+    /// The name as written after the optional AS; after AS in quotes any text.
     pub alias: Option<Name>,
     /// Expression and alias.
     pub span: Span,

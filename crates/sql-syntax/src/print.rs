@@ -16,7 +16,7 @@ use crate::ast::{
     ObjectMember, OrderBy, SelectForm, SelectItem, SelectQuery, SortDirection, SubqueryForm, UnaryOperator,
 };
 use crate::literal::write_string;
-use crate::token::is_plain_name;
+use crate::token::{is_alias_name, is_plain_name};
 
 /// Deepest level that moves lines further to the right.
 const INDENTATION_MAX: usize = 16;
@@ -125,7 +125,11 @@ impl Printer {
     fn alias(&mut self, alias: Option<&crate::ast::Name>) {
         if let Some(name) = alias {
             self.text(" AS ");
-            self.text(&name.text);
+            if is_alias_name(&name.text) {
+                self.text(&name.text);
+            } else {
+                write_string(&mut self.output, &name.text);
+            }
         }
     }
 

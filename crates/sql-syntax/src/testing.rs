@@ -252,7 +252,9 @@ fn query_of(inner: BoxedStrategy<Expression>) -> BoxedStrategy<SelectQuery> {
 }
 
 fn select(inner: BoxedStrategy<Expression>) -> BoxedStrategy<Select> {
-    let item = (inner.clone(), option::of(name())).prop_map(|(expression, alias)| SelectItem {
+    let alias =
+        prop_oneof![4 => name(), 1 => any::<String>().prop_map(|text| Name { text, span: Span::default() })];
+    let item = (inner.clone(), option::of(alias)).prop_map(|(expression, alias)| SelectItem {
         expression,
         alias,
         span: Span::default(),

@@ -154,6 +154,11 @@ pub fn is_plain_name(name: &str) -> bool {
     is_identifier(name) && Keyword::of(name).is_none_or(Keyword::is_member_name)
 }
 
+/// Whether `name` can stand after AS as it is; any other text needs quotes there.
+pub(crate) fn is_alias_name(name: &str) -> bool {
+    is_identifier(name) && Keyword::of(name).is_none_or(Keyword::is_name)
+}
+
 /// Whether `name` has the form of an identifier, keyword or not.
 fn is_identifier(name: &str) -> bool {
     name.bytes().next().is_some_and(begins_word) && name.bytes().all(continues_word)

@@ -82,9 +82,20 @@ impl Parser<'_> {
 
     fn select_item(&mut self, height: &mut u32) -> Parsed<SelectItem> {
         let expression = self.tracked(height)?;
-        let alias = self.alias()?;
+        let alias = self.item_alias()?;
         let span = expression.span.to(self.previous);
         Ok(SelectItem { expression, alias, span })
+    }
+
+    /// The alias of a column: like that of a source, or any text in quotes after AS.
+    fn item_alias(&mut self) -> Parsed<Option<Name>> {
+        let is_quoted = matches!(self.following.kind, TokenKind::String { .. });
+        if !(self.at(Keyword::As) && is_quoted) {
+            return self.alias();
+        }
+        self.advance();
+        let text = self.string_value()?;
+        Ok(Some(Name { text, span: self.advance() }))
     }
 
     /// `AS name`, `name`, or nothing.
