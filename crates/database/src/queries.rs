@@ -172,7 +172,10 @@ impl Query {
             start: place.start,
             end: place.end,
             message: error.message,
-            detail: format!("line {line}, column {column}"),
+            detail: match &*error.instead {
+                "" => format!("line {line}, column {column}"),
+                instead => format!("line {line}, column {column}: {instead}"),
+            },
         }])
     }
 

@@ -5,6 +5,7 @@
 
 mod expressions;
 mod grouping;
+mod habits;
 mod ordering;
 mod settings;
 mod sources;
@@ -219,7 +220,9 @@ pub(crate) fn output_name(item: &ast::SelectItem, unnamed: &mut usize) -> String
 
 /// The refusal of a name that nothing has.
 pub(crate) fn unresolved(name: &str, span: Span) -> PlanError {
-    PlanError::new(span, "SC2001", format!("Identifier '{name}' could not be resolved."))
+    let told = PlanError::new(span, "SC2001", format!("Identifier '{name}' could not be resolved."));
+    let shown: String = name.chars().take(60).collect();
+    told.instead(format!("FROM has no such name; a property is read from its source, as in c.{shown}"))
 }
 
 /// The order of a query without ORDER BY.

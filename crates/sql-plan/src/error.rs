@@ -15,10 +15,17 @@ pub struct PlanError {
     pub code: &'static str,
     /// What is wrong and what to do.
     pub message: String,
+    /// What to write instead, where that is known; empty otherwise.
+    pub instead: String,
 }
 
 impl PlanError {
     pub(crate) fn new(span: Span, code: &'static str, message: impl Into<String>) -> PlanError {
-        PlanError { span, code, message: message.into() }
+        PlanError { span, code, message: message.into(), instead: String::new() }
+    }
+
+    /// The same with what to write instead.
+    pub(crate) fn instead(self, instead: impl Into<String>) -> PlanError {
+        PlanError { instead: instead.into(), ..self }
     }
 }

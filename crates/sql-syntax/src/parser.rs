@@ -14,6 +14,7 @@
 #![expect(clippy::unnecessary_box_returns, reason = "boxed errors keep the frames of the recursion small")]
 
 mod expression;
+mod habits;
 mod primary;
 mod query;
 
@@ -202,7 +203,20 @@ impl<'text> Parser<'text> {
             }
             _ => (code::UNEXPECTED_TOKEN, incorrect_near(&piece), format!("met '{piece}'")),
         };
-        self.error(self.current.span, code, message, &format!("{met}, expected {expected}"))
+        self.error(
+            self.current.span,
+            code,
+            message,
+            &self.told(format!("{met}, expected {expected}"), expected),
+        )
+    }
+
+    /// An explanation, with what to write instead where that is known.
+    fn told(&self, explanation: String, expected: &str) -> String {
+        match self.instead(expected) {
+            Some(instead) => format!("{explanation}; {instead}"),
+            None => explanation,
+        }
     }
 
     /// The error for the current token, which is no token at all.
@@ -219,7 +233,7 @@ impl<'text> Parser<'text> {
             code::INVALID_STRING => format!("Syntax error, invalid string literal token '{piece}'."),
             _ => format!("Syntax error, invalid token '{piece}'."),
         };
-        self.error(self.current.span, code, message, reason)
+        self.error(self.current.span, code, message, &self.told(reason.to_owned(), ""))
     }
 
     fn too_deep(&self, span: Span) -> Box<SyntaxError> {

@@ -2,7 +2,7 @@
 
 use super::grouping::{self, Grouped};
 use super::sources::step_into;
-use super::{Binder, unresolved};
+use super::{Binder, habits, unresolved};
 use crate::error::PlanError;
 use crate::expression::{Expr, Slot, Step};
 use astrarium_sql_functions::operators::LikePattern;
@@ -236,7 +236,7 @@ impl Binder<'_> {
             let message = format!("'{name}' is not a recognized built-in function name.");
             // The name alone is at fault, not its arguments.
             let span = Span::new(span.start as usize, span.start as usize + name.len());
-            return Err(PlanError::new(span, "SC2005", message));
+            return Err(PlanError::new(span, "SC2005", message).instead(habits::instead_of(name)));
         };
         if !function.takes(bound.len()) {
             return Err(argument_count(name, function.arguments.clone(), span));
