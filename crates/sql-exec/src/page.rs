@@ -67,6 +67,7 @@ pub async fn run(
     let place = resume.map(|resume| resume.place);
     let range_id = streamed_range(plan, input, place.as_ref())?;
     let ranges = PageRanges::of(input, range_id)?;
+    let begins = begins(input, range_id, place.as_ref());
     let PageStart { after, place, order } = start(&mut execution, input, (from, place)).await?;
     let began = Instant::now();
     let demand = demand(&limits, input, &taken, (&place, after.as_ref()));
@@ -104,7 +105,7 @@ pub async fn run(
         }
     }
     let mut priced = price(&execution.access, &rows, (is_first, is_paid_by_row), taken.priced);
-    priced.add(if is_first { beginning(input).await? } else { PricedWork::default() });
+    priced.add(if begins { beginning(input, range_id).await? } else { PricedWork::default() });
     let there = if limits.explain { document_count(input).await? } else { None };
     let operators = reports(&execution, (&access.physical, there), &taken);
     let resume = taken.resume(place);
@@ -148,12 +149,24 @@ fn is_paid_by_row(job: &Job) -> bool {
     is_ordered && !job.plan.distinct && job.plan.grouping.is_none()
 }
 
-/// What a query pays for once: looking into the indexes of all ranges that it is over.
-async fn beginning(input: &Input) -> Result<PricedWork, ExecuteError> {
+/// Whether a page is the first of its query, or of a range that has pages of its own.
+fn begins(input: &Input, range_id: Option<u32>, place: Option<&ResumePlace>) -> bool {
+    match (input, place) {
+        (_, None) => true,
+        (Input::Container(_, scope, _), Some(ResumePlace::Stream(Some(position), None))) => {
+            range_id.is_some() && number_before(scope, Some(position)) == Some(0)
+        }
+        _ => false,
+    }
+}
+
+/// What a query pays for once: looking into the indexes of the ranges that it is over, or of the one that the page is of.
+async fn beginning(input: &Input, range_id: Option<u32>) -> Result<PricedWork, ExecuteError> {
     let Input::Container(reader, scope, index) = input else {
         return Ok(PricedWork { ranges: 1, ..PricedWork::default() });
     };
-    let ranges = reader.ranges(scope)?;
+    let mut ranges = reader.ranges(scope)?;
+    ranges.retain(|range| range_id.is_none_or(|id| range.id == id));
     let mut work = PricedWork { ranges: ranges.len() as u64, ..PricedWork::default() };
     let Some(index) = index else { return Ok(work) };
     work.seeks = index.priced.seeks;
