@@ -27,6 +27,8 @@ pub struct Container {
     pub definition: ContainerDefinition,
     /// Its key ranges in order; they tile the whole key space.
     pub ranges: Vec<Range>,
+    /// How many minutes its changes are kept for readers of all versions, by its own policy or the account's; not at all if none.
+    pub history_minutes: Option<u32>,
     /// The generations of its index.
     pub generations: Generations,
     /// What is wanted of its ranges and not there yet.
@@ -206,14 +208,18 @@ impl Container {
         Some(EffectiveRange { min: first.keys.min.clone(), max: last.keys.max.clone() })
     }
 
-    /// Builds a container from what is stored. `source_of` gives each shard its one number source.
+    /// Builds a container from what is stored. `source_of` gives each shard its one number source; `account_history` are the minutes
+    /// that the account keeps changes of containers without a policy of their own.
     pub async fn load(
         engine: &dyn Engine,
         resource: Resource,
         database_id: String,
         source_of: impl Fn(ShardId, u64) -> NumberSource,
+        account_history: Option<u32>,
     ) -> Result<Container, Error> {
         let definition = stored_definition(&resource)?;
+        let own_history = definition.change_feed_retention_minutes.filter(|minutes| *minutes > 0);
+        let history_minutes = own_history.max(account_history);
         let view = crate::view(engine).await?;
         let generations = Generations::new(&records::generations(&*view, resource.rid).await?)?;
         let resharding = records::resharding(&*view, resource.rid).await?;
@@ -240,7 +246,16 @@ impl Container {
             path: format!("dbs/{database_id}/colls/{}", resource.record.id),
             rid: resource.rid.to_string(),
         };
-        Ok(Container { resource, database_id, definition, ranges, generations, resharding, texts })
+        Ok(Container {
+            resource,
+            database_id,
+            definition,
+            ranges,
+            history_minutes,
+            generations,
+            resharding,
+            texts,
+        })
     }
 }
 

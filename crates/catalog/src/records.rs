@@ -9,6 +9,7 @@
 
 use crate::{CATALOG_EPOCH, CATALOG_SHARD, Error};
 use astrarium_env::yield_if_due;
+use astrarium_keys::account_state::{self, AccountState};
 use astrarium_keys::erasure::{self, ErasureRecord};
 use astrarium_keys::index_expiry::expiry_family;
 use astrarium_keys::index_state::{self, GenerationsRecord};
@@ -204,6 +205,17 @@ pub fn offer_changes(state: ShardState) -> u64 {
 /// Stages that an offer is changed, for those who go by what they read of offers before.
 pub fn stage_offer_change(batch: &mut WriteBatch) {
     batch.tallies[OFFER_CHANGE_TALLY] += 1;
+}
+
+/// What was done to all data of the account.
+pub async fn account_state(view: &dyn View) -> Result<AccountState, Error> {
+    let value = view.get(Space::Meta, &account_state::account_state_key()).await?;
+    Ok(value.map(|value| AccountState::decode(&value)).transpose()?.unwrap_or_default())
+}
+
+/// Stages what was done to all data of the account.
+pub fn stage_account_state(batch: &mut WriteBatch, state: AccountState) {
+    batch.put(Space::Meta, account_state::account_state_key(), state.encode(), Stamp::NONE);
 }
 
 /// The highest LSN that a removed container may have reached. A client that knew a container may name its positions, up to this one, to

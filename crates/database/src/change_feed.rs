@@ -246,7 +246,7 @@ impl AccountCore {
 
     /// Since when the changes of a container are kept.
     pub(crate) fn history_start(&self, container: &Container) -> u64 {
-        let minutes = container.definition.change_feed_retention_minutes.unwrap_or(0);
+        let minutes = container.history_minutes.unwrap_or(0);
         self.env().now_seconds().saturating_sub(u64::from(minutes) * 60)
     }
 
@@ -280,7 +280,7 @@ impl AccountCore {
     }
 
     async fn trim_history(&self, container: &Container) -> Result<bool, Failure> {
-        let keeps = container.definition.keeps_history();
+        let keeps = container.history_minutes.is_some();
         let kept_since = if keeps { self.history_start(container) } else { u64::MAX };
         let mut is_trimmed = false;
         for range in &container.ranges {

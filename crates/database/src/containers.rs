@@ -243,7 +243,8 @@ impl AccountCore {
             // Views may be few: nobody has one of the catalog and waits for another.
             drop(view);
             let source_of = |shard, above| self.number_source(shard, above);
-            let loaded = Container::load(self.engine(), resource, database.record.id, source_of).await;
+            let (name, history) = (database.record.id, self.account_history());
+            let loaded = Container::load(self.engine(), resource, name, source_of, history).await;
             let view = self.catalog().await?;
             let again = find(&*view, RecordKind::Container, database.rid, Link::Rid(rid)).await?;
             let is_same = again.is_some_and(|again| again.record.version == version)

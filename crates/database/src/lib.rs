@@ -21,6 +21,7 @@ mod conditions;
 mod container_cache;
 mod containers;
 mod damage;
+mod continuous_backup;
 mod databases;
 mod documents;
 mod erasures;
@@ -137,6 +138,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use throttle::Throttle;
 use workers::Workers;
+use std::sync::atomic::AtomicBool;
 
 /// How a client names a resource.
 #[derive(Debug, Clone, Copy)]
@@ -181,6 +183,8 @@ struct Shared {
     throttle: Throttle,
 }
 
+    /// Whether every container keeps its changes ([`continuous_backup`]).
+    keeps_all_history: AtomicBool,
 /// What an account may take of the machine.
 #[derive(Debug, Clone)]
 pub struct Resources {
@@ -197,6 +201,8 @@ pub struct Resources {
     pub throttling: bool,
     /// When key ranges are split.
     pub ranges: RangeSettings,
+    /// Whether every container keeps its changes for readers of all versions, whatever its definition says; if not given, as it was.
+    pub continuous_backup: Option<bool>,
 }
 
 impl Default for Resources {
@@ -209,6 +215,7 @@ impl Default for Resources {
             throttling: false,
             ranges: RangeSettings::default(),
         }
+            continuous_backup: None,
     }
 }
 
@@ -242,8 +249,10 @@ impl AccountCore {
             throttle: Throttle::new(resources.throttling),
         };
         let core = AccountCore { shared: Arc::new(shared) };
+            keeps_all_history: AtomicBool::new(false),
         core.find_throttled_offers().await;
         Ok(core)
+        core.settle_continuous_backup(resources.continuous_backup).await?;
     }
 
     /// The clock and randomness the account was opened with.

@@ -27,8 +27,8 @@ impl AccountCore {
             for resource in records::list_all(&*view, RecordKind::Container, database.rid).await? {
                 let name = format!("{}/{}", database.record.id, resource.record.id);
                 let source_of = |shard, above| self.number_source(shard, above);
-                let container =
-                    Container::load(self.engine(), resource, database.record.id.clone(), source_of).await?;
+                let (id, history) = (database.record.id.clone(), self.account_history());
+                let container = Container::load(self.engine(), resource, id, source_of, history).await?;
                 let indexes = index_cache::make(&container);
                 let (mut documents, mut dropped) = (0, 0);
                 for range in &container.ranges {

@@ -65,6 +65,10 @@ pub struct Settings {
     pub consistency: ConsistencyLevel,
     /// Whether queries over several ranges are merged here, also for clients that could do it themselves.
     pub whole_queries: bool,
+    /// Whether every container serves the change feed of all versions and deletes, which `GET /` says.
+    pub continuous_backup: bool,
+    /// Whether that feed has the version before each replace and delete.
+    pub previous_images: bool,
     /// Largest request body.
     pub body_bytes_max: usize,
     /// Longest time for a request's body to arrive.

@@ -6,6 +6,7 @@
 //! - A key decodes to what made it, and no decoder panics on foreign bytes.
 //! - Layouts are never changed, only added to: values carry a format byte, key kinds a tag.
 
+pub mod account_state;
 pub mod body;
 pub mod document;
 pub mod erasure;

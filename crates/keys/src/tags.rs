@@ -23,6 +23,8 @@ pub mod meta {
     pub const ERASURE: u8 = 0x09;
     /// New key ranges that are made of a container's: see [`crate::resharding`].
     pub const RESHARDING: u8 = 0x0B;
+    /// What was done to all data of the account: see [`crate::account_state`].
+    pub const ACCOUNT_STATE: u8 = 0x0C;
 }
 
 /// Space `Body`.

@@ -162,6 +162,7 @@ async fn serve(settings: &ServeSettings, start: Start<'_>) -> anyhow::Result<()>
         prepare_thread: machine::lower_thread_priority,
         scripts: scripts::settings(settings, shares.script_bytes)?,
         throttling: settings.throttle,
+        continuous_backup: Some(settings.continuous_backup),
         ..Resources::default()
     };
     let (env, clock_shift) = environment(settings);
@@ -276,6 +277,8 @@ fn gateway(
             cors_origins: settings.cors_origin.clone(),
             consistency: settings.consistency.level(),
             whole_queries: settings.whole_queries,
+            continuous_backup: settings.continuous_backup,
+            previous_images: settings.previous_images,
             body_bytes_max: BODY_BYTES_MAX,
             body_timeout: Duration::from_mins(1),
             log_requests: settings.log_requests,

@@ -318,6 +318,17 @@ pub(crate) struct ServeSettings {
     #[arg(long, env = "ASTRARIUM_WHOLE_QUERIES", value_parser = value::boolean)]
     pub(crate) whole_queries: bool,
 
+    /// Serve the change feed of all versions and deletes for every container, as the service does for accounts with continuous
+    /// backup: changes are kept for 7 days, or longer where a container's changeFeedPolicy says so. The feed of a container that is
+    /// there already begins when this is switched on. The same on all servers of an account.
+    #[arg(long, env = "ASTRARIUM_CONTINUOUS_BACKUP", value_parser = value::boolean)]
+    pub(crate) continuous_backup: bool,
+
+    /// Give the version before each replace and delete in the change feed of all versions and deletes, as the service does for
+    /// accounts that ask for previous images.
+    #[arg(long, env = "ASTRARIUM_PREVIOUS_IMAGES", value_parser = value::boolean)]
+    pub(crate) previous_images: bool,
+
     /// Refuse requests beyond the provisioned throughput with 429, as the service does: each key range has its share of its
     /// container's request units a second. A single container does so, or does not, if its offer's content says
     /// "astrariumThrottling": true or false.

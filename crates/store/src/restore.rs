@@ -50,7 +50,7 @@ pub async fn restore_range(
         clear(engine, range, &prefix).await?;
     }
     let mut restored = Restored { state: engine.shard(range.shard).await?, ..Restored::default() };
-    if container.definition.keeps_history() {
+    if container.history_minutes.is_some() {
         end_history(engine, range, restored.state.version).await?;
     }
     restored.state.tallies = [0; TALLY_COUNT];
@@ -157,7 +157,8 @@ fn belongings(
 }
 
 /// Has readers of all versions told that what happened up to now is not kept, instead of leaving it out.
-async fn end_history(engine: &dyn Engine, range: &Range, lsn: u64) -> Result<(), Error> {
+/// Says that the history of a range up to an LSN is not kept: readers of all versions who are not that far are refused.
+pub async fn end_history(engine: &dyn Engine, range: &Range, lsn: u64) -> Result<(), Error> {
     let mut batch = WriteBatch::new(range.shard, range.epoch);
     let (key, value) = (history::horizon_key(range.shard.0), history::horizon_value(lsn));
     batch.put(Space::Log, key, value, Stamp::NONE);

@@ -182,7 +182,7 @@ impl Transaction {
             construction,
             expiry,
             erasures: range.erasures.clone(),
-            keeps_history: container.definition.keeps_history(),
+            keeps_history: container.history_minutes.is_some(),
             trail: range.copied.map(|copied| copied.number),
             stored,
             entries: Vec::new(),

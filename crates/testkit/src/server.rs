@@ -109,6 +109,10 @@ pub struct Options {
     pub consistency: ConsistencyLevel,
     /// Whether the server merges the rows of queries over all partitions.
     pub whole_queries: bool,
+    /// Whether every container serves all versions and deletes.
+    pub continuous_backup: bool,
+    /// Whether that feed has the versions before.
+    pub previous_images: bool,
     /// Whether requests beyond the provisioned throughput are refused.
     pub throttling: bool,
     /// How the explorer behaves, if there is one.
@@ -136,6 +140,8 @@ impl Options {
             cors_origins: Vec::new(),
             consistency: ConsistencyLevel::Session,
             whole_queries: false,
+            continuous_backup: false,
+            previous_images: false,
             throttling: false,
             explorer: Some(ExplorerSettings::default()),
             tls: false,
@@ -197,7 +203,11 @@ impl Server {
         let authority_pem = certificate.as_ref().map(|certificate| certificate.authority_pem.clone());
         let tls = certificate.map(|certificate| certificate.config);
         runtime().block_on(async move {
-            let resources = Resources { throttling: options.throttling, ..Resources::default() };
+            let resources = Resources {
+                throttling: options.throttling,
+                continuous_backup: Some(options.continuous_backup),
+                ..Resources::default()
+            };
             let account = Account::open_within(engine, env, resources).await.expect("open an empty account");
             let listener = TcpListener::bind("127.0.0.1:0").await.expect("listen on a free port");
             let address = listener.local_addr().expect("know the port");
@@ -361,6 +371,8 @@ fn settings(options: Options, address: SocketAddr, authority_pem: Option<String>
         cors_origins: options.cors_origins,
         consistency: options.consistency,
         whole_queries: options.whole_queries,
+        continuous_backup: options.continuous_backup,
+        previous_images: options.previous_images,
         body_bytes_max: 4 << 20,
         body_timeout: options.body_timeout,
         log_requests: false,

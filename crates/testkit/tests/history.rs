@@ -19,6 +19,11 @@ fn seed() -> u64 {
     seed
 }
 
+/// Every change tells what was before it, so that the history can be checked.
+fn options(engine: EngineKind) -> Options {
+    Options { previous_images: true, ..Options::on(engine) }
+}
+
 #[test]
 fn what_clients_see_is_one_history() {
     let seed = seed();
@@ -26,7 +31,7 @@ fn what_clients_see_is_one_history() {
     for engine in others.chain([EngineKind::Places]) {
         let mut moves = 0;
         for throughput in [400, 20_000] {
-            moves += look(&[Server::start(Options::on(engine))], engine.name(), seed, throughput);
+            moves += look(&[Server::start(options(engine))], engine.name(), seed, throughput);
         }
         assert!(moves > 0 || engine != EngineKind::Places, "ranges were moved");
     }
@@ -38,7 +43,7 @@ fn what_clients_of_several_servers_see_is_one_history() {
     let seed = seed();
     for engine in EngineKind::all_shared() {
         for throughput in [400, 20_000] {
-            let servers: [Server; 3] = Server::start_several(&Options::on(engine));
+            let servers: [Server; 3] = Server::start_several(&options(engine));
             look(&servers, &format!("three servers, {}", engine.name()), seed, throughput);
         }
     }
@@ -52,7 +57,7 @@ fn what_clients_of_several_servers_see_is_one_history_while_ranges_move() {
     for engine in stores.chain([EngineKind::Places]) {
         let mut moves = 0;
         for throughput in [400, 20_000] {
-            let servers: [Server; 3] = Server::start_several(&Options::on(engine));
+            let servers: [Server; 3] = Server::start_several(&options(engine));
             moves += look(&servers, &format!("three servers, {}", engine.name()), seed, throughput);
         }
         assert!(moves > 0, "ranges were moved");

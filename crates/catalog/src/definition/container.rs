@@ -242,11 +242,6 @@ impl ContainerDefinition {
         Ok(())
     }
 
-    /// Whether every change of every document is kept, for readers of all versions.
-    pub fn keeps_history(&self) -> bool {
-        self.change_feed_retention_minutes.is_some_and(|minutes| minutes > 0)
-    }
-
     /// Checks the rules that hold between policies.
     fn check_agreement(&self) -> Result<(), Invalid> {
         if self.ttl_property_path.is_some() && self.default_ttl.is_none() {

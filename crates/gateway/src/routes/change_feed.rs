@@ -44,18 +44,18 @@ pub(super) async fn serve(
     let range_id = request.range_id()?;
     let read = ReadChanges { scope, range_id, mode, start, limit, wait };
     let page = shared.account.documents(container).read_changes(&read).await?;
-    Ok(answer(request, mode, page))
+    Ok(answer(request, (mode, shared.settings.previous_images), page))
 }
 
 fn mode(container: &Container, asked: &str) -> Result<ChangeFeedMode, ErrorAnswer> {
     match FeedKind::parse(asked) {
         Some(FeedKind::Incremental) => Ok(ChangeFeedMode::LatestVersion),
-        Some(FeedKind::FullFidelity) if container.definition.keeps_history() => {
+        Some(FeedKind::FullFidelity) if container.history_minutes.is_some() => {
             Ok(ChangeFeedMode::AllVersionsAndDeletes)
         }
         Some(FeedKind::FullFidelity) => Err(ErrorAnswer::bad_request(
             "The feature 'All Versions and Deletes' must be enabled to read the change feed in full fidelity. Give the \
-             container a changeFeedPolicy with a retentionDuration in minutes.",
+             container a changeFeedPolicy with a retentionDuration in minutes, or start the server with --continuous-backup.",
         )),
         None => Err(ErrorAnswer::bad_request(format!(
             "A-IM is '{}'; it may be 'Incremental feed' or 'Full-Fidelity Feed'.",
@@ -129,7 +129,11 @@ fn wait(request: &Request<'_>) -> Result<Duration, ErrorAnswer> {
     })
 }
 
-fn answer(request: &Request<'_>, mode: ChangeFeedMode, page: ChangeFeedPage) -> Answer {
+fn answer(
+    request: &Request<'_>,
+    (mode, previous_images): (ChangeFeedMode, bool),
+    page: ChangeFeedPage,
+) -> Answer {
     let ChangeFeedPage { container, changes, position, range_id, lsn, charge } = page;
     let mut answer = if changes.is_empty() {
         Answer::empty(StatusCode::NOT_MODIFIED)
@@ -141,7 +145,9 @@ fn answer(request: &Request<'_>, mode: ChangeFeedMode, page: ChangeFeedPage) -> 
                 ChangeFeedMode::LatestVersion => {
                     change.current.as_ref().map(|body| latest(request, &container, body, is_separate))
                 }
-                ChangeFeedMode::AllVersionsAndDeletes => Some(version(request, &container, change)),
+                ChangeFeedMode::AllVersionsAndDeletes => {
+                    Some(version(request, &container, change, previous_images))
+                }
             })
             .collect();
         Answer::json(StatusCode::OK, render::feed(container.rid(), ResourceKind::Document, &items))
@@ -170,8 +176,13 @@ fn latest(request: &Request<'_>, container: &Container, body: &Body, is_separate
     json
 }
 
-/// A change with what was before and after it.
-fn version(request: &Request<'_>, container: &Container, change: &FeedChange) -> Vec<u8> {
+/// A change with what was after it and, for accounts that want it, before it.
+fn version(
+    request: &Request<'_>,
+    container: &Container,
+    change: &FeedChange,
+    previous_images: bool,
+) -> Vec<u8> {
     let mut json = b"{\"current\":".to_vec();
     match &change.current {
         Some(body) => json.extend_from_slice(&shown(request, container, body)),
@@ -179,7 +190,7 @@ fn version(request: &Request<'_>, container: &Container, change: &FeedChange) ->
     }
     json.extend_from_slice(b",\"metadata\":");
     json.extend_from_slice(Value::from(metadata(container, change)).to_string().as_bytes());
-    if let Some(body) = &change.previous {
+    if let Some(body) = change.previous.as_ref().filter(|_| previous_images) {
         json.extend_from_slice(b",\"previous\":");
         json.extend_from_slice(&shown(request, container, body));
     }

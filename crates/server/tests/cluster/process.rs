@@ -48,7 +48,7 @@ impl ServerProcess {
                 command.env_remove(name);
             }
         }
-        command.args(["-c", GUARD, "guard", PROGRAM, "serve"]).args(arguments);
+        command.args(["-c", GUARD, "guard", PROGRAM, "serve", "--previous-images"]).args(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log).process_group(0);
         let mut guard = command.spawn().expect("start a server");
         let signals = guard.stdin.take();

@@ -77,7 +77,7 @@ pub(crate) fn verify(folder: &Path) {
 
 fn spawn(folder: &Path) -> Child {
     // Tests share the disk with everything else: a disk that is nearly full is not what is tested here.
-    let arguments = ["serve", "--listen", "127.0.0.1:0", "--reserve-mb", "0", "--data"];
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--reserve-mb", "0", "--previous-images", "--data"];
     Command::new(PROGRAM)
         .args(arguments)
         .arg(folder)

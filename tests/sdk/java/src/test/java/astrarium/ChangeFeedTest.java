@@ -205,7 +205,7 @@ class ChangeFeedTest {
                 assertEquals(List.of("create", "replace", "delete"),
                     changes.stream().map(change -> change.at("/metadata/operationType").asText()).toList());
                 assertEquals(List.of(1, 2), changes.stream().limit(2).map(change -> change.at("/current/number").asInt()).toList());
-                assertEquals(List.of(1, 2), changes.stream().skip(1).map(change -> change.at("/previous/number").asInt()).toList());
+                assertTrue(changes.stream().allMatch(change -> change.at("/previous/number").isMissingNode()), "previous images are for accounts that ask");
                 assertEquals("item-1", changes.get(2).at("/metadata/id").asText());
                 assertEquals(changes.get(0).at("/metadata/lsn"), changes.get(1).at("/metadata/previousImageLSN"));
                 // The same container in the other mode: nothing is left.
