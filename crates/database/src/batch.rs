@@ -1,4 +1,4 @@
-//! Batches: many operations on documents, all or nothing, or one by one.
+//! Batches: many operations on documents, all or nothing.
 //!
 //! In: [`BatchOperation`]s. Out: what each of them did, or why not.
 //! Invariants
@@ -6,7 +6,7 @@
 //! - The documents to answer with are counted before the commit: what was done is never reported as failed.
 //! - Memory is bounded by [`STAGED_BYTES_MAX`], however large the documents are that an operation names.
 //!
-//! Not here: the form of requests and responses, statuses (`wire`, `gateway`).
+//! Not here: operations that do not depend on each other (`bulk`), the form of requests and responses, statuses (`wire`, `gateway`).
 
 use crate::attempts::Failure;
 use crate::charge::{read_charge, terms_charge, write_charge};
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Most bytes of documents that one transaction may read and write together.
-const STAGED_BYTES_MAX: usize = 64 << 20;
+pub(crate) const STAGED_BYTES_MAX: usize = 64 << 20;
 /// Longest that one transaction may take.
 const BATCH_TIME_MAX: Duration = Duration::from_secs(5);
 /// Bytes that showing a document adds to its text, at most.
@@ -100,21 +100,8 @@ pub struct BatchOutcome {
     pub result: Result<Vec<Done>, (usize, Error)>,
 }
 
-/// How operations ended that do not depend on each other.
-#[derive(Debug, Clone)]
-pub struct BulkOutcome {
-    /// The container, as of the last commit.
-    pub container: Arc<Container>,
-    /// The id of the range that served last.
-    pub range_id: u32,
-    /// That range's LSN then.
-    pub lsn: u64,
-    /// What each operation did; fewer than there are operations if one failed and the rest was not to be tried.
-    pub results: Vec<Result<Done, Error>>,
-}
-
 /// An operation with the partition key that it is meant for.
-type Keyed<'a> = (PartitionKey, &'a BatchOperation<'a>);
+pub(crate) type Keyed<'a> = (PartitionKey, &'a BatchOperation<'a>);
 
 impl DocumentsHandle<'_> {
     /// Does all operations in one logical partition, or none. The documents to show may have so many bytes together.
@@ -129,84 +116,11 @@ impl DocumentsHandle<'_> {
         let keyed: Vec<Keyed<'_>> = operations.iter().map(|operation| (key.clone(), operation)).collect();
         core.transact(container, &keyed, shown_bytes_max).await
     }
-
-    /// Does operations that may each fail alone. Each needs a partition key, its own or the request's, and it must be in
-    /// the range that the request names.
-    pub async fn run_bulk(
-        self,
-        scope: (Option<&PartitionKey>, Option<u32>),
-        operations: &[BatchOperation<'_>],
-        continues: bool,
-        shown_bytes_max: usize,
-    ) -> Result<BulkOutcome, Error> {
-        let DocumentsHandle { core, container } = self;
-        let keyed = bulk_keys(container, scope, operations)?;
-        if let Some(outcome) = core.bulk_at_once(container, &keyed, shown_bytes_max).await? {
-            return Ok(outcome);
-        }
-        let (range_id, lsn) = self.position(scope.0).await?;
-        let mut outcome = BulkOutcome { container: container.clone(), range_id, lsn, results: Vec::new() };
-        let mut room = shown_bytes_max;
-        for keyed in &keyed {
-            let result = match keyed {
-                Err(error) => Err(error.clone()),
-                Ok(keyed) => core.bulk_one(&mut outcome, keyed, room).await,
-            };
-            let (failed, shown) = (result.is_err(), result.as_ref().map_or(0, shown_bytes));
-            room = room.saturating_sub(shown);
-            outcome.results.push(result);
-            if failed && !continues {
-                break;
-            }
-        }
-        Ok(outcome)
-    }
 }
 
 impl AccountCore {
-    /// Does one operation of many in a transaction of its own. Whatever fails ends the operation and not the request,
-    /// since what is done already has to be told.
-    async fn bulk_one(
-        &self,
-        outcome: &mut BulkOutcome,
-        keyed: &Keyed<'_>,
-        room: usize,
-    ) -> Result<Done, Error> {
-        let single = self.transact(&outcome.container, std::slice::from_ref(keyed), room).await?;
-        (outcome.container, outcome.range_id, outcome.lsn) = (single.container, single.range_id, single.lsn);
-        let mut all = single.result.map_err(|(_, error)| error)?;
-        all.pop().ok_or_else(|| Error::Bug("an operation without a result".to_owned()))
-    }
-
-    /// Tries operations of one range as one transaction, which costs one commit instead of many. Nothing comes of it,
-    /// and nothing has happened, if one of them fails.
-    async fn bulk_at_once(
-        &self,
-        container: &Arc<Container>,
-        keyed: &[Result<Keyed<'_>, Error>],
-        shown_bytes_max: usize,
-    ) -> Result<Option<BulkOutcome>, Error> {
-        let all: Option<Vec<Keyed<'_>>> = keyed.iter().map(|keyed| keyed.as_ref().ok().cloned()).collect();
-        let Some(all) = all else { return Ok(None) };
-        let ids: Vec<u32> = all.iter().map(|(key, _)| range_of(container, key).id).collect();
-        if ids.windows(2).any(|pair| pair[0] != pair[1]) {
-            return Ok(None);
-        }
-        match self.transact(container, &all, shown_bytes_max).await {
-            Ok(BatchOutcome { container, range_id, lsn, result: Ok(done) }) => {
-                let results = done.into_iter().map(Ok).collect();
-                Ok(Some(BulkOutcome { container, range_id, lsn, results }))
-            }
-            Ok(_)
-            | Err(Error::RetryWith | Error::Timeout(_) | Error::KeyRangeGone | Error::KeyRangeMoving) => {
-                Ok(None)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
     /// Does operations in one transaction, again if somebody else was faster.
-    async fn transact(
+    pub(crate) async fn transact(
         &self,
         container: &Arc<Container>,
         operations: &[Keyed<'_>],
@@ -288,7 +202,7 @@ impl AccountCore {
     }
 
     /// Adds one operation to a transaction.
-    async fn stage(
+    pub(crate) async fn stage(
         &self,
         transaction: &mut Transaction,
         container: &Arc<Container>,
@@ -344,7 +258,7 @@ impl AccountCore {
 
 /// Adds the price of index terms to the operations that made them come and go: what several operations did to one document
 /// to the last of them.
-fn price_terms(all: &mut [Done], terms: &TermCounts) {
+pub(crate) fn price_terms(all: &mut [Done], terms: &TermCounts) {
     let mut priced: HashSet<Bytes> = HashSet::default();
     for done in all.iter_mut().rev() {
         if let Some(key) = done.key.take().filter(|key| !priced.contains(key)) {
@@ -354,28 +268,7 @@ fn price_terms(all: &mut [Done], terms: &TermCounts) {
     }
 }
 
-/// The partition key of each operation; refuses the whole if one is outside of the range that the request names.
-fn bulk_keys<'a>(
-    container: &Container,
-    (request_key, range_id): (Option<&PartitionKey>, Option<u32>),
-    operations: &'a [BatchOperation<'a>],
-) -> Result<Vec<Result<Keyed<'a>, Error>>, Error> {
-    if range_id.is_some_and(|id| container.ranges.iter().all(|range| range.id != id)) {
-        return Err(Error::KeyRangeGone);
-    }
-    let definition = &container.definition.partition_key;
-    let keyed = |operation: &'a BatchOperation<'a>| {
-        let key = required(operation.partition_key.as_ref().or(request_key));
-        let key = key.and_then(|key| checked_key(definition, key));
-        match (&key, range_id) {
-            (Ok(key), Some(id)) if range_of(container, key).id != id => Err(Error::KeyRangeGone),
-            _ => Ok(key.map(|key| (key, operation))),
-        }
-    };
-    operations.iter().map(keyed).collect()
-}
-
-fn range_of<'a>(container: &'a Container, key: &PartitionKey) -> &'a Range {
+pub(crate) fn range_of<'a>(container: &'a Container, key: &PartitionKey) -> &'a Range {
     container.range_of(&container.definition.partition_key.effective(key))
 }
 
@@ -394,7 +287,10 @@ fn check_own_key(
 }
 
 /// The document that an operation writes, if it does.
-fn written_document(container: &Container, (key, operation): &Keyed<'_>) -> Option<Result<Incoming, Error>> {
+pub(crate) fn written_document(
+    container: &Container,
+    (key, operation): &Keyed<'_>,
+) -> Option<Result<Incoming, Error>> {
     match &operation.action {
         Ok(BatchAction::Write(_, text)) => Some(checked_document(container, key, text)),
         _ => None,
@@ -402,7 +298,7 @@ fn written_document(container: &Container, (key, operation): &Keyed<'_>) -> Opti
 }
 
 /// The keys of the documents that an operation will read, as far as it is one that can be done.
-fn keys_of(
+pub(crate) fn keys_of(
     container: &Container,
     range: &Range,
     (key, operation): &Keyed<'_>,
@@ -441,7 +337,7 @@ fn read_done(conditions: &Conditions, body: Body) -> Result<Done, Error> {
     Ok(Done { effect, body, is_shown: !is_known, charge, key: None })
 }
 
-fn shown_bytes(done: &Done) -> usize {
+pub(crate) fn shown_bytes(done: &Done) -> usize {
     if done.is_shown { done.body.text().len() + SHOWN_BYTES } else { 0 }
 }
 

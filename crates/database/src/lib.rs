@@ -12,6 +12,7 @@ mod attempts;
 mod background;
 mod background_tasks;
 mod batch;
+mod bulk;
 mod change_feed;
 mod charge;
 mod checks;
@@ -20,8 +21,8 @@ mod computed;
 mod conditions;
 mod container_cache;
 mod containers;
-mod damage;
 mod continuous_backup;
+mod damage;
 mod databases;
 mod documents;
 mod erasures;
@@ -82,7 +83,8 @@ pub use astrarium_store::{
 pub use astrarium_value as value;
 pub use background::BackgroundStatistics;
 pub use background_tasks::{BackgroundTask, RequestCount};
-pub use batch::{BatchAction, BatchOperation, BatchOutcome, BulkOutcome, Done, Effect};
+pub use batch::{BatchAction, BatchOperation, BatchOutcome, Done, Effect};
+pub use bulk::BulkOutcome;
 pub use change_feed::{
     ChangeFeedMode, ChangeFeedPage, ChangeFeedPosition, ChangeFeedStart, FeedChange, ReadChanges,
 };
@@ -136,9 +138,9 @@ use scripts::gate::Gates;
 use statements::StatementCache;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use throttle::Throttle;
 use workers::Workers;
-use std::sync::atomic::AtomicBool;
 
 /// How a client names a resource.
 #[derive(Debug, Clone, Copy)]
@@ -181,10 +183,10 @@ struct Shared {
     workers: Workers,
     memory: Memory,
     throttle: Throttle,
-}
-
     /// Whether every container keeps its changes ([`continuous_backup`]).
     keeps_all_history: AtomicBool,
+}
+
 /// What an account may take of the machine.
 #[derive(Debug, Clone)]
 pub struct Resources {
@@ -199,10 +201,10 @@ pub struct Resources {
     pub scripts: ScriptSettings,
     /// Whether requests beyond the provisioned throughput are refused, where an offer does not say otherwise.
     pub throttling: bool,
-    /// When key ranges are split.
-    pub ranges: RangeSettings,
     /// Whether every container keeps its changes for readers of all versions, whatever its definition says; if not given, as it was.
     pub continuous_backup: Option<bool>,
+    /// When key ranges are split.
+    pub ranges: RangeSettings,
 }
 
 impl Default for Resources {
@@ -213,9 +215,9 @@ impl Default for Resources {
             inline_queries: false,
             scripts: ScriptSettings::default(),
             throttling: false,
+            continuous_backup: None,
             ranges: RangeSettings::default(),
         }
-            continuous_backup: None,
     }
 }
 
@@ -247,12 +249,12 @@ impl AccountCore {
             workers: Workers::new(resources.prepare_thread, resources.inline_queries),
             memory: resources.memory,
             throttle: Throttle::new(resources.throttling),
+            keeps_all_history: AtomicBool::new(false),
         };
         let core = AccountCore { shared: Arc::new(shared) };
-            keeps_all_history: AtomicBool::new(false),
+        core.settle_continuous_backup(resources.continuous_backup).await?;
         core.find_throttled_offers().await;
         Ok(core)
-        core.settle_continuous_backup(resources.continuous_backup).await?;
     }
 
     /// The clock and randomness the account was opened with.

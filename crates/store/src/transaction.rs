@@ -248,11 +248,22 @@ impl Transaction {
         keys.sort_unstable();
         keys.dedup();
         keys.retain(|key| !self.places.contains_key(key));
-        let bodies = self.stored.get_many(Space::Body, &keys).await?;
+        let bodies = self.stored_bodies(&keys).await?;
         for (key, body) in keys.into_iter().zip(bodies) {
-            self.push_stored(key, body.map(Body::decode).transpose()?);
+            self.push_stored(key, body);
         }
         Ok(())
+    }
+
+    /// What storage has at some keys, for transactions that are clones of this one.
+    pub async fn stored_bodies(&self, keys: &[Bytes]) -> Result<Vec<Option<Body>>, Error> {
+        let bodies = self.stored.get_many(Space::Body, keys).await?;
+        bodies.into_iter().map(|body| Ok(body.map(Body::decode).transpose()?)).collect()
+    }
+
+    /// Takes in what storage has at a key that was not read yet.
+    pub fn note_stored(&mut self, key: Bytes, body: Option<Body>) {
+        self.push_stored(key, body);
     }
 
     /// Writes a document at a key that was read before; a new one gets a number, an existing one keeps its own.
