@@ -409,7 +409,7 @@ fn key_definition(definition: Option<&Value>) -> Result<PartitionKeyDefinition, 
 }
 
 /// A partition key as the JSON array of its header; none at all is `[]`.
-fn key_text(key: &PartitionKey) -> String {
+pub fn key_text(key: &PartitionKey) -> String {
     let mut text = Vec::from(*b"[");
     for (index, component) in key.components().iter().enumerate() {
         if index > 0 {

@@ -26,7 +26,6 @@ mod fan_out;
 mod harmless_text;
 mod options;
 mod query;
-pub mod raw_json;
 mod resources;
 mod retry;
 mod sessions;
@@ -34,9 +33,10 @@ mod target;
 mod tls;
 mod transport;
 
+pub use astrarium_value::raw_json;
 pub use bulk::{BulkOperation, BulkResult, BulkVerb};
 pub use container_client::{
-    ChangesPage, ContainerClient, FeedStart, ItemPage, ItemWrite, RangeOfKeys, UnreadPage,
+    ChangesPage, ContainerClient, FeedStart, ItemPage, ItemWrite, RangeOfKeys, UnreadPage, key_text,
 };
 pub use cosmos_client::{CosmosClient, Traffic, WireAnswer};
 pub use endpoint::Endpoint;

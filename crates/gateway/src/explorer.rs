@@ -178,7 +178,7 @@ impl ExplorerCall<'_> {
         if path == "session" {
             return sign_in::session(self, &cookie, session);
         }
-        let body = self.body(body, BODY_BYTES_MAX).await?;
+        let body = self.body(body, api::body_bytes_max(path)).await?;
         api::answer(self, session, path, &body).await
     }
 

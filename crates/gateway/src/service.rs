@@ -567,7 +567,7 @@ fn refuse_address(parts: &Parts, is_known: bool, error: crate::wire::address::Ad
 }
 
 /// Bodies and answers that are under way take all the memory there is for them.
-fn no_memory() -> ErrorAnswer {
+pub(crate) fn no_memory() -> ErrorAnswer {
     Error::Overloaded(
         "The server has no memory left for this request at the moment. Read the answers that wait for you, and retry after \
          a moment; or start the server with a larger --memory-budget."

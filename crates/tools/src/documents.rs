@@ -1,6 +1,7 @@
 //! Documents as text: which properties belong to the system, and how they are left out.
 
 use astrarium_client::raw_json;
+pub(crate) use astrarium_rows::documents::push_member;
 
 /// What the system adds to documents and a load cannot keep. `_lsn` is added by change feeds.
 pub(crate) const SYSTEM_PROPERTIES: [&str; 6] = ["_rid", "_self", "_etag", "_attachments", "_ts", "_lsn"];
@@ -23,16 +24,6 @@ pub(crate) fn without_system_properties(document: &[u8]) -> Vec<u8> {
 /// Whether an object has everything that the system adds, so that it is a document as it was stored.
 pub(crate) fn is_whole(object: &[u8]) -> bool {
     ["_rid", "_self", "_etag", "_ts"].iter().all(|name| raw_json::member(object, name).is_some())
-}
-
-/// Adds a member to an object that is being written.
-pub(crate) fn push_member(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
-    if out.len() > 1 {
-        out.push(b',');
-    }
-    out.extend_from_slice(name);
-    out.push(b':');
-    out.extend_from_slice(value);
 }
 
 /// The id of a document, if it is a string.

@@ -1,6 +1,7 @@
 //! Why a command stops.
 
 use astrarium_client::ClientError;
+use astrarium_rows::RowsError;
 use std::path::Path;
 
 /// Why a command stops before its end.
@@ -25,6 +26,15 @@ pub enum ToolError {
         /// Why not.
         source: std::io::Error,
     },
+}
+
+impl From<RowsError> for ToolError {
+    fn from(error: RowsError) -> ToolError {
+        match error {
+            RowsError::Input(message) => ToolError::Input(message),
+            RowsError::Files { what, source } => ToolError::Files { what, source },
+        }
+    }
 }
 
 impl ToolError {

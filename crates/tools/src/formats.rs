@@ -1,28 +1,21 @@
-//! Rows of files: JSON lines, JSON values, CSV, Parquet.
+//! Rows of files: JSON lines, JSON values, CSV (`astrarium_rows`), Parquet.
 //!
 //! In: the bytes of a source. Out: [`InputRow`]s with the text of a JSON object each, or why a row is none, so that the caller decides whether to
 //! go on. Each format is a file here; what all of them promise is [`InputRows`].
 
-mod csv;
-mod json_lines;
-mod json_values;
 mod parquet;
 
 use crate::error::ToolError;
 use crate::input::{self, OpenInput};
+use crate::progress::tell;
+use astrarium_rows::csv::{self, CsvOptions, CsvRows, CsvShape};
+use astrarium_rows::{InputRows, LineRows, TextFormat, ValueRows};
 use clap::ValueEnum;
 use std::fs::File;
-use std::io::BufRead;
 use std::path::Path;
 use std::sync::Arc;
 
-pub(crate) use csv::{CellKind, CsvOptions, CsvShape, write_cell};
 pub(crate) use parquet::ParquetRows;
-
-/// Longest row that is read: twice the longest document, for spaces.
-pub(crate) const ROW_BYTES_MAX: usize = 4 << 20;
-/// Most columns of a file.
-pub(crate) const COLUMNS_MAX: usize = 10_000;
 
 /// What a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -37,52 +30,6 @@ pub enum FileFormat {
     Tsv,
     /// Columns with types, as data lakes have them.
     Parquet,
-}
-
-/// One row of a source.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct InputRow {
-    /// Its number, from 1.
-    pub(crate) number: u64,
-    /// JSON text, or why there is none.
-    pub(crate) text: Result<Vec<u8>, BadRow>,
-}
-
-/// A row that cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct BadRow {
-    /// Why.
-    pub(crate) reason: String,
-    /// What it is, or the start of one that is longer than any row may be.
-    pub(crate) raw: Vec<u8>,
-}
-
-impl BadRow {
-    pub(crate) fn new(reason: impl Into<String>, raw: &[u8]) -> BadRow {
-        let kept = raw.get(..ROW_BYTES_MAX.min(raw.len())).unwrap_or_default();
-        BadRow { reason: reason.into(), raw: kept.to_vec() }
-    }
-}
-
-/// Gives rows one after another.
-pub(crate) trait InputRows: Send {
-    /// The next row, none at the end; an error if nothing more can be read.
-    fn next_row(&mut self) -> Result<Option<InputRow>, ToolError>;
-}
-
-/// Passes over white space, and tells how much there was.
-fn skip_space(reader: &mut dyn BufRead) -> std::io::Result<u64> {
-    let mut skipped = 0;
-    loop {
-        let buffer = reader.fill_buf()?;
-        let space = buffer.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-        let is_over = space < buffer.len() || buffer.is_empty();
-        reader.consume(space);
-        skipped += space as u64;
-        if is_over {
-            return Ok(skipped);
-        }
-    }
 }
 
 /// The format of a source: as told, by its name, or by its first bytes.
@@ -121,18 +68,18 @@ fn format_of(told: Option<FileFormat>, path: &Path, head: &[u8]) -> Result<FileF
             return Err(ToolError::input(format!("{shown} is no Parquet: its first bytes are not PAR1")));
         }
     }
-    let first = head.trim_ascii_start().first();
-    match (extension, first) {
-        ("jsonl" | "ndjson" | "jsonlines", _) => Ok(FileFormat::JsonLines),
-        ("csv", _) => Ok(FileFormat::Csv),
-        ("tsv" | "tab", _) => Ok(FileFormat::Tsv),
-        ("json", _) | (_, Some(b'[')) => Ok(FileFormat::Json),
-        (_, Some(b'{') | None) => Ok(FileFormat::JsonLines),
-        _ => Err(ToolError::input(format!(
+    let format = TextFormat::of(extension, head).ok_or_else(|| {
+        ToolError::input(format!(
             "what {} holds is told neither by its name nor by its first bytes; say --format json-lines, json, csv, tsv or parquet",
             path.display()
-        ))),
-    }
+        ))
+    })?;
+    Ok(match format {
+        TextFormat::JsonLines => FileFormat::JsonLines,
+        TextFormat::Json => FileFormat::Json,
+        TextFormat::Csv => FileFormat::Csv,
+        TextFormat::Tsv => FileFormat::Tsv,
+    })
 }
 
 /// The rows of a source.
@@ -144,17 +91,33 @@ pub(crate) fn rows(
     shape: Option<CsvShape>,
 ) -> Result<Box<dyn InputRows>, ToolError> {
     Ok(match format {
-        FileFormat::JsonLines => Box::new(json_lines::LineRows::new(input.reader, path)),
-        FileFormat::Json => Box::new(json_values::ValueRows::new(input.reader, path)),
-        FileFormat::Csv => Box::new(csv::CsvRows::new(input.reader, path, b',', csv, shape)?),
-        FileFormat::Tsv => Box::new(csv::CsvRows::new(input.reader, path, b'\t', csv, shape)?),
+        FileFormat::JsonLines => Box::new(LineRows::new(input.reader, path)),
+        FileFormat::Json => Box::new(ValueRows::new(input.reader, path)),
+        FileFormat::Csv => Box::new(separated(input, path, b',', csv, shape)?),
+        FileFormat::Tsv => Box::new(separated(input, path, b'\t', csv, shape)?),
         FileFormat::Parquet => Box::new(parquet_rows(input, path, csv)?),
     })
 }
 
+/// Rows of cells. Kinds that nobody gave are found in the first rows, and told.
+fn separated(
+    input: OpenInput,
+    path: &Path,
+    separator: u8,
+    options: &CsvOptions,
+    shape: Option<CsvShape>,
+) -> Result<CsvRows, ToolError> {
+    let is_given = shape.is_some();
+    let rows = CsvRows::new(input.reader, path, separator, options, shape)?;
+    if !is_given {
+        tell(&format!("columns: {} (change one with --type NAME=KIND)", rows.shape().described()));
+    }
+    Ok(rows)
+}
+
 fn parquet_rows(input: OpenInput, path: &Path, options: &CsvOptions) -> Result<ParquetRows, ToolError> {
     let file = File::open(path).map_err(ToolError::file("open", path))?;
-    ParquetRows::new(Box::new(file), input.read, path, options)
+    Ok(ParquetRows::new(Box::new(file), input.read, path, options)?)
 }
 
 /// The rows of bytes in memory.
@@ -167,11 +130,11 @@ pub(crate) fn rows_of_bytes(
     let reader = || Box::new(std::io::Cursor::new(bytes.to_vec()));
     let separated = |separator| {
         let shape = csv::shape(reader(), path, separator, options)?;
-        csv::CsvRows::new(reader(), path, separator, options, Some(shape))
+        CsvRows::new(reader(), path, separator, options, Some(shape))
     };
     Ok(match format {
-        FileFormat::JsonLines => Box::new(json_lines::LineRows::new(reader(), path)),
-        FileFormat::Json => Box::new(json_values::ValueRows::new(reader(), path)),
+        FileFormat::JsonLines => Box::new(LineRows::new(reader(), path)),
+        FileFormat::Json => Box::new(ValueRows::new(reader(), path)),
         FileFormat::Csv => Box::new(separated(b',')?),
         FileFormat::Tsv => Box::new(separated(b'\t')?),
         FileFormat::Parquet => Box::new(ParquetRows::new(reader(), Arc::default(), path, options)?),

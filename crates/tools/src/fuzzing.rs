@@ -3,8 +3,9 @@
 //! In: any bytes. Out: nothing but that it comes back: no panic, bounded memory, and what is read is what is promised.
 
 use crate::archive;
-use crate::formats::{self, CsvOptions, FileFormat};
-use crate::template::TextTemplate;
+use crate::formats::{self, FileFormat};
+use astrarium_rows::csv::CsvOptions;
+use astrarium_rows::template::TextTemplate;
 use astrarium_value::json::Text;
 use std::path::Path;
 

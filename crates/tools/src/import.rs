@@ -11,15 +11,18 @@ mod settings;
 use crate::ToolReport;
 use crate::archive;
 use crate::bulk_writer::{BulkWriter, SettledDocument};
-use crate::check::{Preparation, PreparedDocument};
+use crate::check::{PreparedDocument, prepared};
 use crate::definitions;
 use crate::error::ToolError;
-use crate::formats::{self, BadRow, CsvOptions, CsvShape, FileFormat};
+use crate::formats::{self, FileFormat};
 use crate::input::{self, HEAD_BYTES, OpenInput};
 use crate::progress::{ProgressLine, tell};
 use crate::resume::{self, EarlierRun, ImportProgress};
-use crate::template::TextTemplate;
 use astrarium_client::{ContainerClient, CosmosClient};
+use astrarium_rows::BadRow;
+use astrarium_rows::csv::{CsvOptions, CsvShape};
+use astrarium_rows::documents::DocumentMaker;
+use astrarium_rows::template::TextTemplate;
 use report::ImportCounts;
 use row_queue::{RowReceiver, RowSender, TakenRows, row_queue};
 use serde_json::{Value, json};
@@ -48,7 +51,7 @@ struct ImportSource {
     format: FileFormat,
     csv: CsvOptions,
     shape: Option<CsvShape>,
-    preparation: Preparation,
+    maker: DocumentMaker,
     /// Rows up to here are dealt with.
     done: u64,
 }
@@ -73,14 +76,14 @@ pub async fn import(settings: &ImportSettings) -> Result<ToolReport, ToolError> 
         None => None,
     };
     let import_id = earlier.as_ref().map_or_else(random_id, |run| run.import_id.clone());
-    let preparation = Preparation {
+    let maker = DocumentMaker {
         id: settings.id.as_deref().map(TextTemplate::parse).transpose()?,
-        keys: Preparation::key_templates(container.key_definition(), &settings.partition_key)?,
+        keys: DocumentMaker::key_templates(container.key_definition(), &settings.partition_key)?,
         import_id: import_id.clone(),
-        container: container.clone(),
+        key_definition: container.key_definition().clone(),
     };
     let done = earlier.as_ref().map_or(0, |run| run.done);
-    let mut source = ImportSource { settings: settings.clone(), format, csv, shape: None, preparation, done };
+    let mut source = ImportSource { settings: settings.clone(), format, csv, shape: None, maker, done };
     if is_plain && let Some(shape) = formats::shape(format, path, &source.csv)? {
         if !settings.quiet {
             tell(&format!("columns: {} (change one with --type NAME=KIND)", shape.described()));
@@ -105,7 +108,7 @@ pub async fn import(settings: &ImportSettings) -> Result<ToolReport, ToolError> 
     .await?;
     // A container that was made just now has its resource id only now.
     let identity = with_container(identity, &container);
-    source.preparation.container = container.clone();
+    source.maker.key_definition = container.key_definition().clone();
     let progress =
         ImportProgress::begin(settings.resume.as_deref(), &identity, &import_id, earlier.as_ref())?;
     write(source, opened, &client, &container, progress, earlier.as_ref()).await
@@ -199,7 +202,7 @@ fn check(source: &ImportSource, opened: OpenInput) -> Result<ImportCounts, ToolE
     let mut counts = ImportCounts::default();
     while let Some(row) = rows.next_row()? {
         counts.rows += 1;
-        match row.text.and_then(|text| source.preparation.document(row.number, text)) {
+        match row.text.and_then(|text| prepared(&source.maker, row.number, text)) {
             Ok(document) => counts.bytes += document.body.len() as u64,
             Err(bad) => counts.fail(row.number, &bad.reason, BAD_ROWS_SHOWN),
         }
@@ -224,7 +227,7 @@ fn read(source: &ImportSource, opened: OpenInput, queue: &RowSender) -> Result<(
         if row.number <= source.done {
             continue;
         }
-        let document = row.text.and_then(|text| source.preparation.document(row.number, text));
+        let document = row.text.and_then(|text| prepared(&source.maker, row.number, text));
         if !queue.send((row.number, document)) {
             break;
         }

@@ -2,7 +2,7 @@
 //!
 //! In: what was typed, files, and an account reached over the wire by `client`. Out: documents there or here, a line that says what was done,
 //! and whether all of it was.
-//! - `import`, `export`: rows of a file into a container and back; `formats` reads and writes them, `template` makes ids and keys;
+//! - `import`, `export`: rows of a file into a container and back; `formats` opens and writes them, `astrarium_rows` reads them and makes ids and keys;
 //! - `dump`, `load`, `archive`: an account in one file; `snapshot` reads a container as of one moment;
 //! - `copy`: from one account to another while the first is in use;
 //! - `seed`: an account declared by a folder.
@@ -36,7 +36,6 @@ mod restore;
 mod resume;
 mod seed;
 mod snapshot;
-mod template;
 
 pub use astrarium_client::harmless_lines;
 pub use bulk_writer::ExistingMode;

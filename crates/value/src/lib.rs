@@ -4,6 +4,7 @@
 //! - `order`: the total order of values, equality and hashing, defined once;
 //! - `json`: JSON text, read in place (`json::Text`) and written;
 //! - `path`: paths that name one property (`/address/zip`);
+//! - `raw_json`: parts of JSON text as they stand in it, unchecked;
 //! - `patch`: small changes of a document's text;
 //! - `system_properties`: what the database adds to documents, listed once.
 //!
@@ -15,6 +16,7 @@ mod model;
 mod order;
 pub mod patch;
 pub mod path;
+pub mod raw_json;
 pub mod system_properties;
 
 pub use model::{Object, Value};

@@ -5,16 +5,22 @@
 mod explain;
 mod language;
 mod look;
+mod read_rows;
 mod run_script;
 
-use super::ExplorerCall;
 use super::refusal::ApiRefusal;
 use super::sessions::Session;
+use super::{BODY_BYTES_MAX, ExplorerCall};
 use crate::answer::Answer;
 use crate::database::{Container, Link};
 use crate::wire::percent;
 use http::{Method, StatusCode};
 use std::sync::Arc;
+
+/// Longest body of a question.
+pub(super) fn body_bytes_max(path: &str) -> usize {
+    if path == "read-rows" { read_rows::BODY_BYTES_MAX } else { BODY_BYTES_MAX }
+}
 
 /// Answers a question of somebody who is signed in.
 pub(super) async fn answer(
@@ -24,8 +30,10 @@ pub(super) async fn answer(
     body: &[u8],
 ) -> Result<Answer, ApiRefusal> {
     let expected = match path {
-        "overview" | "schema" | "words" | "ranges" | "requests" | "index-costs" => Method::GET,
-        "check" | "explain" | "run-script" => Method::POST,
+        "overview" | "schema" | "words" | "ranges" | "requests" | "index-costs" => {
+            Method::GET
+        }
+        "check" | "explain" | "read-rows" | "run-script" => Method::POST,
         _ => return Err(ApiRefusal::not_found()),
     };
     if call.parts.method != expected {
@@ -40,6 +48,7 @@ pub(super) async fn answer(
         "words" => language::words(),
         "check" => language::check(call, body).await?,
         "explain" => explain::explain(call, body).await?,
+        "read-rows" => read_rows::read(call, body).await?,
         _ => run_script::run(call, session, body).await?,
     };
     Ok(Answer::json(StatusCode::OK, text.into_bytes()))

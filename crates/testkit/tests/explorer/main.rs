@@ -7,4 +7,5 @@ mod questions;
 mod read_only;
 mod scripts;
 mod sign_in;
+mod uploads;
 mod world;

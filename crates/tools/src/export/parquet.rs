@@ -7,10 +7,10 @@
 //! - A null and a missing property are both null, as in CSV.
 
 use crate::error::ToolError;
-use crate::formats::COLUMNS_MAX;
 use crate::output::OpenOutput;
 use crate::output::room_beside;
 use astrarium_client::raw_json;
+use astrarium_rows::COLUMNS_MAX;
 use bytes::Bytes;
 use parquet::basic::{Compression, ConvertedType, LogicalType, Repetition, Type as PhysicalType, ZstdLevel};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};

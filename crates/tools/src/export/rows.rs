@@ -2,9 +2,10 @@
 
 use super::parquet::ParquetSink;
 use crate::error::ToolError;
-use crate::formats::{FileFormat, write_cell};
+use crate::formats::FileFormat;
 use crate::output::OpenOutput;
 use astrarium_client::raw_json;
+use astrarium_rows::csv::write_cell;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::io::Write as _;

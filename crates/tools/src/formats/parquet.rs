@@ -11,9 +11,8 @@ mod cells;
 mod pages;
 mod thrift;
 
-use super::csv::{self, CellKind, CsvOptions, CsvShape};
-use super::{BadRow, COLUMNS_MAX, InputRow, InputRows, ROW_BYTES_MAX};
-use crate::error::ToolError;
+use astrarium_rows::csv::{self, CellKind, CsvOptions, CsvShape};
+use astrarium_rows::{BadRow, COLUMNS_MAX, InputRow, InputRows, ROW_BYTES_MAX, RowsError};
 use astrarium_value::json::write_string;
 use cells::{CellForm, ParquetCell};
 use pages::{BoundedPages, ChunkPlace, PageSource, fault};
@@ -89,7 +88,7 @@ impl ParquetRows {
         read: Arc<AtomicU64>,
         path: &Path,
         options: &CsvOptions,
-    ) -> Result<ParquetRows, ToolError> {
+    ) -> Result<ParquetRows, RowsError> {
         let source = PageSource::new(bytes, read);
         let footer = footer(&source, path)?;
         check_flat(&footer, path)?;
@@ -118,7 +117,7 @@ impl ParquetRows {
     }
 
     /// Opens row groups and decodes batches until there is a row; whether there is one.
-    fn fill(&mut self) -> Result<bool, ToolError> {
+    fn fill(&mut self) -> Result<bool, RowsError> {
         while self.batch_left == 0 {
             if self.rows_left == 0 {
                 if self.group >= self.metadata.num_row_groups() {
@@ -133,7 +132,7 @@ impl ParquetRows {
             for (reader, column) in self.readers.iter_mut().zip(&self.columns) {
                 let decoded = guarded(|| decode(reader, rows as usize));
                 let decoded = decoded.map_err(|error| {
-                    ToolError::input(format!(
+                    RowsError::input(format!(
                         "{} cannot be read after row {}: column {:?}: {}",
                         self.path.display(),
                         self.number,
@@ -149,7 +148,7 @@ impl ParquetRows {
         Ok(true)
     }
 
-    fn open_group(&mut self) -> Result<(), ToolError> {
+    fn open_group(&mut self) -> Result<(), RowsError> {
         let group = self.metadata.row_group(self.group);
         self.group += 1;
         let bad = |what: &str| broken(&self.path, &fault(what));
@@ -233,7 +232,7 @@ impl ParquetColumn {
 }
 
 impl InputRows for ParquetRows {
-    fn next_row(&mut self) -> Result<Option<InputRow>, ToolError> {
+    fn next_row(&mut self) -> Result<Option<InputRow>, RowsError> {
         if !self.fill()? {
             return Ok(None);
         }
@@ -282,13 +281,13 @@ fn told(error: &ParquetError) -> String {
     }
 }
 
-fn broken(path: &Path, error: &ParquetError) -> ToolError {
-    ToolError::input(format!("{} cannot be read as Parquet: {}", path.display(), told(error)))
+fn broken(path: &Path, error: &ParquetError) -> RowsError {
+    RowsError::input(format!("{} cannot be read as Parquet: {}", path.display(), told(error)))
 }
 
 /// The bytes that say what the file holds.
-fn footer(source: &PageSource, path: &Path) -> Result<Vec<u8>, ToolError> {
-    let failed = |error| ToolError::file("read", path)(error);
+fn footer(source: &PageSource, path: &Path) -> Result<Vec<u8>, RowsError> {
+    let failed = |error| RowsError::file("read", path)(error);
     let bad = |what: &str| broken(path, &fault(what));
     let size = source.size().map_err(failed)?;
     let tail = source.read_at(size.saturating_sub(8), 8).map_err(failed)?;
@@ -308,11 +307,11 @@ fn footer(source: &PageSource, path: &Path) -> Result<Vec<u8>, ToolError> {
 }
 
 /// Refuses what is nested; also what would be too much for the library, which follows a schema into its depth.
-fn check_flat(footer: &[u8], path: &Path) -> Result<(), ToolError> {
+fn check_flat(footer: &[u8], path: &Path) -> Result<(), RowsError> {
     let nested = find_nested(footer);
     let nested = nested.map_err(|_| broken(path, &fault("what it says about its columns is broken")))?;
     let Some((name, what)) = nested else { return Ok(()) };
-    Err(ToolError::input(format!(
+    Err(RowsError::input(format!(
         "{}: column {name:?} is {what}, and only flat columns are read; nothing was written. Write it as JSON lines first, such as with DuckDB: COPY (FROM '{}') TO 'rows.jsonl'",
         path.display(),
         path.display(),
@@ -381,8 +380,8 @@ fn columns(
     metadata: &ParquetMetaData,
     path: &Path,
     options: &CsvOptions,
-) -> Result<Vec<ParquetColumn>, ToolError> {
-    let bad = |what: String| ToolError::input(format!("{}: {what}", path.display()));
+) -> Result<Vec<ParquetColumn>, RowsError> {
+    let bad = |what: String| RowsError::input(format!("{}: {what}", path.display()));
     let mut columns: Vec<ParquetColumn> = Vec::new();
     let mut names = std::collections::BTreeSet::new();
     for descriptor in metadata.file_metadata().schema_descr().columns() {

@@ -3,7 +3,8 @@
 use crate::bulk_writer::ExistingMode;
 use crate::connection::{AccountSettings, ContainerPath};
 use crate::error::ToolError;
-use crate::formats::{CellKind, CsvOptions, FileFormat};
+use crate::formats::FileFormat;
+use astrarium_rows::csv::{CellKind, CsvOptions};
 use clap::Args;
 use std::path::PathBuf;
 

@@ -3,7 +3,7 @@
 //! In: the column as the file declares it, and values as the library decodes them. Out: the text of a JSON number, boolean or value, or of a string
 //! without its quotes. Pure. Nothing is rounded: integers and decimals keep every digit, and what JSON cannot say is an error with a reason.
 
-use crate::formats::csv::CellKind;
+use astrarium_rows::csv::CellKind;
 use base64::Engine as _;
 use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type as PhysicalType};
 use parquet::data_type::Int96;

@@ -3,7 +3,7 @@
 //! `{name}` stands for a property, dots lead into objects, `{#}` for the number of the row, `{{` and `}}` for braces. Strings stand as they are,
 //! numbers and booleans as they are written; anything else, or nothing, fails the row.
 
-use crate::error::ToolError;
+use crate::RowsError;
 use astrarium_value::json::{Kind, Node};
 
 /// Longest text that a template may make: an id has at most 1,023 characters, a key 2 KB.
@@ -11,7 +11,7 @@ const TEXT_BYTES_MAX: usize = 8 << 10;
 
 /// A parsed template.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TextTemplate {
+pub struct TextTemplate {
     parts: Vec<TemplatePart>,
 }
 
@@ -24,8 +24,8 @@ enum TemplatePart {
 
 impl TextTemplate {
     /// Reads a template.
-    pub(crate) fn parse(text: &str) -> Result<TextTemplate, ToolError> {
-        let bad = |what: &str| ToolError::input(format!("the template {text:?} {what}"));
+    pub fn parse(text: &str) -> Result<TextTemplate, RowsError> {
+        let bad = |what: &str| RowsError::input(format!("the template {text:?} {what}"));
         let mut parts = Vec::new();
         let mut literal = String::new();
         let mut rest = text;
@@ -68,7 +68,7 @@ impl TextTemplate {
     }
 
     /// The text for a row, or why there is none.
-    pub(crate) fn fill(&self, row: Node<'_>, number: u64) -> Result<String, String> {
+    pub fn fill(&self, row: Node<'_>, number: u64) -> Result<String, String> {
         let mut text = String::new();
         for part in &self.parts {
             match part {

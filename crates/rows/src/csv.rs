@@ -5,9 +5,8 @@
 //! is true or false, else `string`; `json` only if told. A number keeps its text. An empty cell gives no property.
 //! A row with more or fewer cells than there are names is a bad row.
 
-use super::{BadRow, COLUMNS_MAX, InputRow, InputRows, ROW_BYTES_MAX};
-use crate::error::ToolError;
-use crate::progress::tell;
+use crate::pieces::PlacedRows;
+use crate::{BadRow, COLUMNS_MAX, InputRow, InputRows, ROW_BYTES_MAX, RowsError};
 use astrarium_value::json::{Text, write_string};
 use csv_core::ReadRecordResult;
 use std::collections::VecDeque;
@@ -19,30 +18,36 @@ const SAMPLE_ROWS: usize = 1_000;
 
 /// What the cells of a column are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CellKind {
+pub enum CellKind {
+    /// A text, as it stands.
     Text,
+    /// A number as JSON writes it.
     Number,
+    /// `true` or `false`.
     Boolean,
+    /// Any JSON.
     Json,
 }
 
 /// What was told about a CSV file.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct CsvOptions {
+pub struct CsvOptions {
     /// Kinds of columns by name.
-    pub(crate) kinds: Vec<(String, CellKind)>,
+    pub kinds: Vec<(String, CellKind)>,
     /// Whether empty cells are null instead of nothing.
-    pub(crate) empty_is_null: bool,
+    pub empty_is_null: bool,
 }
 
 /// The columns of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct CsvShape {
-    pub(crate) columns: Vec<(String, CellKind)>,
+pub struct CsvShape {
+    /// Their names and kinds, in order.
+    pub columns: Vec<(String, CellKind)>,
 }
 
 impl CellKind {
-    pub(crate) fn parse(text: &str) -> Option<CellKind> {
+    /// By its name.
+    pub fn parse(text: &str) -> Option<CellKind> {
         Some(match text {
             "string" => CellKind::Text,
             "number" => CellKind::Number,
@@ -52,7 +57,8 @@ impl CellKind {
         })
     }
 
-    pub(super) fn name(self) -> &'static str {
+    /// Its name.
+    pub fn name(self) -> &'static str {
         match self {
             CellKind::Text => "string",
             CellKind::Number => "number",
@@ -64,30 +70,34 @@ impl CellKind {
 
 impl CsvShape {
     /// The columns in words, to be told.
-    pub(crate) fn described(&self) -> String {
+    pub fn described(&self) -> String {
         let columns = self.columns.iter().map(|(name, kind)| format!("{name} {}", kind.name()));
         columns.collect::<Vec<_>>().join(", ")
     }
 }
 
 /// Records of a file, cells cut.
-struct Records {
+pub(crate) struct Records {
     reader: Box<dyn BufRead + Send>,
     parser: csv_core::Reader,
     path: PathBuf,
     cells: Vec<u8>,
     ends: Vec<usize>,
     is_ended: bool,
+    /// Bytes taken of the text.
+    offset: u64,
+    /// Whether the last record may go on beyond the text.
+    has_touched_end: bool,
 }
 
 /// The cells of one record, or that it is too long.
-enum CsvRecord {
+pub(crate) enum CsvRecord {
     Cells(Vec<Vec<u8>>),
     TooLong,
 }
 
 impl Records {
-    fn new(reader: Box<dyn BufRead + Send>, path: &Path, separator: u8) -> Records {
+    pub(crate) fn new(reader: Box<dyn BufRead + Send>, path: &Path, separator: u8) -> Records {
         let parser = csv_core::ReaderBuilder::new().delimiter(separator).build();
         Records {
             reader,
@@ -96,19 +106,23 @@ impl Records {
             cells: vec![0; 64 << 10],
             ends: vec![0; 256],
             is_ended: false,
+            offset: 0,
+            has_touched_end: false,
         }
     }
 
-    fn next_record(&mut self) -> Result<Option<CsvRecord>, ToolError> {
+    pub(crate) fn next_record(&mut self) -> Result<Option<CsvRecord>, RowsError> {
         let (mut used, mut end_count, mut is_too_long) = (0, 0, false);
         while !self.is_ended {
-            let input = self.reader.fill_buf().map_err(ToolError::file("read", &self.path))?;
+            let input = self.reader.fill_buf().map_err(RowsError::file("read", &self.path))?;
+            self.has_touched_end |= input.is_empty();
             let (result, read, wrote, ended) = self.parser.read_record(
                 input,
                 self.cells.get_mut(used..).unwrap_or_default(),
                 self.ends.get_mut(end_count..).unwrap_or_default(),
             );
             self.reader.consume(read);
+            self.offset += read as u64;
             used += wrote;
             end_count += ended;
             match result {
@@ -147,9 +161,9 @@ impl Records {
     }
 
     /// The names in the first record.
-    fn names(&mut self, options: &CsvOptions) -> Result<Vec<String>, ToolError> {
+    pub(crate) fn names(&mut self, options: &CsvOptions) -> Result<Vec<String>, RowsError> {
         let first = self.next_record()?;
-        let bad = |what: String| ToolError::input(format!("{}: {what}", self.path.display()));
+        let bad = |what: String| RowsError::input(format!("{}: {what}", self.path.display()));
         let names = match first {
             Some(CsvRecord::Cells(cells)) => cells,
             Some(CsvRecord::TooLong) => return Err(bad("the first line is too long to be names".to_owned())),
@@ -175,31 +189,38 @@ impl Records {
     }
 }
 
-/// What a column can still be, after the cells seen.
-#[derive(Debug, Clone, Copy)]
-struct ColumnGuess {
-    is_number: bool,
-    is_boolean: bool,
-    is_seen: bool,
+/// What a column can be, after the cells seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColumnGuess {
+    /// Nothing but empty cells so far.
+    Open,
+    /// All cells are numbers.
+    Number,
+    /// All cells are `true` or `false`.
+    Boolean,
+    /// Anything else.
+    Text,
 }
 
 impl ColumnGuess {
-    const OPEN: ColumnGuess = ColumnGuess { is_number: true, is_boolean: true, is_seen: false };
-
-    fn see(&mut self, cell: &[u8]) {
+    pub(crate) fn see(&mut self, cell: &[u8]) {
         if cell.is_empty() {
             return;
         }
-        self.is_seen = true;
-        self.is_number = self.is_number && is_number(cell);
-        self.is_boolean = self.is_boolean && matches!(cell, b"true" | b"false");
+        *self = match self {
+            ColumnGuess::Open | ColumnGuess::Number if is_number(cell) => ColumnGuess::Number,
+            ColumnGuess::Open | ColumnGuess::Boolean if matches!(cell, b"true" | b"false") => {
+                ColumnGuess::Boolean
+            }
+            _ => ColumnGuess::Text,
+        };
     }
 
-    fn kind(self) -> CellKind {
+    /// What the cells of a column are taken for. An id is a string whatever it looks like.
+    pub fn kind(self, name: &str) -> CellKind {
         match self {
-            ColumnGuess { is_seen: false, .. } => CellKind::Text,
-            ColumnGuess { is_number: true, .. } => CellKind::Number,
-            ColumnGuess { is_boolean: true, .. } => CellKind::Boolean,
+            ColumnGuess::Number if name != "id" => CellKind::Number,
+            ColumnGuess::Boolean if name != "id" => CellKind::Boolean,
             _ => CellKind::Text,
         }
     }
@@ -208,27 +229,22 @@ impl ColumnGuess {
 fn settled(names: Vec<String>, guesses: &[ColumnGuess], options: &CsvOptions) -> CsvShape {
     let columns = names.into_iter().enumerate().map(|(index, name)| {
         let told = options.kinds.iter().find(|(told, _)| *told == name).map(|(_, kind)| *kind);
-        // An id is a string whatever it looks like.
-        let guessed = if name == "id" {
-            CellKind::Text
-        } else {
-            guesses.get(index).map_or(CellKind::Text, |guess| guess.kind())
-        };
+        let guessed = guesses.get(index).map_or(CellKind::Text, |guess| guess.kind(&name));
         (name, told.unwrap_or(guessed))
     });
     CsvShape { columns: columns.collect() }
 }
 
-/// Reads all of a file for the kinds of its columns; bad rows have no say.
-pub(super) fn shape(
+/// Reads all of a text for the kinds of its columns; bad rows have no say.
+pub fn shape(
     reader: Box<dyn BufRead + Send>,
     path: &Path,
     separator: u8,
     options: &CsvOptions,
-) -> Result<CsvShape, ToolError> {
+) -> Result<CsvShape, RowsError> {
     let mut records = Records::new(reader, path, separator);
     let names = records.names(options)?;
-    let mut guesses = vec![ColumnGuess::OPEN; names.len()];
+    let mut guesses = vec![ColumnGuess::Open; names.len()];
     while let Some(record) = records.next_record()? {
         if let CsvRecord::Cells(cells) = record
             && cells.len() == names.len()
@@ -239,7 +255,8 @@ pub(super) fn shape(
     Ok(settled(names, &guesses, options))
 }
 
-pub(super) struct CsvRows {
+/// The rows of a text as objects.
+pub struct CsvRows {
     records: Records,
     shape: CsvShape,
     empty_is_null: bool,
@@ -249,20 +266,21 @@ pub(super) struct CsvRows {
 }
 
 impl CsvRows {
-    pub(super) fn new(
+    /// Rows of a text with its names in the first line. Without a shape the first rows tell the kinds.
+    pub fn new(
         reader: Box<dyn BufRead + Send>,
         path: &Path,
         separator: u8,
         options: &CsvOptions,
         shape: Option<CsvShape>,
-    ) -> Result<CsvRows, ToolError> {
+    ) -> Result<CsvRows, RowsError> {
         let mut records = Records::new(reader, path, separator);
         let names = records.names(options)?;
         let mut ahead = VecDeque::new();
         let shape = if let Some(shape) = shape {
             shape
         } else {
-            let mut guesses = vec![ColumnGuess::OPEN; names.len()];
+            let mut guesses = vec![ColumnGuess::Open; names.len()];
             while ahead.len() < SAMPLE_ROWS
                 && let Some(record) = records.next_record()?
             {
@@ -271,11 +289,19 @@ impl CsvRows {
                 }
                 ahead.push_back(record);
             }
-            let shape = settled(names, &guesses, options);
-            tell(&format!("columns: {} (change one with --type NAME=KIND)", shape.described()));
-            shape
+            settled(names, &guesses, options)
         };
         Ok(CsvRows { records, shape, empty_is_null: options.empty_is_null, number: 0, ahead })
+    }
+
+    /// Rows of a text that begins after the first line, the rows before it counted.
+    pub(crate) fn continued(records: Records, shape: CsvShape, empty_is_null: bool, number: u64) -> CsvRows {
+        CsvRows { records, shape, empty_is_null, number, ahead: VecDeque::new() }
+    }
+
+    /// Names and kinds.
+    pub fn shape(&self) -> &CsvShape {
+        &self.shape
     }
 
     fn object(&self, cells: &[Vec<u8>]) -> Result<Vec<u8>, BadRow> {
@@ -319,7 +345,8 @@ impl CsvRows {
     }
 }
 
-pub(super) fn write_value(kind: CellKind, cell: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+/// Writes a cell as JSON, or says why it is not of its kind.
+pub fn write_value(kind: CellKind, cell: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     let shown = || String::from_utf8_lossy(cell).chars().take(80).collect::<String>();
     let not = |what: &str| {
         format!("has {:?}, which is not {what}; say --type NAME=string to keep it as it is", shown())
@@ -349,7 +376,7 @@ fn is_number(cell: &[u8]) -> bool {
 }
 
 impl InputRows for CsvRows {
-    fn next_row(&mut self) -> Result<Option<InputRow>, ToolError> {
+    fn next_row(&mut self) -> Result<Option<InputRow>, RowsError> {
         let record = match self.ahead.pop_front() {
             Some(record) => Some(record),
             None => self.records.next_record()?,
@@ -367,8 +394,33 @@ impl InputRows for CsvRows {
     }
 }
 
+impl PlacedRows for CsvRows {
+    fn offset(&self) -> u64 {
+        self.records.offset
+    }
+
+    /// What ends the line before, and empty lines, come first: they are the caller's to leave out.
+    fn started(&self, before: u64) -> u64 {
+        before
+    }
+
+    fn has_touched_end(&self) -> bool {
+        self.records.has_touched_end
+    }
+}
+
+impl Records {
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    pub(crate) fn has_touched_end(&self) -> bool {
+        self.has_touched_end
+    }
+}
+
 /// Writes a cell for an export, with quotes where they are needed.
-pub(crate) fn write_cell(cell: &[u8], separator: u8, out: &mut Vec<u8>) {
+pub fn write_cell(cell: &[u8], separator: u8, out: &mut Vec<u8>) {
     let needs_quotes = cell.iter().any(|byte| *byte == separator || matches!(byte, b'"' | b'\n' | b'\r'))
         || cell.first().is_some_and(|byte| *byte == b' ')
         || cell.last().is_some_and(|byte| *byte == b' ');

@@ -3,13 +3,14 @@
 //! What is inside a value is checked by whoever takes it; here only its end is found. Text that is broken between values, or ends within one,
 //! ends the reading: there is no telling where the next value begins.
 
-use super::{BadRow, InputRow, InputRows, ROW_BYTES_MAX, skip_space};
-use crate::error::ToolError;
+use crate::pieces::PlacedRows;
+use crate::{BadRow, InputRow, InputRows, ROW_BYTES_MAX, RowsError, skip_space};
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
+/// What may come next between values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Expected {
+pub enum JsonPlace {
     /// An array or a value.
     Start,
     /// The first value of the array, or its end.
@@ -24,21 +25,57 @@ enum Expected {
     ValueOrNothing,
 }
 
-pub(super) struct ValueRows {
+impl JsonPlace {
+    /// All of them, with names for what is remembered between pieces.
+    pub const NAMES: [(JsonPlace, &'static str); 6] = [
+        (JsonPlace::Start, "start"),
+        (JsonPlace::FirstOrEnd, "first"),
+        (JsonPlace::Value, "value"),
+        (JsonPlace::CommaOrEnd, "comma"),
+        (JsonPlace::Nothing, "end"),
+        (JsonPlace::ValueOrNothing, "list"),
+    ];
+}
+
+/// Rows of an array, or of values one after another.
+pub struct ValueRows {
     reader: Box<dyn BufRead + Send>,
     path: PathBuf,
     number: u64,
+    /// Bytes taken of the text.
     offset: u64,
-    expected: Expected,
+    /// Where the last value began.
+    started: u64,
+    /// Whether the last value, or what is between values, may go on beyond the text.
+    has_touched_end: bool,
+    expected: JsonPlace,
 }
 
 impl ValueRows {
-    pub(super) fn new(reader: Box<dyn BufRead + Send>, path: &Path) -> ValueRows {
-        ValueRows { reader, path: path.to_owned(), number: 0, offset: 0, expected: Expected::Start }
+    /// Rows of a text.
+    pub fn new(reader: Box<dyn BufRead + Send>, path: &Path) -> ValueRows {
+        ValueRows::continued(reader, path, 0, JsonPlace::Start)
     }
 
-    fn peek(&mut self) -> Result<Option<u8>, ToolError> {
-        let buffer = self.reader.fill_buf().map_err(ToolError::file("read", &self.path))?;
+    /// Rows of what follows others, which are counted.
+    pub(crate) fn continued(
+        reader: Box<dyn BufRead + Send>,
+        path: &Path,
+        number: u64,
+        expected: JsonPlace,
+    ) -> ValueRows {
+        let path = path.to_owned();
+        ValueRows { reader, path, number, offset: 0, started: 0, has_touched_end: false, expected }
+    }
+
+    /// What may come next.
+    pub(crate) fn place(&self) -> JsonPlace {
+        self.expected
+    }
+
+    fn peek(&mut self) -> Result<Option<u8>, RowsError> {
+        let buffer = self.reader.fill_buf().map_err(RowsError::file("read", &self.path))?;
+        self.has_touched_end |= buffer.is_empty();
         Ok(buffer.first().copied())
     }
 
@@ -47,13 +84,13 @@ impl ValueRows {
         self.offset += count as u64;
     }
 
-    fn peek_after_space(&mut self) -> Result<Option<u8>, ToolError> {
-        self.offset += skip_space(&mut self.reader).map_err(ToolError::file("read", &self.path))?;
+    fn peek_after_space(&mut self) -> Result<Option<u8>, RowsError> {
+        self.offset += skip_space(&mut self.reader).map_err(RowsError::file("read", &self.path))?;
         self.peek()
     }
 
-    fn broken(&self, what: &str) -> ToolError {
-        ToolError::input(format!(
+    fn broken(&self, what: &str) -> RowsError {
+        RowsError::input(format!(
             "{} is not a JSON array or a list of objects: {what} at byte {}, after {} rows",
             self.path.display(),
             self.offset,
@@ -62,7 +99,7 @@ impl ValueRows {
     }
 
     /// Reads one value, which begins here.
-    fn value(&mut self, first: u8) -> Result<Result<Vec<u8>, BadRow>, ToolError> {
+    fn value(&mut self, first: u8) -> Result<Result<Vec<u8>, BadRow>, RowsError> {
         let mut value = Vec::new();
         let mut scan = ValueScan {
             depth: 0,
@@ -72,8 +109,9 @@ impl ValueRows {
         };
         let mut is_too_long = false;
         loop {
-            let buffer = self.reader.fill_buf().map_err(ToolError::file("read", &self.path))?;
+            let buffer = self.reader.fill_buf().map_err(RowsError::file("read", &self.path))?;
             if buffer.is_empty() {
+                self.has_touched_end = true;
                 if scan.is_scalar {
                     break;
                 }
@@ -139,36 +177,53 @@ impl ValueScan {
 }
 
 impl InputRows for ValueRows {
-    fn next_row(&mut self) -> Result<Option<InputRow>, ToolError> {
+    fn next_row(&mut self) -> Result<Option<InputRow>, RowsError> {
         loop {
             let next = self.peek_after_space()?;
             match (self.expected, next) {
-                (Expected::Start, Some(b'[')) => {
+                (JsonPlace::Start, Some(b'[')) => {
                     self.advance(1);
-                    self.expected = Expected::FirstOrEnd;
+                    self.expected = JsonPlace::FirstOrEnd;
                 }
-                (Expected::FirstOrEnd | Expected::CommaOrEnd, Some(b']')) => {
+                (JsonPlace::FirstOrEnd | JsonPlace::CommaOrEnd, Some(b']')) => {
                     self.advance(1);
-                    self.expected = Expected::Nothing;
+                    self.expected = JsonPlace::Nothing;
                 }
-                (Expected::CommaOrEnd, Some(b',')) => {
+                (JsonPlace::CommaOrEnd, Some(b',')) => {
                     self.advance(1);
-                    self.expected = Expected::Value;
+                    self.expected = JsonPlace::Value;
                 }
-                (Expected::CommaOrEnd, Some(_)) => return Err(self.broken("a comma is missing")),
-                (Expected::Nothing, Some(_)) => return Err(self.broken("something follows the array")),
-                (Expected::Start | Expected::Nothing | Expected::ValueOrNothing, None) => return Ok(None),
+                (JsonPlace::CommaOrEnd, Some(_)) => return Err(self.broken("a comma is missing")),
+                (JsonPlace::Nothing, Some(_)) => return Err(self.broken("something follows the array")),
+                (JsonPlace::Start | JsonPlace::Nothing | JsonPlace::ValueOrNothing, None) => {
+                    return Ok(None);
+                }
                 (_, None) => return Err(self.broken("the array does not end")),
                 (_, Some(b',' | b']' | b'}' | b':')) => return Err(self.broken("a value is missing")),
                 (_, Some(first)) => {
-                    let is_list = matches!(self.expected, Expected::Start | Expected::ValueOrNothing);
+                    let is_list = matches!(self.expected, JsonPlace::Start | JsonPlace::ValueOrNothing);
                     self.number += 1;
+                    self.started = self.offset;
                     let text = self.value(first)?;
-                    self.expected = if is_list { Expected::ValueOrNothing } else { Expected::CommaOrEnd };
+                    self.expected = if is_list { JsonPlace::ValueOrNothing } else { JsonPlace::CommaOrEnd };
                     return Ok(Some(InputRow { number: self.number, text }));
                 }
             }
         }
+    }
+}
+
+impl PlacedRows for ValueRows {
+    fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    fn started(&self, _before: u64) -> u64 {
+        self.started
+    }
+
+    fn has_touched_end(&self) -> bool {
+        self.has_touched_end
     }
 }
 
