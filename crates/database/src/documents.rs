@@ -226,6 +226,11 @@ impl AccountCore {
         Ok(self.range_state(range).await?.version)
     }
 
+    /// The highest number that a document of a range has had.
+    pub(crate) async fn range_high_water(&self, range: &Range) -> Result<u64, Error> {
+        Ok(self.range_state(range).await?.high_water)
+    }
+
     /// The counters of a range, which others may have replaced meanwhile.
     async fn range_state(&self, range: &Range) -> Result<ShardState, Error> {
         match self.engine().shard(range.shard).await {

@@ -107,7 +107,10 @@ pub use patch::Patch;
 pub use queries::{Query, QueryPage, QueryScope, query_parameters};
 pub use query_times::QueryTimes;
 pub use resharding::{Placement, RangePlacement, RangeSettings, ReshardingStatus};
-pub use samples::{ELEMENTS_STEP, SampledCosts, SampledPath, SampledSchema};
+pub use samples::{
+    ELEMENTS_STEP, SampledCosts, SampledKey, SampledKeys, SampledPath, SampledRange, SampledSchema,
+    SampledShape,
+};
 pub use scripts::{
     ProcedureOutcome, ProcedureSource, ProcedureTrace, ScriptFault, ScriptRequest, ScriptStatistics,
     TracedCall, TracedChange, TracedError, TriggeredOutcome, Triggers,

@@ -1,16 +1,27 @@
-//! What some documents of a container tell of all: which paths they have with which types and values, and what indexing each path costs.
+//! What some documents of a container tell of all: which paths they have with which types and values, what indexing each path costs, and
+//! which partition keys have most of them.
 //!
-//! In: a bounded number of documents, some of each key range. Out: [`SampledSchema`], [`SampledCosts`].
+//! In: a bounded number of documents of each key range, from places spread evenly over their order of insertion. Out: [`SampledSchema`],
+//! [`SampledCosts`], [`SampledKeys`].
 //! Invariants
-//! - Documents, bytes, paths, depth and values are bounded, whatever clients store.
+//! - Documents, bytes, paths, depth, values, shapes and keys are bounded, whatever clients store.
 //! - System properties are left out of the schema: every document has them.
 
-use crate::{DocumentsHandle, Error, FeedScope, PageLimit};
+mod partition_keys;
+mod shapes;
+
+pub use partition_keys::{SampledKey, SampledKeys};
+pub use shapes::SampledShape;
+
+use crate::{DocumentsHandle, Error, FeedPosition, FeedScope, Floors, PageLimit, RangeUsage};
 use astrarium_env::yield_if_due;
 use astrarium_index::{IndexPathCost, Stored};
 use astrarium_keys::body::Body;
 use astrarium_store::etag_text;
 use astrarium_value::json::{Kind, Node, Text};
+use astrarium_value::{compare_numbers, compare_text};
+use shapes::ShapeCounts;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// Documents of a sample.
@@ -19,6 +30,9 @@ const DOCUMENTS_MAX: usize = 300;
 const BYTES_MAX: usize = 4 << 20;
 /// Key ranges that a sample is taken of.
 const RANGES_MAX: usize = 20;
+/// Places of all ranges together that a sample is read from, and of one.
+const PLACES_MAX: usize = 40;
+const RANGE_PLACES_MAX: usize = 20;
 /// Paths that are told.
 const PATHS_MAX: usize = 1_000;
 /// Levels of documents that are looked into.
@@ -42,6 +56,19 @@ pub struct SampledSchema {
     pub sampled: u64,
     /// The paths in them, in their order.
     pub paths: Vec<SampledPath>,
+    /// The kinds of documents, by the names of their properties; the most frequent first.
+    pub shapes: Vec<SampledShape>,
+    /// Documents of kinds that are not told.
+    pub other_shapes: u64,
+}
+
+/// The least and the greatest value of a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SampledRange {
+    /// As JSON.
+    pub least: String,
+    /// As JSON.
+    pub greatest: String,
 }
 
 /// A place in documents.
@@ -53,6 +80,12 @@ pub struct SampledPath {
     pub types: BTreeMap<&'static str, u64>,
     /// The most frequent scalar values, as JSON.
     pub values: Vec<String>,
+    /// The numbers there are between.
+    pub numbers: Option<SampledRange>,
+    /// The strings there are between; long ones do not count.
+    pub texts: Option<SampledRange>,
+    /// Least and greatest number of elements of arrays.
+    pub lengths: Option<(usize, usize)>,
 }
 
 /// What indexing costs.
@@ -68,14 +101,16 @@ impl DocumentsHandle<'_> {
     /// What the documents of the container look like.
     pub async fn sampled_schema(self) -> Result<SampledSchema, Error> {
         let documents = self.sample().await?;
-        let mut found = PathCounts::default();
+        let (mut found, mut shapes) = (PathCounts::default(), ShapeCounts::default());
         for body in &documents {
             yield_if_due().await;
             if let Ok(text) = Text::parse(body.text()) {
                 found.members(text.root(), &mut Vec::new());
+                shapes.count(text.root());
             }
         }
-        Ok(SampledSchema { sampled: documents.len() as u64, paths: found.finish() })
+        let (shapes, other_shapes) = shapes.finish();
+        Ok(SampledSchema { sampled: documents.len() as u64, paths: found.finish(), shapes, other_shapes })
     }
 
     /// What indexing each path costs by the container's policy.
@@ -93,20 +128,72 @@ impl DocumentsHandle<'_> {
 
     /// Some documents of each key range.
     async fn sample(self) -> Result<Vec<Body>, Error> {
-        let ranges: Vec<u32> = self.container.ranges.iter().map(|range| range.id).take(RANGES_MAX).collect();
-        let share = ranges.len().max(1);
-        let limit = PageLimit { count_max: DOCUMENTS_MAX.div_ceil(share), bytes_max: BYTES_MAX / share };
-        let mut documents = Vec::new();
-        for range in ranges {
-            match self.read_feed(&FeedScope::Range(range), None, limit).await {
-                Ok(page) => documents.extend(page.documents),
+        let samples = self.range_samples(DOCUMENTS_MAX, BYTES_MAX).await?;
+        Ok(samples.into_iter().flat_map(|sample| sample.documents).collect())
+    }
+
+    /// About so many documents, of each key range as many as its share of all of them is.
+    async fn range_samples(self, count_max: usize, bytes_max: usize) -> Result<Vec<RangeSample>, Error> {
+        let mut samples = Vec::new();
+        for range in self.container.ranges.iter().take(RANGES_MAX) {
+            match self.range_usage(range).await {
+                Ok(usage) => samples.push(RangeSample { range_id: range.id, usage, documents: Vec::new() }),
                 // Replaced a moment ago.
                 Err(Error::KeyRangeGone) => {}
                 Err(error) => return Err(error),
             }
         }
+        let all: u64 = samples.iter().map(|sample| sample.usage.documents).sum();
+        let places = (PLACES_MAX / samples.len().max(1)).clamp(1, RANGE_PLACES_MAX);
+        for sample in &mut samples {
+            let part = sample.usage.documents as f64 / all.max(1) as f64;
+            let share = |whole: usize| ((whole as f64 * part).ceil() as usize).max(1);
+            // Where all of them fit, nothing is jumped over.
+            let is_whole = all <= count_max as u64 && sample.usage.bytes <= share(bytes_max) as u64;
+            let places = if is_whole { 1 } else { places };
+            let limit = PageLimit {
+                count_max: share(count_max).div_ceil(places),
+                bytes_max: share(bytes_max).div_ceil(places),
+            };
+            sample.documents = self.spread(sample.range_id, places as u64, limit).await?;
+        }
+        Ok(samples)
+    }
+
+    /// Documents of a range from places that are spread evenly over the order in which they came.
+    async fn spread(self, range_id: u32, places: u64, limit: PageLimit) -> Result<Vec<Body>, Error> {
+        let (mut documents, mut seen) = (Vec::<Body>::new(), 0);
+        let Some(range) = self.container.ranges.iter().find(|range| range.id == range_id) else {
+            return Ok(documents);
+        };
+        let last = match self.core.range_high_water(range).await {
+            Err(Error::KeyRangeGone) => return Ok(documents),
+            last => last?,
+        };
+        for place in 0..places {
+            let number = seen.max(last / places * place);
+            let position = FeedPosition::Number { range_id, number, floors: Floors::default() };
+            let position = (number > 0).then_some(position);
+            let page = match self.read_feed(&FeedScope::Range(range_id), position, limit).await {
+                Err(Error::KeyRangeGone) => break,
+                page => page?,
+            };
+            seen = page.documents.last().map_or(number, |body| body.header.number.max(number));
+            documents.extend(page.documents);
+            if page.resume.is_none() {
+                break;
+            }
+        }
         Ok(documents)
     }
+}
+
+/// What a sample has of a key range.
+struct RangeSample {
+    range_id: u32,
+    /// What the range holds.
+    usage: RangeUsage,
+    documents: Vec<Body>,
 }
 
 /// A document as indexes see it. Where it is stored makes no difference to its paths.
@@ -133,6 +220,50 @@ struct PathCounts {
 struct PathCount {
     types: BTreeMap<&'static str, u64>,
     values: BTreeMap<String, u64>,
+    numbers: Option<SampledRange>,
+    texts: Option<SampledRange>,
+    lengths: Option<(usize, usize)>,
+}
+
+impl PathCount {
+    /// Widens the ranges of a path by a value.
+    fn widen(&mut self, node: Node<'_>) {
+        let number = |json: &str| json.parse::<f64>().unwrap_or_default();
+        let text = |json: &str| {
+            Text::parse(json.as_bytes()).ok().and_then(|text| Some(text.root().as_str()?.into_owned()))
+        };
+        match node.kind() {
+            Kind::Number if node.raw().len() <= VALUE_BYTES_MAX => {
+                widen(&mut self.numbers, node.raw(), |one, other| {
+                    compare_numbers(number(one), number(other))
+                });
+            }
+            Kind::String if node.raw().len() <= VALUE_BYTES_MAX => {
+                widen(&mut self.texts, node.raw(), |one, other| {
+                    compare_text(&text(one).unwrap_or_default(), &text(other).unwrap_or_default())
+                });
+            }
+            Kind::Array => {
+                let length = node.elements().count();
+                let (least, greatest) = self.lengths.unwrap_or((length, length));
+                self.lengths = Some((least.min(length), greatest.max(length)));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Makes a range hold a value, which is JSON.
+fn widen(range: &mut Option<SampledRange>, value: &str, compare: impl Fn(&str, &str) -> Ordering) {
+    let Some(range) = range else {
+        *range = Some(SampledRange { least: value.to_owned(), greatest: value.to_owned() });
+        return;
+    };
+    if compare(value, &range.least).is_lt() {
+        value.clone_into(&mut range.least);
+    } else if compare(value, &range.greatest).is_gt() {
+        value.clone_into(&mut range.greatest);
+    }
 }
 
 impl PathCounts {
@@ -171,6 +302,7 @@ impl PathCounts {
         }
         let Some(count) = self.paths.get_mut(path) else { return false };
         *count.types.entry(type_name(node.kind())).or_default() += 1;
+        count.widen(node);
         let raw = node.raw();
         let is_value = !matches!(node.kind(), Kind::Object | Kind::Array) && raw.len() <= VALUE_BYTES_MAX;
         if is_value {
@@ -185,11 +317,12 @@ impl PathCounts {
 
     fn finish(self) -> Vec<SampledPath> {
         let told = |(path, count): (Vec<String>, PathCount)| {
-            let mut values: Vec<(String, u64)> = count.values.into_iter().collect();
-            values.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
+            let mut values: Vec<(&String, &u64)> = count.values.iter().collect();
+            values.sort_by(|left, right| right.1.cmp(left.1).then_with(|| left.0.cmp(right.0)));
             values.truncate(VALUES_MAX);
-            let values = values.into_iter().map(|(value, _)| value).collect();
-            SampledPath { path, types: count.types, values }
+            let values = values.into_iter().map(|(value, _)| value.clone()).collect();
+            let PathCount { types, numbers, texts, lengths, .. } = count;
+            SampledPath { path, types, values, numbers, texts, lengths }
         };
         self.paths.into_iter().map(told).collect()
     }

@@ -30,7 +30,7 @@ pub(super) async fn answer(
     body: &[u8],
 ) -> Result<Answer, ApiRefusal> {
     let expected = match path {
-        "overview" | "schema" | "words" | "ranges" | "requests" | "index-costs" => {
+        "overview" | "schema" | "words" | "ranges" | "partition-keys" | "requests" | "index-costs" => {
             Method::GET
         }
         "check" | "explain" | "read-rows" | "run-script" => Method::POST,
@@ -43,6 +43,7 @@ pub(super) async fn answer(
         "overview" => look::overview(call).await?,
         "schema" => look::schema(call).await?,
         "ranges" => look::ranges(call).await?,
+        "partition-keys" => look::partition_keys(call).await?,
         "requests" => look::requests(call)?,
         "index-costs" => look::index_costs(call).await?,
         "words" => language::words(),

@@ -289,3 +289,101 @@ fn queries_of_the_page_are_answered_whole() {
     let next = world.client.expect(200, &ordered.header("x-ms-continuation", &continuation));
     assert_eq!(rows(&next), json!([16, 15, 14]));
 }
+
+#[test]
+fn a_schema_tells_ranges_and_kinds_of_items() {
+    let mut world = World::new();
+    for (id, body) in [
+        ("x", json!({"id": "x", "pk": "z", "type": "post", "title": "a", "tags": []})),
+        ("y", json!({"id": "y", "pk": "z", "type": "post", "title": "b", "tags": [1, 2, 3]})),
+    ] {
+        let create = Request::new("POST", DOCS).partition_key("[\"z\"]").body(body.to_string());
+        assert_eq!(world.client.ask(&create).status, 201, "{id}");
+    }
+    let token = world.sign_in(Key::ReadOnly);
+    let told = world.told(&token, "GET", "schema?database=d&container=c", &Value::Null);
+    assert_eq!((&told["sampled"], &told["documents"]), (&json!(8), &json!(8)));
+    let paths = told["paths"].as_array().unwrap();
+    let of = |path: Value| paths.iter().find(|found| found["path"] == path).expect("the path");
+    assert_eq!(of(json!(["n"]))["numbers"], json!([1, 6]));
+    assert_eq!(of(json!(["title"]))["texts"], json!(["a", "b"]));
+    assert_eq!(of(json!(["tags"]))["lengths"], json!([0, 3]));
+    assert_eq!((&of(json!(["tags"]))["numbers"], &of(json!(["n"]))["lengths"]), (&Value::Null, &Value::Null));
+    let shapes = told["shapes"].as_array().unwrap();
+    assert_eq!(shapes.len(), 2);
+    assert_eq!(shapes[0]["count"], 6);
+    assert_eq!(shapes[0]["names"], json!(["address", "id", "large", "n", "note", "pk", "tags"]));
+    assert_eq!(shapes[1]["constants"], json!({"pk": "z", "type": "post"}));
+    assert_eq!(told["otherShapes"], 0);
+}
+
+/// However many there are: a sample comes from all over the container, not from its beginning.
+#[test]
+fn samples_are_spread() {
+    let mut world = World::new();
+    for number in 0..1_200 {
+        let item = format!("{{\"id\":\"s{number}\",\"pk\":\"k{}\",\"age\":{number}}}", number / 100);
+        let create = Request::new("POST", DOCS).partition_key(&format!("[\"k{}\"]", number / 100));
+        world.client.expect(201, &create.body(item));
+    }
+    let token = world.sign_in(Key::Primary);
+    let told = world.told(&token, "GET", "schema?database=d&container=c", &Value::Null);
+    assert_eq!((&told["sampled"], &told["documents"]), (&json!(300), &json!(1_206)));
+    let paths = told["paths"].as_array().unwrap();
+    let age = paths.iter().find(|found| found["path"] == json!(["age"])).expect("the path");
+    let (least, greatest) = (age["numbers"][0].as_u64().unwrap(), age["numbers"][1].as_u64().unwrap());
+    assert!(least < 100 && greatest > 1_100, "{age}");
+}
+
+#[test]
+fn the_largest_partition_keys_are_told() {
+    let mut world = World::new();
+    for number in 0..9 {
+        let item = format!("{{\"id\":\"s{number}\",\"pk\":\"large\"}}");
+        world.client.expect(201, &Request::new("POST", DOCS).partition_key("[\"large\"]").body(item));
+    }
+    world.client.expect(201, &Request::new("POST", DOCS).partition_key("[{}]").body("{\"id\":\"none\"}"));
+    let token = world.sign_in(Key::ReadOnly);
+    let told = world.told(&token, "GET", "partition-keys?database=d&container=c", &Value::Null);
+    assert_eq!(
+        (&told["sampled"], &told["documents"], &told["partial"]),
+        (&json!(16), &json!(16), &json!(false))
+    );
+    let keys = told["keys"].as_array().unwrap();
+    let found: Vec<(&Value, &Value)> = keys.iter().map(|key| (&key["key"], &key["documents"])).collect();
+    assert_eq!(found[0], (&json!(["large"]), &json!(9)));
+    assert_eq!(found.len(), 4);
+    assert!(found.contains(&(&json!([{}]), &json!(1))), "{found:?}");
+    assert!(keys[0]["bytes"].as_u64().unwrap() >= 9 * 20, "{told}");
+    assert_refused(
+        404,
+        "NotFound",
+        &world.ask(&token, "GET", "partition-keys?database=d&container=x", &Value::Null),
+    );
+}
+
+/// What the page asks for is what an operator asks for, with the same right.
+#[test]
+fn ranges_are_split_and_merged_by_who_may_write() {
+    let mut world = World::new();
+    let (writer, reader) = (world.sign_in(Key::Primary), world.sign_in(Key::ReadOnly));
+    let body = json!({"database": "d", "container": "c", "range": "0"});
+    let refused = world.ask(&reader, "POST", "wire/_admin/split", &body);
+    assert!(matches!(refused.status, 401 | 403), "{}", refused.text());
+    let ids = |world: &mut World| {
+        let told = world.told(&writer, "GET", "ranges?database=d&container=c", &Value::Null);
+        assert_eq!(told["pending"], false);
+        told["ranges"].as_array().unwrap().iter().map(|range| range["id"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&mut world), ["0"]);
+    world.told(&writer, "POST", "wire/_admin/split", &body);
+    world.server.settle();
+    let halves = ids(&mut world);
+    assert_eq!(halves.len(), 2);
+    let body = json!({"database": "d", "container": "c", "ranges": halves});
+    let refused = world.ask(&reader, "POST", "wire/_admin/merge", &body);
+    assert!(matches!(refused.status, 401 | 403), "{}", refused.text());
+    world.told(&writer, "POST", "wire/_admin/merge", &body);
+    world.server.settle();
+    assert_eq!(ids(&mut world).len(), 1);
+}

@@ -3,8 +3,13 @@
 use super::super::ExplorerCall;
 use super::super::refusal::ApiRefusal;
 use super::{named_container, parameter};
-use crate::database::{ContainerOverview, DatabaseOverview, Error};
-use serde_json::json;
+use crate::database::partition::Component;
+use crate::database::{
+    Container, ContainerOverview, DatabaseOverview, Error, SampledKey, SampledPath, SampledRange,
+    SampledShape,
+};
+use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// All databases and containers.
 pub(super) async fn overview(call: &ExplorerCall<'_>) -> Result<String, ApiRefusal> {
@@ -30,13 +35,80 @@ pub(super) async fn overview(call: &ExplorerCall<'_>) -> Result<String, ApiRefus
 pub(super) async fn schema(call: &ExplorerCall<'_>) -> Result<String, ApiRefusal> {
     let container = named_container(call).await?;
     let schema = call.gateway.shared.account.documents(&container).sampled_schema().await?;
-    let path = |path: &crate::database::SampledPath| {
-        // Values are JSON already, numbers as they are stored.
-        let (names, types) = (json!(path.path), json!(path.types));
-        format!("{{\"path\":{names},\"types\":{types},\"values\":[{}]}}", path.values.join(","))
+    let paths: Vec<String> = schema.paths.iter().map(shown_path).collect();
+    let shapes: Vec<String> = schema.shapes.iter().map(shown_shape).collect();
+    let documents = documents_of(call, &container).await?;
+    Ok(format!(
+        "{{\"sampled\":{},\"documents\":{documents},\"paths\":[{}],\"shapes\":[{}],\"otherShapes\":{}}}",
+        schema.sampled,
+        paths.join(","),
+        shapes.join(","),
+        schema.other_shapes
+    ))
+}
+
+/// Values are JSON already, numbers as they are stored.
+fn shown_path(path: &SampledPath) -> String {
+    let (names, types) = (json!(path.path), json!(path.types));
+    let range = |range: &Option<SampledRange>| {
+        range.as_ref().map_or("null".to_owned(), |range| format!("[{},{}]", range.least, range.greatest))
     };
-    let paths: Vec<String> = schema.paths.iter().map(path).collect();
-    Ok(format!("{{\"sampled\":{},\"paths\":[{}]}}", schema.sampled, paths.join(",")))
+    let lengths = path.lengths.map_or(Value::Null, |(least, greatest)| json!([least, greatest]));
+    format!(
+        "{{\"path\":{names},\"types\":{types},\"values\":[{}],\"numbers\":{},\"texts\":{},\"lengths\":{lengths}}}",
+        path.values.join(","),
+        range(&path.numbers),
+        range(&path.texts)
+    )
+}
+
+fn shown_shape(shape: &SampledShape) -> String {
+    let constants: Vec<String> =
+        shape.constants.iter().map(|(name, value)| format!("{}:{value}", json!(name))).collect();
+    format!(
+        "{{\"count\":{},\"names\":{},\"constants\":{{{}}}}}",
+        shape.count,
+        json!(shape.names),
+        constants.join(",")
+    )
+}
+
+/// How many documents a container has.
+async fn documents_of(call: &ExplorerCall<'_>, container: &Arc<Container>) -> Result<u64, ApiRefusal> {
+    let documents = call.gateway.shared.account.documents(container);
+    let mut count = 0;
+    for range in &container.ranges {
+        match documents.range_usage(range).await {
+            // Replaced a moment ago.
+            Err(Error::KeyRangeGone) => {}
+            usage => count += usage?.documents,
+        }
+    }
+    Ok(count)
+}
+
+/// The partition keys that most documents have, as far as a sample tells.
+pub(super) async fn partition_keys(call: &ExplorerCall<'_>) -> Result<String, ApiRefusal> {
+    let container = named_container(call).await?;
+    let found = call.gateway.shared.account.documents(&container).sampled_keys().await?;
+    let component = |component: &Component| match component {
+        Component::Undefined => json!({}),
+        Component::Null => Value::Null,
+        Component::Bool(value) => json!(value),
+        Component::Number(value) => json!(value),
+        Component::String(value) => json!(&**value),
+    };
+    let key = |key: &SampledKey| {
+        json!({
+            "key": key.key.components().iter().map(component).collect::<Vec<_>>(),
+            "range": key.range_id.to_string(),
+            "sampled": key.sampled,
+            "documents": key.documents,
+            "bytes": key.bytes,
+        })
+    };
+    let keys: Vec<Value> = found.keys.iter().map(key).collect();
+    Ok(json!({"sampled": found.sampled, "documents": found.documents, "partial": found.is_partial, "keys": keys}).to_string())
 }
 
 /// The key ranges of a container, with what they hold and what was asked of them since the start.
@@ -64,7 +136,9 @@ pub(super) async fn ranges(call: &ExplorerCall<'_>) -> Result<String, ApiRefusal
             "throttled": traffic.throttled,
         }));
     }
-    Ok(json!({"ranges": shown}).to_string())
+    let status = shared.account.catalog().resharding_status(container.rid()).await?;
+    let percent = (status.progress * 100.0).round();
+    Ok(json!({"ranges": shown, "pending": status.is_pending, "progressPercent": percent}).to_string())
 }
 
 /// The last requests of all clients, and whether there are more than fit into one answer.
