@@ -71,6 +71,8 @@ export class ApiError extends Error {
     readonly substatus = 0,
     /** The mistakes of a query, by places in its text. */
     readonly faults: Fault[] = [],
+    /** When to try again, if the server says so. */
+    readonly retryAfterMilliseconds = 1000,
   ) {
     super(message);
   }
@@ -84,7 +86,7 @@ export interface Answer {
   milliseconds: number;
 }
 export interface Options {
-  body?: string;
+  body?: BodyInit;
   headers?: Record<string, string>;
   signal?: AbortSignal;
 }
@@ -131,7 +133,8 @@ function errorOf(response: Response, text: string): ApiError {
     // Not JSON: the text itself is shown.
   }
   if (response.status === 401 && code === "SignInNeeded") session.value = null;
-  return new ApiError(message, response.status, code, Number(response.headers.get("x-ms-substatus") ?? 0), faults);
+  const waiting = Number(response.headers.get("x-ms-retry-after-ms") ?? 1000);
+  return new ApiError(message, response.status, code, Number(response.headers.get("x-ms-substatus") ?? 0), faults, waiting);
 }
 
 /** `Message: {"Errors":["text"]}\r\nActivityId: ..., line 1, column 5: ...` as people want to read it. */
@@ -164,6 +167,10 @@ export async function callText(method: string, path: string, body?: unknown, abo
   if (body !== undefined) options.body = typeof body === "string" ? body : JSON.stringify(body);
   if (abort) options.signal = abort;
   return (await send(method, `/_explorer/api/${path}`, options)).text;
+}
+/** A call with bytes of any kind. */
+export async function callBytes(path: string, parts: BlobPart[], abort: AbortSignal): Promise<string> {
+  return (await send("POST", `/_explorer/api/${path}`, { body: new Blob(parts), headers: { "content-type": "application/octet-stream" }, signal: abort })).text;
 }
 export const scope = (database: string, container: string) =>
   `database=${encodeURIComponent(database)}&container=${encodeURIComponent(container)}`;

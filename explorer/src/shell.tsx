@@ -18,6 +18,8 @@ const PANELS: Record<TabKind, ComponentType<PanelProps>> = {
   items: lazy(() => import("./items.tsx").then((m) => m.Items)),
   query: lazy(() => import("./query.tsx").then((m) => m.Query)),
   bulk: lazy(() => import("./bulk.tsx").then((m) => m.Bulk)),
+  upload: lazy(() => import("./upload.tsx").then((m) => m.Upload)),
+  schema: lazy(() => import("./schema.tsx").then((m) => m.SchemaPage)),
   settings: lazy(() => import("./settings.tsx").then((m) => m.Settings)),
   scripts: lazy(() => import("./scripts.tsx").then((m) => m.Scripts)),
   partitions: lazy(() => import("./partitions.tsx").then((m) => m.Partitions)),
@@ -28,9 +30,9 @@ const PANELS: Record<TabKind, ComponentType<PanelProps>> = {
   tour: lazy(() => import("./tour.tsx").then((m) => m.Tour)),
 };
 /** Panels that show a heading of level one themselves. */
-const OWN_HEADING = new Set<TabKind>(["home", "settings", "partitions", "users", "saved", "tour"]);
+const OWN_HEADING = new Set<TabKind>(["home", "upload", "schema", "settings", "partitions", "users", "saved", "tour"]);
 export const TAB_ICONS: Record<TabKind, IconName> = {
-  home: "home", items: "items", query: "query", bulk: "bulk", settings: "settings", scripts: "scripts", partitions: "partitions",
+  home: "home", items: "items", query: "query", bulk: "bulk", upload: "upload", schema: "columns", settings: "settings", scripts: "scripts", partitions: "partitions",
   feed: "feed", users: "users", inspector: "inspector", saved: "saved", tour: "home",
 };
 

@@ -45,7 +45,7 @@ export const containerSummary = (database: string, container: string) =>
   overview.value?.find((d) => d.id === database)?.containers.find((c) => c.id === container);
 
 export type TabKind =
-  | "home" | "items" | "query" | "bulk" | "settings" | "scripts" | "partitions" | "feed" | "users" | "inspector" | "saved" | "tour";
+  | "home" | "items" | "query" | "bulk" | "upload" | "schema" | "settings" | "scripts" | "partitions" | "feed" | "users" | "inspector" | "saved" | "tour";
 export interface Tab {
   key: string;
   kind: TabKind;
@@ -88,13 +88,13 @@ function isTab(value: unknown): value is Tab {
 }
 
 const TITLES: Record<TabKind, string> = {
-  home: "Welcome", items: "Items", query: "Query", bulk: "Bulk edit", settings: "Settings", scripts: "Scripts",
+  home: "Welcome", items: "Items", query: "Query", bulk: "Bulk edit", upload: "Upload", schema: "Schema", settings: "Settings", scripts: "Scripts",
   partitions: "Partitions", feed: "Change feed", users: "Users", inspector: "Requests", saved: "Saved queries", tour: "Tour",
 };
 /** What of a tab's kind needs a container, or a database only. */
 export const NEEDS: Record<TabKind, "nothing" | "database" | "container"> = {
   home: "nothing", inspector: "nothing", saved: "nothing", tour: "nothing", users: "database",
-  items: "container", query: "container", bulk: "container", settings: "container", scripts: "container", partitions: "container", feed: "container",
+  items: "container", query: "container", bulk: "container", upload: "container", schema: "container", settings: "container", scripts: "container", partitions: "container", feed: "container",
 };
 
 /** Another window may have written the list last: what is not saved in this one has its tab all the same. */

@@ -21,7 +21,7 @@ interface Node {
   add?: () => void;
 }
 const PARTS: readonly (readonly [TabKind, string, IconName])[] = [
-  ["items", "Items", "items"], ["query", "New query", "query"], ["bulk", "Bulk edit", "bulk"], ["settings", "Settings", "settings"],
+  ["items", "Items", "items"], ["query", "New query", "query"], ["bulk", "Bulk edit", "bulk"], ["upload", "Upload", "upload"], ["schema", "Schema", "columns"], ["settings", "Settings", "settings"],
   ["scripts", "Scripts", "scripts"], ["partitions", "Partitions", "partitions"], ["feed", "Change feed", "feed"],
 ];
 
