@@ -38,6 +38,7 @@ export function Home(_: PanelProps) {
       <ul class="cards">{SAMPLES.map((sample) => <SampleCard key={sample.of} sample={sample} />)}</ul>
       <h2>Keys</h2>
       <dl class="pairs keys">
+        <div><dt><kbd>Ctrl</kbd> <kbd>K</kbd></dt><dd>go to anything, do anything (<kbd>⌘</kbd> <kbd>K</kbd> on a Mac)</dd></div>
         <div><dt><kbd>Ctrl</kbd> <kbd>Enter</kbd></dt><dd>run the query, or its selection</dd></div>
         <div><dt><kbd>Ctrl</kbd> <kbd>Space</kbd></dt><dd>complete</dd></div>
         <div><dt><kbd>Ctrl</kbd> <kbd>S</kbd></dt><dd>save an item, a script or a query</dd></div>

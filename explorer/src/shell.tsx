@@ -6,6 +6,7 @@ import { canWrite, session, spent } from "./api.ts";
 import { Home } from "./home.tsx";
 import { Brand, signOut } from "./signin.tsx";
 import { activeTab, activeKey, isChanged, openTab, refreshOverview, sidebarOpen, tabPlace, tabs, tabTitle, theme, type Tab, type TabKind, type Theme } from "./state.ts";
+import { Palette, PaletteButton } from "./palette.tsx";
 import { Tree } from "./tree.tsx";
 import { Button, Icon, Menu, units, usePolling, type IconName, type MenuAction } from "./ui.tsx";
 import { closeTabs, maySignOut } from "./unsaved.ts";
@@ -57,6 +58,7 @@ export function Shell() {
           <Panel key={tab?.key ?? "home"} tab={tab ?? { key: "home", kind: "home", database: "", container: "", state: {} }} />
         </div>
       </main>
+      <Palette />
     </div>
   );
 }
@@ -83,6 +85,7 @@ function TopBar() {
       {!canWrite() && <span class="badge">Read-only</span>}
       <span class="space" />
       <span class="spent only-large" title="Request units that this page has used since it was opened">{units(spent.value)}</span>
+      <PaletteButton />
       <Button icon="saved" look="quiet" label="Saved queries and history" onClick={() => openTab("saved")} />
       <Button icon="inspector" look="quiet" label="Requests of all clients" onClick={() => openTab("inspector")} />
       <ThemeSwitch />

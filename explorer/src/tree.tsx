@@ -4,7 +4,7 @@
 import { useRef, useState } from "preact/hooks";
 import { canWrite } from "./api.ts";
 import { CreateContainer, CreateDatabase, deleteContainer, deleteDatabase } from "./create.tsx";
-import { activeTab, expanded, openTab, overview, overviewError, type ContainerSummary, type TabKind } from "./state.ts";
+import { activeTab, expanded, openTab, overview, overviewError, type ContainerSummary, type DatabaseSummary, type TabKind } from "./state.ts";
 import { Button, Icon, Problem, count, size, type IconName } from "./ui.tsx";
 
 interface Node {
@@ -20,7 +20,8 @@ interface Node {
   remove?: () => void;
   add?: () => void;
 }
-const PARTS: readonly (readonly [TabKind, string, IconName])[] = [
+/** What can be opened of a container. */
+export const PARTS: readonly (readonly [TabKind, string, IconName])[] = [
   ["items", "Items", "items"], ["query", "New query", "query"], ["bulk", "Bulk edit", "bulk"], ["upload", "Upload", "upload"], ["schema", "Schema", "columns"], ["settings", "Settings", "settings"],
   ["scripts", "Scripts", "scripts"], ["partitions", "Partitions", "partitions"], ["feed", "Change feed", "feed"],
 ];
@@ -36,20 +37,30 @@ function containerTitle(c: ContainerSummary): string {
   return `${count(c.documents)} items, ${size(c.bytes)}, ${throughput}, partition key ${c.partitionKey.join(", ")}, ${c.ranges} range${c.ranges === 1 ? "" : "s"}`;
 }
 
-function nodes(addContainer: (database: string) => void): Node[] {
+/** The containers of a database that a filter leaves, or nothing if it leaves out the database, too. */
+function left(database: DatabaseSummary, filter: string): ContainerSummary[] | null {
+  const fits = (name: string) => name.toLowerCase().includes(filter);
+  const containers = database.containers.filter((container) => fits(container.id));
+  return fits(database.id) ? (containers.length ? containers : database.containers) : containers.length ? containers : null;
+}
+
+/** With a filter every database that has something left is open. */
+function nodes(filter: string, addContainer: (database: string) => void): Node[] {
   const found: Node[] = [];
   const tab = activeTab.value;
   const open = (kind: TabKind, database: string, container = "") => () => void openTab(kind, database, container);
   for (const database of overview.value ?? []) {
     const key = database.id;
-    const isOpen = expanded.value.includes(key);
+    const containers = left(database, filter);
+    if (!containers) continue;
+    const isOpen = filter !== "" || expanded.value.includes(key);
     found.push({
       key, level: 1, icon: "database", name: database.id, open: isOpen, selected: false, act: () => toggle(key),
       ...(database.throughput === null ? {} : { note: `${count(database.throughput)} RU/s` }),
       ...(canWrite() ? { remove: () => void deleteDatabase(database.id), add: () => addContainer(database.id) } : {}),
     });
     if (!isOpen) continue;
-    for (const container of database.containers) {
+    for (const container of containers) {
       const inner = `${key}\u0000${container.id}`;
       const isInnerOpen = expanded.value.includes(inner);
       found.push({
@@ -62,7 +73,7 @@ function nodes(addContainer: (database: string) => void): Node[] {
         found.push({ key: `${inner}\u0000${kind}`, level: 3, icon, name, act: open(kind, database.id, container.id),
           selected: tab?.kind === kind && tab.database === database.id && tab.container === container.id });
     }
-    found.push({ key: `${key}\u0000\u0000users`, level: 2, icon: "users", name: "Users and permissions", act: open("users", database.id),
+    if (!filter) found.push({ key: `${key}\u0000\u0000users`, level: 2, icon: "users", name: "Users and permissions", act: open("users", database.id),
       selected: tab?.kind === "users" && tab.database === database.id });
   }
   return found;
@@ -72,7 +83,8 @@ export function Tree() {
   const [creating, setCreating] = useState<"database" | { database: string } | null>(null);
   const [focused, setFocused] = useState("");
   const element = useRef<HTMLUListElement>(null);
-  const all = nodes((database) => setCreating({ database }));
+  const [filter, setFilter] = useState("");
+  const all = nodes(filter.trim().toLowerCase(), (database) => setCreating({ database }));
   const current = all.find((node) => node.key === focused) ?? all[0];
   const go = (node: Node | undefined) => {
     if (!node) return;
@@ -102,8 +114,13 @@ export function Tree() {
         <h2>Databases</h2>
         {canWrite() && <Button icon="add" look="quiet" label="New database" onClick={() => setCreating("database")} />}
       </div>
+      {overview.value && overview.value.length > 0 && (
+        <input type="search" class="tree-filter" aria-label="Filter databases and containers" placeholder="Filter" value={filter} onInput={(event) => setFilter(event.currentTarget.value)}
+          onKeyDown={(event) => { if (event.key === "ArrowDown") { event.preventDefault(); go(all[0]); } else if (event.key === "Escape") setFilter(""); }} />
+      )}
       <Problem error={overviewError.value} />
       {!overview.value && !overviewError.value && <p class="hint" role="status">Loading…</p>}
+      {filter && all.length === 0 && <p class="hint" role="status">Nothing is called so.</p>}
       {overview.value?.length === 0 && <p class="hint">No database yet.</p>}
       {all.length > 0 && (
         <ul role="tree" aria-label="Databases" ref={element} onKeyDown={keys}>
