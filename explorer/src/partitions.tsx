@@ -1,9 +1,10 @@
 // The key ranges of a container as a picture: as wide as their share of the key space, as high as what they hold, as warm
-// as what was asked of them since the last look.
+// as what was asked of them since the last look. Ranges can be split and merged, and the largest partition keys are listed.
 import { useRef, useState } from "preact/hooks";
-import { call, scope } from "./api.ts";
+import { call, canWrite, scope, wire } from "./api.ts";
 import type { PanelProps } from "./shell.tsx";
-import { Problem, Waiting, count, size, units, usePolling } from "./ui.tsx";
+import { refreshOverview } from "./state.ts";
+import { Button, Problem, Waiting, ask, count, size, tell, tellError, units, useLoaded, usePolling } from "./ui.tsx";
 
 interface Range {
   id: string;
@@ -14,6 +15,12 @@ interface Range {
   requests: number;
   charge: number;
   throttled: number;
+}
+interface RangesAnswer {
+  ranges: Range[];
+  /** Whether a split or a merge is under way, and how far it is. */
+  pending: boolean;
+  progressPercent: number;
 }
 interface Warm extends Range {
   /** Request units per second since the last look. */
@@ -40,19 +47,33 @@ function warm(ranges: Range[], before: { ranges: Range[]; time: number } | null,
 export function Partitions({ tab }: PanelProps) {
   const [ranges, setRanges] = useState<Warm[] | null>(null);
   const [error, setError] = useState("");
+  const [pending, setPending] = useState<number | null>(null);
   const before = useRef<{ ranges: Range[]; time: number } | null>(null);
   usePolling(async (wanted) => {
     try {
-      const answer = await call<{ ranges: Range[] }>("GET", `ranges?${scope(tab.database, tab.container)}`);
+      const answer = await call<RangesAnswer>("GET", `ranges?${scope(tab.database, tab.container)}`);
       if (!wanted()) return;
       const time = performance.now();
       setRanges(warm(answer.ranges, before.current, time));
       before.current = { ranges: answer.ranges, time };
+      setPending(answer.pending ? answer.progressPercent : null);
       setError("");
     } catch (e) {
       setError((e as Error).message);
     }
   }, INTERVAL, [tab.database, tab.container]);
+  const change = async (name: "split" | "merge", which: object, title: string, text: string) => {
+    if (!(await ask(title, text, name === "split" ? "Split" : "Merge", false))) return;
+    try {
+      const answer = await wire("POST", `_admin/${name}`, { body: JSON.stringify({ database: tab.database, container: tab.container, ...which }) });
+      const { pending: isPending, progressPercent } = JSON.parse(answer.text) as RangesAnswer;
+      setPending(isPending ? progressPercent : null);
+      tell(isPending ? "It is under way; requests are answered as ever." : "Done.");
+      void refreshOverview();
+    } catch (e) {
+      tellError(e);
+    }
+  };
   return (
     <div class="page">
       <h1>Partitions of {tab.container}</h1>
@@ -60,7 +81,11 @@ export function Partitions({ tab }: PanelProps) {
       <Problem error={error} />
       {!ranges && !error && <Waiting />}
       {ranges && <Picture ranges={ranges} />}
-      {ranges && <Figures ranges={ranges} />}
+      {pending !== null && <p class="notice" role="status">A split or a merge is under way: {pending} %.</p>}
+      {ranges && <Figures ranges={ranges} isBusy={pending !== null}
+        onSplit={(range) => void change("split", { range: range.id }, `Split range ${range.id}?`, `Range ${range.id} holds ${count(range.documents)} items (${size(range.bytes)}). They are copied into two new ranges while requests are answered; then these take its place. Items of one partition key stay together.`)}
+        onMerge={(low, high) => void change("merge", { ranges: [low.id, high.id] }, `Merge ranges ${low.id} and ${high.id}?`, `They hold ${count(low.documents + high.documents)} items (${size(low.bytes + high.bytes)}), which are copied into one new range while requests are answered; then that takes their place.`)} />}
+      <LargestKeys database={tab.database} container={tab.container} />
     </div>
   );
 }
@@ -91,15 +116,59 @@ function Picture({ ranges }: { ranges: Warm[] }) {
   );
 }
 
-function Figures({ ranges }: { ranges: Warm[] }) {
+function Figures({ ranges, isBusy, onSplit, onMerge }: { ranges: Warm[]; isBusy: boolean; onSplit: (range: Warm) => void; onMerge: (low: Warm, high: Warm) => void }) {
   return (
     <div class="table-scroll" tabIndex={0} role="group" aria-label="Figures of the ranges">
       <table>
-        <thead><tr><th scope="col">Range</th><th scope="col">From</th><th scope="col">To</th><th scope="col" class="number">Items</th><th scope="col" class="number">Size</th><th scope="col" class="number">Requests</th><th scope="col" class="number">Charge</th><th scope="col" class="number">Throttled</th><th scope="col" class="number">RU/s now</th></tr></thead>
-        <tbody>{ranges.map((r) => (
-          <tr key={r.id}><th scope="row">{r.id}</th><td><code>{r.minInclusive || "–"}</code></td><td><code>{r.maxExclusive}</code></td><td class="number">{count(r.documents)}</td><td class="number">{size(r.bytes)}</td><td class="number">{count(r.requests)}</td><td class="number">{units(r.charge)}</td><td class="number">{count(r.throttled)}</td><td class="number">{r.rate.toFixed(1)}</td></tr>
+        <thead><tr><th scope="col">Range</th><th scope="col">From</th><th scope="col">To</th><th scope="col" class="number">Items</th><th scope="col" class="number">Size</th><th scope="col" class="number">Requests</th><th scope="col" class="number">Charge</th><th scope="col" class="number">Throttled</th><th scope="col" class="number">RU/s now</th>{canWrite() && <th scope="col">Change</th>}</tr></thead>
+        <tbody>{ranges.map((r, at) => (
+          <tr key={r.id}><th scope="row">{r.id}</th><td><Bound bound={r.minInclusive} /></td><td><Bound bound={r.maxExclusive} /></td><td class="number">{count(r.documents)}</td><td class="number">{size(r.bytes)}</td><td class="number">{count(r.requests)}</td><td class="number">{units(r.charge)}</td><td class="number">{count(r.throttled)}</td><td class="number">{r.rate.toFixed(1)}</td>
+            {canWrite() && <td><div class="row range-actions">
+              <Button disabled={isBusy} aria-label={`Split range ${r.id}`} onClick={() => onSplit(r)}>Split</Button>
+              {ranges[at + 1] && <Button disabled={isBusy} aria-label={`Merge ranges ${r.id} and ${ranges[at + 1]!.id}`} onClick={() => onMerge(r, ranges[at + 1]!)}>Merge with next</Button>}
+            </div></td>}</tr>
         ))}</tbody>
       </table>
     </div>
   );
 }
+
+const BOUND_LENGTH_MAX = 10;
+/** The first digits say where it is; all of them stand in the title. */
+function Bound({ bound }: { bound: string }) {
+  return <code title={bound}>{bound.length > BOUND_LENGTH_MAX ? `${bound.slice(0, BOUND_LENGTH_MAX - 2)}…` : bound || "–"}</code>;
+}
+
+interface KeysAnswer {
+  sampled: number;
+  documents: number;
+  partial: boolean;
+  keys: { key: unknown[]; range: string; sampled: number; documents: number; bytes: number }[];
+}
+
+function LargestKeys({ database, container }: { database: string; container: string }) {
+  const { value, error, reload } = useLoaded(() => call<KeysAnswer>("GET", `partition-keys?${scope(database, container)}`), [database, container]);
+  const isWhole = value && value.sampled >= value.documents;
+  return (
+    <section aria-label="Largest partition keys">
+      <div class="row"><h2>Largest partition keys</h2><span class="space" /><Button icon="refresh" onClick={reload}>Look again</Button></div>
+      <Problem error={error} />
+      {!value && !error && <Waiting />}
+      {value && value.keys.length === 0 && <p class="hint">There are no items.</p>}
+      {value && value.keys.length > 0 && <>
+        <p class="hint">{isWhole ? `All ${count(value.sampled)} items were counted.` : `Estimated from ${count(value.sampled)} of ${count(value.documents)} items, from places spread over the order in which they were added.`}{value.partial ? " Only the first ranges were looked at." : ""} All items of one key are in one range, however large that gets.</p>
+        <div class="table-scroll" tabIndex={0} role="group" aria-label="Largest keys">
+          <table>
+            <thead><tr><th scope="col">Partition key</th><th scope="col">Range</th><th scope="col" class="number">Items</th><th scope="col" class="number">Size</th><th scope="col" class="number">Share of the items</th></tr></thead>
+            <tbody>{value.keys.map((key) => (
+              <tr key={JSON.stringify(key.key)}><th scope="row"><code>{keyText(key.key)}</code></th><td>{key.range}</td><td class="number">{isWhole ? "" : "≈ "}{count(key.documents)}</td><td class="number">{isWhole ? "" : "≈ "}{size(key.bytes)}</td><td class="number">{Math.round((100 * key.documents) / Math.max(1, value.documents))} %</td></tr>
+            ))}</tbody>
+          </table>
+        </div>
+      </>}
+    </section>
+  );
+}
+
+/** A level without a value is an empty object on the wire. */
+const keyText = (key: unknown[]) => key.map((level) => (typeof level === "object" && level !== null ? "(no value)" : JSON.stringify(level))).join(", ");

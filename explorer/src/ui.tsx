@@ -261,12 +261,17 @@ export async function copyText(text: string, what: string): Promise<void> {
 }
 
 export const count = (value: number | null) => (value === null ? "?" : value.toLocaleString("en-US"));
+/**
+ * Sizes as the service counts them and the shell shows them: in KB of 1,024 bytes, each one that was begun; from ten thousand of them on in
+ * larger units of the same kind.
+ */
 export function size(bytes: number | null): string {
   if (bytes === null) return "?";
-  const units = ["B", "KB", "MB", "GB", "TB"];
-  let unit = 0;
-  while (bytes >= 1000 && unit < units.length - 1) { bytes /= 1000; unit++; }
-  return `${unit && bytes < 10 ? bytes.toFixed(1) : Math.round(bytes)} ${units[unit]}`;
+  if (bytes < 1024) return `${count(Math.round(bytes))} B`;
+  const units = ["KB", "MB", "GB", "TB"];
+  let [unit, amount] = [0, bytes / 1024];
+  while (amount >= 10_000 && unit < units.length - 1) { amount /= 1024; unit++; }
+  return `${unit === 0 ? count(Math.ceil(amount)) : amount.toLocaleString("en-US", { maximumFractionDigits: 1 })} ${units[unit]}`;
 }
 export const units = (charge: number) => `${charge.toLocaleString("en-US", { maximumFractionDigits: 2 })} RU`;
 export const duration = (milliseconds: number) => (milliseconds < 1000 ? `${Math.round(milliseconds)} ms` : `${(milliseconds / 1000).toFixed(2)} s`);

@@ -13,7 +13,7 @@ async function full(server) {
   return name;
 }
 // Every button of the page whose name begins so would change something; "Delete" and "Save" are parts of many.
-const CHANGING = /^(New |Add |Save$|Save |Create|Delete|Duplicate|Discard|Make |Change |Run and commit|Apply index|Load and take|Begin with)/;
+const CHANGING = /^(New |Add |Save$|Save |Create|Delete|Duplicate|Discard|Make |Change |Run and commit|Apply index|Load and take|Begin with|Split |Merge |Upload \d)/;
 
 async function expectNothingToChange(page) {
   await expect(page.getByRole("button", { name: CHANGING })).toHaveCount(0);
