@@ -1,11 +1,9 @@
-// What is typed and not saved, of each tab: kept until it is saved or discarded, also when another tab is shown or the page is
-// loaded again.
+// Drafts: text that was typed and not saved, kept per tab until it is saved or discarded, over switching tabs and reloading.
 //
-// In: texts, by the key of a tab and the name of a part of it. Out: the same texts, and which parts there are.
+// In: texts, by the key of a tab and the name of a part of it. Out: the same texts, and which tabs have some.
 // Invariants
-// - A draft is in the browser's storage. One that has no room there is counted (`hasUnstored`), and the browser asks before the
-//   page is left.
-// - A draft names its tab, so that it is found again where the list of tabs was written by another window.
+// - A draft is in the browser's storage. If one could not be stored (`hasUnstored`), the browser asks before the page is left.
+// - A draft records its tab, so that it is found again when another window has overwritten the stored list of tabs.
 import { signal } from "@preact/signals";
 
 /** The tab that a draft is of, without its state. */

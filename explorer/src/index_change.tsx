@@ -1,6 +1,6 @@
-// An index that a query wants is added to the container's policy, after a look at what changes.
+// Adds an index to a container's indexing policy, after showing the difference.
 //
-// The change is made of the policy that was shown, and of no other (If-Match).
+// Only the policy that was shown is replaced (If-Match).
 import { useState } from "preact/hooks";
 import { ApiError, containerPath, readContainer, replaceContainer, wire, type IndexingPolicy } from "./api.ts";
 import { format } from "./json.ts";

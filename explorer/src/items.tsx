@@ -136,7 +136,7 @@ export function Items({ tab }: PanelProps) {
     const mark = markOf(value(row));
     if (!chosen || mark !== chosen.mark) void choose({ turn: ++turns, mark, text: items.rows[row]! });
   };
-  /** A copy of what is typed: nothing of it is lost, so nobody is asked. */
+  /** The copy has the unsaved text, so no question is needed. */
   const duplicate = (text: string) => {
     const next = { turn: ++turns, mark: "", text };
     const isTyped = !!draftOf(tab.key, PART);

@@ -1,11 +1,11 @@
-// What somebody means by what is typed into a box for a value: a word or a date is a text, JSON is the value that it says.
+// How text typed into a value box is understood: valid JSON is that value, any other word or date is a string.
 //
-// In: what is typed. Out: the value as JSON text with its own digits, and words for how it was understood.
+// In: the typed text. Out: the value as JSON text with its own digits, and a short description of it.
 import { JsonError, parse, show, typeOf, write, type Value } from "./json.ts";
 
 export type Understood = { json: string; value: Value; said: string } | { error: string };
 
-/** What begins so is JSON or a mistake; a text that begins so has to be in quotes. */
+/** Text that begins so is JSON or a mistake; a string that begins so has to be quoted. */
 const JSON_BEGINS = /^["[{]/;
 
 export function understood(typed: string): Understood {
@@ -24,7 +24,7 @@ function saidOf(value: Value): string {
   if (type === "null") return "null";
   return `${type === "boolean" ? "" : `${type} `}${show(value)}`;
 }
-/** The JSON text of what is typed, or an error that names the box. */
+/** The JSON text of a typed value; throws an error that names the box. */
 export function literal(typed: string, name: string): string {
   const found = understood(typed);
   if ("error" in found) throw new Error(`${name}: ${found.error}`);

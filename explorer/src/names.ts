@@ -1,10 +1,10 @@
-// Names in a query that the data does not know: warnings with the place of each, and what was perhaps meant.
+// Warnings about names in a query that are in no sampled document, and parameters without a value, with the nearest known name.
 //
-// In: the text, the paths that a sample of the items has, the parameters that have values. Out: warnings, never errors.
+// In: the text, the paths of the sampled documents, the parameters that have values. Out: warnings with places, never errors.
 // Invariants
-// - Only what is certain is said: a name is followed from the container through FROM and JOIN; what comes from a subquery, what
-//   has two meanings, and what follows a computed step is passed over.
-// - Of a sample that is not all items it is said that it is one.
+// - Only certain cases are reported: an alias is followed from the container through FROM and JOIN; aliases of subqueries, aliases
+//   with two meanings, and steps after a computed index are skipped.
+// - If the sample is not the whole container, the message says so.
 import type { SchemaPath } from "./sql.ts";
 
 export interface Known {
@@ -52,7 +52,7 @@ function stepsAfter(tokens: Token[], at: number): { steps: Step[]; next: number 
   for (let next = at + 1; ; ) {
     const [sign, name, close] = [tokens[next], tokens[next + 1], tokens[next + 2]];
     if (sign?.text === "." && name?.kind === "word") {
-      // A method call is none of the data.
+      // A method call is not a property.
       if (close?.text === "(") return { steps, next };
       steps.push({ name: name.text, start: name.start, end: name.end });
       next += 2;
@@ -155,7 +155,7 @@ export function warningsOf(text: string, known: Known): Warning[] {
   const isAll = known.documents !== null && known.sampled >= known.documents;
   const isComplete = known.sampled > 0 && known.paths.length < PATHS_MAX;
   // Of a long array only the first elements were looked at.
-  const nobody = (path: string[]) => (isAll && !path.includes("[]") ? "No item has" : `None of the ${known.sampled.toLocaleString("en-US")} sampled items has`);
+  const none = (path: string[]) => (isAll && !path.includes("[]") ? "No item has" : `None of the ${known.sampled.toLocaleString("en-US")} sampled items has`);
   tokens.forEach((token, at) => {
     if (token.kind === "parameter" && !known.parameters.includes(token.text)) {
       const meant = nearest(token.text, known.parameters);
@@ -170,7 +170,7 @@ export function warningsOf(text: string, known: Known): Warning[] {
     if (!unknown) return;
     const before = [...root, ...steps.slice(0, steps.indexOf(unknown.step)).map((step) => step.name)];
     const path = [...before, unknown.step.name];
-    add(unknown.step, `${nobody(path)} \`${written(path)}\``, unknown.meant && written([...before, unknown.meant]));
+    add(unknown.step, `${none(path)} \`${written(path)}\``, unknown.meant && written([...before, unknown.meant]));
   });
   return warnings;
 }

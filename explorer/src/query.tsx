@@ -189,7 +189,7 @@ function Outcome({ tab, running, view, setView, chosen, onShow, parameters, page
         {run && <Pages run={run} onGo={running.go} onNext={running.next} busy={busy} />}
         {run && <Menu label="Export the whole result" icon="download" actions={(["json", "jsonl", "csv"] as const).map((format) => [`Export all as ${{ json: "JSON", jsonl: "JSON lines", csv: "CSV" }[format]}`, () => void exportAll(tab.database, tab.container, run, format)])} />}
       </div>
-      {failure && view !== "plan" && <QueryProblem failure={failure} database={tab.database} container={tab.container} onShow={onShow} onAgain={() => running.start(failure.sql, failure.offset)} />}
+      {failure && view !== "plan" && <QueryProblem failure={failure} database={tab.database} container={tab.container} isCurrent={(tab.state.sql ?? FIRST_SQL).startsWith(failure.sql, failure.offset)} onShow={onShow} onAgain={() => running.start(failure.sql, failure.offset)} />}
       {run && page?.rows.length === 0 && !busy && view !== "plan" && <NameWarnings sql={run.sql} database={tab.database} container={tab.container} parameters={run.parameters.map((p) => p.name)} />}
       <div class="fill">
         {view === "plan" ? <PlanView tab={tab} sql={chosen()} parameters={parameters} />

@@ -35,14 +35,16 @@ interface QueryProblemProps {
   failure: Failure;
   database: string;
   container: string;
+  /** Whether the text is still as it was when it failed. */
+  isCurrent: boolean;
   onShow: (from: number, to: number) => void;
   onAgain: () => void;
 }
-export function QueryProblem({ failure, database, container, onShow, onAgain }: QueryProblemProps) {
+export function QueryProblem({ failure, database, container, isCurrent, onShow, onAgain }: QueryProblemProps) {
   const [adding, setAdding] = useState<WantedIndex | null>(null);
   const fault = failure.faults[0];
   const wanted = wantedIndex(failure);
-  const place = fault && { from: failure.offset + fault.start, to: failure.offset + Math.max(fault.end, fault.start + 1) };
+  const place = fault && isCurrent && { from: failure.offset + fault.start, to: failure.offset + Math.max(fault.end, fault.start + 1) };
   return (
     <div class="problem">
       <div role="alert">{failure.message}</div>

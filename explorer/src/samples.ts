@@ -1,9 +1,9 @@
-// Sample data, made over the wire like anybody's: books and authors in three models, and a blog platform.
+// Sample data, written through the public protocol: books and authors in three models, and a blog platform.
 //
 // Invariants
-// - A sample is made in a database that was not there before, and writes nothing over anything.
-// - What is removed is what the sample made and nobody changed: item by item, by its etag, and containers and the database only
-//   when nothing is left in them.
+// - A sample is created in a new database and overwrites nothing.
+// - Removing deletes only documents that are as the sample created them, each by its etag; containers and the database only when
+//   they are empty.
 import { ApiError, containerPath, databasePath, documentPath, documentsPath, list, partitionKeyHeader, query, wire } from "./api.ts";
 import { at, parse, write, type Value } from "./json.ts";
 
@@ -86,7 +86,7 @@ export async function load(sample: Sample, database: string, progress: (done: nu
   }
 }
 
-/** The same text for the same data; the tour renames one author, which is no change of anybody's. */
+/** The same text for the same data. The tour renames one author; that does not count as a change by the user. */
 export const RENAMED = "Mara Lindqvist-Ode";
 function sameText(value: Value): string {
   if (value instanceof Map) return `{${[...value].filter(([name]) => !name.startsWith("_")).sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, field]) => `${JSON.stringify(name)}:${sameText(field)}`).join(",")}}`;

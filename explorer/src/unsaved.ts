@@ -1,5 +1,4 @@
-// Asks before something is lost that was typed and not saved: when tabs are closed, when another thing is chosen in a tab, when
-// somebody signs out.
+// Questions before unsaved text is discarded: when a tab is closed, when another item or script is chosen in it, on signing out.
 import { draftOf, dropDraft, dropDrafts, draftsOf, hasUnstored } from "./drafts.ts";
 import { closeTab, isChanged, tabPlace, tabs, tabTitle, type Tab } from "./state.ts";
 import { ask } from "./ui.tsx";
@@ -17,7 +16,7 @@ function listOf(changed: Tab[]): string {
   return [...lines, ...(changed.length > NAMED_MAX ? [`and ${changed.length - NAMED_MAX} more`] : [])].join("\n");
 }
 
-/** Whether what is changed in these tabs may be lost. */
+/** Whether the unsaved changes of these tabs may be discarded. */
 async function mayLose(list: Tab[], title: string, confirm: string): Promise<boolean> {
   const changed = list.filter(isChanged);
   return !changed.length || ask(title, `Not saved:\n${listOf(changed)}`, confirm);
@@ -29,7 +28,7 @@ export async function closeTabs(keys: string[]): Promise<void> {
   if (await mayLose(list, title, "Discard and close")) for (const { key } of list) closeTab(key);
 }
 
-/** Whether a part of a tab may show something else now: it is not changed, or the change is given up. */
+/** Whether a part of a tab may show something else: it has no unsaved change, or the user discards it. */
 export async function mayReplace(tab: Tab, part: string): Promise<boolean> {
   const draft = draftOf(tab.key, part);
   if (draft && !(await ask("Discard what you have changed?", `Not saved: ${draft.name}.`, "Discard changes"))) return false;
@@ -37,20 +36,20 @@ export async function mayReplace(tab: Tab, part: string): Promise<boolean> {
   return true;
 }
 
-/** Whether somebody may sign out: whatever is not saved would stay in this browser, for whoever uses it next. */
+/** Whether to sign out. Drafts are discarded, so that no data of the account stays in a shared browser. */
 export async function maySignOut(): Promise<boolean> {
   if (!(await mayLose(tabs.value, "Sign out and discard your changes?", "Discard and sign out"))) return false;
   for (const { key } of tabs.value) dropDrafts(key);
   return true;
 }
 
-/** What is deleted with a database or a container, besides: a sentence for the question. */
+/** A sentence for the question before a database or container is deleted: the unsaved changes in its tabs. */
 export function changesIn(database: string, container?: string): string {
   const changed = tabs.value.filter((tab) => tab.database === database && (container === undefined || tab.container === container) && isChanged(tab));
   return changed.length ? `\n\nOpen tabs have changes that are not saved and are lost with it:\n${listOf(changed)}` : "";
 }
 
-/** The browser asks before the page is left, where something could not be put into its storage. */
+/** The browser asks before the page is left if a draft could not be stored. */
 export function guardUnload(): void {
   addEventListener("beforeunload", (event) => {
     if (hasUnstored()) event.preventDefault();

@@ -234,6 +234,8 @@ test("a mistake is shown with its line, its column and its place, also in a sele
   await result.getByRole("button", { name: "Go to the place" }).click();
   await expect(page.getByRole("textbox", { name: "Query text" })).toBeFocused();
   expect(await selected()).toBe("=");
+  await type(page, "Query text", "SELECT * FROM c");
+  await expect(result.getByRole("button", { name: "Go to the place" })).toHaveCount(0);
   // The same in a part of the text: the place is that of the editor.
   await type(page, "Query text", "SELECT 1\nSELECT * FROM c LIMIT 5");
   await page.keyboard.press("Escape");

@@ -48,7 +48,7 @@ test("a database that is there is left as it is, also one with the names of the 
   await expect(page.getByText("Books and authors in the database sample-library-2")).toBeVisible();
   expect(await documents(server, "sample-library-2", "books")).toHaveLength(20);
   expect(await documents(server, "library", "books")).toEqual([{ id: "b1", title: "Mine" }]);
-  // A link to a tour of somebody's own data measures nothing, and writes nothing.
+  // A link to a tour over the user's own data measures nothing, and writes nothing.
   await page.goto(`${server.origin}/_explorer/#/tour?of=library&in=library&step=1`);
   await expect(page.getByText("The database library does not hold this sample.")).toBeVisible();
   await expect(page.getByRole("button", { name: "Measure" })).toHaveCount(0);
@@ -57,7 +57,7 @@ test("a database that is there is left as it is, also one with the names of the 
 test("a sample is removed by a button, with its database", async ({ empty: server, stranger }) => {
   const page = await signedIn(server, stranger);
   await load(page);
-  // The tour writes as well: that is no change of anybody's.
+  // The tour writes as well: that does not count as a change by the user.
   await page.getByRole("button", { name: "Next" }).click();
   const way = page.getByRole("region", { name: "Embedded: every book of hers" });
   await way.getByRole("button", { name: "Measure" }).click();
@@ -72,7 +72,7 @@ test("a sample is removed by a button, with its database", async ({ empty: serve
   expect((await server.wire("GET", "dbs")).json.Databases).toEqual([]);
 });
 
-test("what somebody changed or added in a sample is named and kept", async ({ empty: server, stranger }) => {
+test("what a user changed or added in a sample is named and kept", async ({ empty: server, stranger }) => {
   const page = await signedIn(server, stranger);
   await load(page, "shelf");
   await expect(page.getByText("Books and authors in the database shelf")).toBeVisible();

@@ -53,7 +53,7 @@ test("an edited item is asked for on another row and on closing, and is there af
   expect(await page.evaluate(() => Object.keys(localStorage).filter((key) => key.startsWith("astrarium.draft")))).toEqual([]);
 });
 
-test("an edit that was left and changed by somebody else meanwhile is a conflict, and nobody's is lost", async ({ page, server, open }) => {
+test("a draft of an item that another client has changed meanwhile is a conflict, and neither version is lost", async ({ page, server, open }) => {
   const name = await shelf(server);
   await open(`#/items/${name}/books`);
   await choose(page, "one");

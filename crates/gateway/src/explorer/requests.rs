@@ -7,8 +7,8 @@
 //! - Every request waits for the ring's lock, so nothing is done under it that takes longer the more there is to show.
 //! - No key, signature or token is kept, no document, and of bodies those of queries only, if they are short, and the beginning of
 //!   those of refusals. Only sessions of a key of the account may look at them, and those may query the data itself.
-//! - Why a request was refused costs nothing where none is: of a refusal the first bytes of the answer are copied, and nothing is
-//!   parsed before somebody looks.
+//! - The message of a refusal costs other requests nothing: only refused requests copy the first bytes of their answer, and parsing
+//!   waits until the inspector reads them.
 
 use crate::answer::Answer;
 use crate::database::Env;
