@@ -115,7 +115,7 @@ function LoadDialog({ info, sample, onClose }: { info: SampleInfo; sample: Sampl
 }
 
 const NAMED_MAX = 10;
-const named = (names: string[]) => names.slice(0, NAMED_MAX).join(", ") + (names.length > NAMED_MAX ? ` and ${count(names.length - NAMED_MAX)} more` : "");
+const named = (names: string[]) => names.slice(0, NAMED_MAX).join(", ") + (names.length > NAMED_MAX ? " and more" : "");
 
 function RemoveDialog({ info, database, inventory, onClose }: { info: SampleInfo; database: string; inventory: Inventory; onClose: () => void }) {
   const [error, setError] = useState("");

@@ -4,7 +4,7 @@
 // - A sample is created in a new database and overwrites nothing.
 // - Removing deletes only documents that are as the sample created them, each by its etag; containers and the database only when
 //   they are empty.
-import { ApiError, containerPath, databasePath, documentPath, documentsPath, list, partitionKeyHeader, query, wire } from "./api.ts";
+import { ApiError, containerPath, databasePath, documentPath, documentsPath, list, partitionKeyHeader, query, wire, type Parameter } from "./api.ts";
 import { at, parse, write, type Value } from "./json.ts";
 
 export interface Sample {
@@ -98,7 +98,7 @@ function sameText(value: Value): string {
 export interface Inventory {
   /** Items as the sample made them: container, id, key and etag. */
   own: { container: string; id: string; key: string; etag: string }[];
-  /** Items that were changed or added, by container and id. */
+  /** Items that were changed or added, by container and id; not all where they are many. */
   foreign: string[];
   /** Containers that the sample has no part in. */
   containers: string[];
@@ -109,16 +109,7 @@ interface Resource {
   id: string;
   _etag: string;
 }
-async function everyRow(database: string, container: string): Promise<string[]> {
-  const rows: string[] = [];
-  let continuation = "";
-  do {
-    const page = await query({ database, container, sql: "SELECT * FROM c", pageSize: 1000, continuation });
-    for (const row of page.rows) rows.push(row);
-    continuation = page.continuation;
-  } while (continuation);
-  return rows;
-}
+const FOREIGN_MAX = 100;
 export async function takeInventory(sample: Sample, database: string): Promise<Inventory> {
   const found: Inventory = { own: [], foreign: [], containers: [], made: [] };
   for (const { id: container } of await list<Resource>(`${databasePath(database)}/colls`)) {
@@ -129,14 +120,28 @@ export async function takeInventory(sample: Sample, database: string): Promise<I
     }
     found.made.push(container);
     const expected = new Map(part.documents.map((document) => [String(document.id), sameText(parse(JSON.stringify(document)))]));
-    for (const row of await everyRow(database, container)) {
+    // The container may have grown to any size: only the documents of the sample are read, and the ids of a few others.
+    const parameters = [{ name: "@ids", value: JSON.stringify([...expected.keys()]) }];
+    for (const row of await everyRow(database, container, "SELECT * FROM c WHERE ARRAY_CONTAINS(@ids, c.id)", parameters, 2 * expected.size)) {
       const value = parse(row);
       const id = String(at(value, ["id"]));
       if (expected.get(id) === sameText(value)) found.own.push({ container, id, key: partitionKeyHeader(value, [part.key]), etag: String(at(value, ["_etag"])) });
       else found.foreign.push(`${container}/${id}`);
     }
+    const others = await everyRow(database, container, `SELECT TOP ${FOREIGN_MAX} VALUE c.id FROM c WHERE NOT ARRAY_CONTAINS(@ids, c.id)`, parameters, FOREIGN_MAX);
+    found.foreign.push(...others.map((id) => `${container}/${String(parse(id))}`));
   }
   return found;
+}
+async function everyRow(database: string, container: string, sql: string, parameters: Parameter[], countMax: number): Promise<string[]> {
+  const rows: string[] = [];
+  let continuation = "";
+  do {
+    const page = await query({ database, container, sql, parameters, pageSize: 1000, continuation });
+    for (const row of page.rows) rows.push(row);
+    continuation = page.continuation;
+  } while (continuation && rows.length < countMax);
+  return rows.slice(0, countMax);
 }
 
 /** Removes the items of an inventory that are still as they were, then containers and the database, if nothing else is in them. */
