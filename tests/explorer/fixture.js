@@ -47,6 +47,12 @@ export const test = base.extend({
     await watch(page, server, faults);
     await use(page);
   },
+  /** Another window of the same browser. */
+  another: async ({ page, server, faults }, use) => use(async () => {
+    const other = await page.context().newPage();
+    await watch(other, server, faults);
+    return other;
+  }),
   /** A page in a browser that knows nothing of the others. */
   stranger: async ({ browser, faults }, use) => {
     const contexts = [];

@@ -225,3 +225,20 @@ test("many tabs push out the oldest one, and never one with changes", async ({ p
   await tab(page, /not saved/).click();
   await expect(item(page)).toContainText('"Mine"');
 });
+
+test("a draft survives another window that writes the list of tabs", async ({ page, server, open, another }) => {
+  const name = await shelf(server);
+  await open("#/home");
+  const other = await another();
+  await other.goto(`${server.origin}/_explorer/#/home`);
+  await expect(other.getByRole("banner")).toBeVisible();
+  await page.goto(`${server.origin}/_explorer/#/items/${name}/books`);
+  await choose(page, "one");
+  await type(page, "Item as JSON", EDITED);
+  await expect(tab(page, /not saved/)).toBeVisible();
+  await other.goto(`${server.origin}/_explorer/#/saved`);
+  await expect(other.getByRole("tab")).toHaveCount(2);
+  await page.reload();
+  await tab(page, /^Items/).click();
+  await expect(item(page)).toContainText('"Mine"');
+});
