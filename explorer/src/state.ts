@@ -159,7 +159,8 @@ export function openTab(kind: TabKind, database = "", container = "", state: Rec
   return tab;
 }
 
-export function closeTab(key: string): void {
+/** Whatever is not saved in it goes with it: `closeTabs` of unsaved.ts asks first. */
+export function discardTab(key: string): void {
   const at = tabs.value.findIndex((tab) => tab.key === key);
   const rest = tabs.value.filter((tab) => tab.key !== key);
   if (activeKey.value === key) activeKey.value = (rest[at] ?? rest[at - 1])?.key ?? "";
@@ -174,7 +175,7 @@ export function updateTab(key: string, change: Record<string, string>): void {
 /** Tabs of what is no longer there. */
 export function closeTabsOf(database: string, container?: string): void {
   for (const tab of tabs.value)
-    if (tab.database === database && (container === undefined || tab.container === container)) closeTab(tab.key);
+    if (tab.database === database && (container === undefined || tab.container === container)) discardTab(tab.key);
 }
 
 export function address(tab: Tab): string {

@@ -1,6 +1,6 @@
 // Questions before unsaved text is discarded: when a tab is closed, when another item or script is chosen in it, on signing out.
 import { draftOf, dropDraft, dropDrafts, draftsOf, hasUnstored } from "./drafts.ts";
-import { closeTab, isChanged, tabPlace, tabs, tabTitle, type Tab } from "./state.ts";
+import { discardTab, isChanged, tabPlace, tabs, tabTitle, type Tab } from "./state.ts";
 import { ask } from "./ui.tsx";
 
 const NAMED_MAX = 8;
@@ -25,7 +25,7 @@ async function mayLose(list: Tab[], title: string, confirm: string): Promise<boo
 export async function closeTabs(keys: string[]): Promise<void> {
   const list = tabs.value.filter((tab) => keys.includes(tab.key));
   const title = list.length === 1 ? "Close this tab and discard its changes?" : "Close these tabs and discard their changes?";
-  if (await mayLose(list, title, "Discard and close")) for (const { key } of list) closeTab(key);
+  if (await mayLose(list, title, "Discard and close")) for (const { key } of list) discardTab(key);
 }
 
 /** Whether a part of a tab may show something else: it has no unsaved change, or the user discards it. */

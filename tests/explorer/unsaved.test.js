@@ -1,5 +1,5 @@
 // What is typed and not saved is kept or asked for, whatever is done next; and tabs say what they are.
-import { expect, test, type, unique } from "./fixture.js";
+import { expect, expectAccessible, test, type, unique } from "./fixture.js";
 
 async function shelf(server) {
   const name = unique("unsaved");
@@ -205,7 +205,12 @@ test("tabs tell their database, twins have a number, and a list shows and closes
   await expect(tab(page, `Items · books in ${first}`)).toHaveAttribute("aria-selected", "true");
   // The list closes when the focus leaves it.
   await page.getByRole("button", { name: "All 3 tabs" }).click();
-  await expect(page.getByRole("menuitem").first()).toBeFocused(); // It is the one that is shown.
+  // On the tab that is shown.
+  await expect(page.getByRole("menuitem").first()).toBeFocused();
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme });
+    await expectAccessible(page, ".tabs");
+  }
   await page.getByRole("button", { name: "Sign out" }).focus();
   await expect(page.getByRole("menu")).toHaveCount(0);
   await page.getByRole("button", { name: "All 3 tabs" }).click();
