@@ -167,13 +167,11 @@ fn scan(text: &str, is_sql: bool) -> OpenEnds {
     let mut at = 0;
     while let Some(byte) = bytes.get(at) {
         match byte {
-            b'"' | b'\'' if is_sql || open.depth > 0 => match quote_end(bytes, at) {
-                Some(end) => at = end,
-                None => {
-                    let quote = if *byte == b'"' { "\"" } else { "'" };
-                    return OpenEnds { quote: Some(quote), ..open };
-                }
-            },
+            b'"' | b'\'' if is_sql || open.depth > 0 => {
+                let quote = if *byte == b'"' { "\"" } else { "'" };
+                let Some(end) = quote_end(bytes, at) else { return OpenEnds { quote: Some(quote), ..open } };
+                at = end;
+            }
             b'-' if is_sql && bytes.get(at + 1) == Some(&b'-') => {
                 at = bytes[at..]
                     .iter()

@@ -129,7 +129,7 @@ pub(super) fn help(shell: &mut Shell, words: Vec<CommandWord>) -> Result<(), She
         return QUERY_HELP.iter().try_for_each(|line| shell.output.line(line));
     }
     let is_meant = |own: &&str| *own == name || own.strip_prefix('.') == Some(name);
-    let Some(entry) = COMMANDS.iter().find(|entry| entry.names.iter().any(|own| is_meant(&own))) else {
+    let Some(entry) = COMMANDS.iter().find(|entry| entry.names.iter().any(is_meant)) else {
         return Err(super::unknown(name));
     };
     let usage = format!("{} {}", entry.names.join(", "), entry.usage);

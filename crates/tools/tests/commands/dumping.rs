@@ -426,5 +426,5 @@ fn rewrite(from: &Path, to: &Path, throughput: &str) {
 
 fn digest(text: &str) -> String {
     use sha2::Digest as _;
-    sha2::Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+    sha2::Sha256::digest(text).iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
