@@ -124,10 +124,11 @@ fn docs() -> Outcome {
     told("site", crate::site::run()).and(run_command(&mut doc))
 }
 
-/// Without the tests in documentation, of which there are none (`tidy` looks), but which would be a compilation of each crate.
+/// Without the tests in documentation, of which there are none (`tidy` looks), but which would be a compilation of each crate, and without
+/// examples as tests, which have none either.
 fn rust() -> Outcome {
     let mut test = programs::cargo_test(&[]);
-    programs::run(test.args(["--workspace", "--all-targets"]), "cargo test")
+    programs::run(test.args(["--workspace", "--tests"]), "cargo test")
 }
 
 /// Runs the simulator, by default for a thousand seeds.
