@@ -3,10 +3,10 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { signal } from "@preact/signals";
 import { canWrite } from "./api.ts";
 import { CreateContainer, CreateDatabase } from "./create.tsx";
-import { signOut } from "./signin.tsx";
-import { activeTab, closeTab, openTab, overview, theme, type TabKind } from "./state.ts";
+import { activeTab, openTab, overview, theme, type TabKind } from "./state.ts";
 import { PARTS } from "./tree.tsx";
 import { Button, Icon, count, type IconName } from "./ui.tsx";
+import { closeTabs, leave } from "./unsaved.ts";
 
 interface Command {
   key: string;
@@ -42,8 +42,8 @@ function commands(): Command[] {
   add("saved", "Saved queries and history", "", open("saved"));
   for (const one of ["system", "light", "dark"] as const) if (theme.value !== one) add("theme", `Colours: ${one}`, "", () => (theme.value = one));
   const tab = activeTab.value;
-  if (tab) add("close", "Close this tab", "", () => closeTab(tab.key));
-  add("out", "Sign out", "", () => void signOut());
+  if (tab) add("close", "Close this tab", "", () => void closeTabs([tab.key]));
+  add("out", "Sign out", "", () => void leave());
   return found;
 }
 

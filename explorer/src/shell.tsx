@@ -4,12 +4,12 @@ import { useEffect, useRef } from "preact/hooks";
 import { lazy } from "./lazy.tsx";
 import { canWrite, session, spent } from "./api.ts";
 import { Home } from "./home.tsx";
-import { Brand, signOut } from "./signin.tsx";
+import { Brand } from "./signin.tsx";
 import { activeTab, activeKey, isChanged, openTab, refreshOverview, sidebarOpen, tabPlace, tabs, tabTitle, theme, type Tab, type TabKind, type Theme } from "./state.ts";
 import { Palette, PaletteButton } from "./palette.tsx";
 import { Tree } from "./tree.tsx";
 import { Button, Icon, Menu, units, usePolling, type IconName, type MenuAction } from "./ui.tsx";
-import { closeTabs, maySignOut } from "./unsaved.ts";
+import { closeTabs, leave } from "./unsaved.ts";
 
 export interface PanelProps {
   tab: Tab;
@@ -89,7 +89,7 @@ function TopBar() {
       <Button icon="saved" look="quiet" label="Saved queries and history" onClick={() => openTab("saved")} />
       <Button icon="inspector" look="quiet" label="Requests of all clients" onClick={() => openTab("inspector")} />
       <ThemeSwitch />
-      <Button icon="out" look="quiet" label="Sign out" onClick={() => void maySignOut().then((may) => (may ? signOut() : undefined))} />
+      <Button icon="out" look="quiet" label="Sign out" onClick={() => void leave()} />
     </header>
   );
 }

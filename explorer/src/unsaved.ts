@@ -1,5 +1,6 @@
 // Questions before unsaved text is discarded: when a tab is closed, when another item or script is chosen in it, on signing out.
 import { draftOf, dropDraft, dropDrafts, draftsOf, hasUnstored } from "./drafts.ts";
+import { signOut } from "./signin.tsx";
 import { discardTab, isChanged, tabPlace, tabs, tabTitle, type Tab } from "./state.ts";
 import { ask } from "./ui.tsx";
 
@@ -36,11 +37,11 @@ export async function mayReplace(tab: Tab, part: string): Promise<boolean> {
   return true;
 }
 
-/** Whether to sign out. Drafts are discarded, so that no data of the account stays in a shared browser. */
-export async function maySignOut(): Promise<boolean> {
-  if (!(await mayLose(tabs.value, "Sign out and discard your changes?", "Discard and sign out"))) return false;
+/** Signs out. Drafts are discarded, so that no data of the account stays in a shared browser. */
+export async function leave(): Promise<void> {
+  if (!(await mayLose(tabs.value, "Sign out and discard your changes?", "Discard and sign out"))) return;
   for (const { key } of tabs.value) dropDrafts(key);
-  return true;
+  await signOut();
 }
 
 /** A sentence for the question before a database or container is deleted: the unsaved changes in its tabs. */

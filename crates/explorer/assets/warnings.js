@@ -1,0 +1,1 @@
+import{o as e}from"./editor.js";import{at as t,st as n}from"./state.js";function r({sql:r,database:i,container:a,parameters:o}){let{value:s}=t(()=>e(r,{database:i,container:a,parameters:o}),[r,i,a,o.join()]);return s?.length?n(`div`,{class:`notice`,role:`status`,children:[...new Set(s.map(e=>e.message))].map(e=>n(`div`,{children:e},e))}):null}export{r as t};
