@@ -222,7 +222,7 @@ fn run_plan(plan: &Arc<QueryPlan>, values: &[Value], page_size: usize) -> Result
     let mut rows = Vec::new();
     let mut resume = None;
     for _ in 0..PAGE_COUNT_MAX {
-        let page = block_on(run(&runtime, plan, &input, resume.take(), limits))
+        let page = block_on(run(&runtime, plan, &input, (None, resume.take()), limits))
             .map_err(|error| fail(error.to_string()))?;
         for row in &page.rows {
             rows.push(Json::parse(&String::from_utf8_lossy(row)).map_err(fail)?);
