@@ -15,6 +15,7 @@ mod offers;
 mod patch;
 mod query;
 mod query_body;
+mod query_metrics;
 mod ranges;
 mod scripts;
 pub(crate) mod throttle;

@@ -3,6 +3,7 @@
 use super::documents::given_scope;
 use super::explain;
 use super::query_body::QueryBody;
+use super::query_metrics;
 use crate::answer::{Answer, fixed_name};
 use crate::database::partition::{EffectiveRange, PartitionKey};
 use crate::database::value::json as json_text;
@@ -23,7 +24,7 @@ use base64::Engine as _;
 use http::{HeaderValue, StatusCode};
 use serde_json::json;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Runs a query over the items of a container.
 pub(super) async fn documents(
@@ -63,7 +64,7 @@ pub(super) async fn documents(
         answer.set_text(headers::CONTINUATION, token);
     }
     if request.flag(headers::POPULATE_QUERY_METRICS) {
-        answer.set_text(headers::QUERY_METRICS, metrics(&page, writing));
+        answer.set_text(headers::QUERY_METRICS, query_metrics::text(&page, writing));
     }
     if request.flag(headers::POPULATE_INDEX_METRICS) || request.flag(headers::POPULATE_INDEX_METRICS_V2) {
         let modern = request.flag(headers::POPULATE_INDEX_METRICS_V2);
@@ -240,42 +241,4 @@ fn utilization_text(utilization: &IndexUtilization, modern: bool) -> String {
 fn advice_text(advice: &[Advice]) -> String {
     let rules: Vec<_> = advice.iter().map(|rule| json!({"Id": rule.id(), "Params": []})).collect();
     percent::encode_component(&json!(rules).to_string()).into_owned()
-}
-
-/// The query metrics header: `name=value` pairs, no separator at the end. Clients want every name, and more than nothing of
-/// every time, so what takes less than the last digit shows, or is not done at all, is told as that digit.
-fn metrics(page: &QueryPage, writing: Duration) -> String {
-    let times = &page.times;
-    let milliseconds = |time: Duration| (time.as_secs_f64() * 1000.0).max(0.01);
-    let compiling = times.reading + times.planning + times.choosing;
-    // What is left of the run computes rows: operators, functions, and writing the rows.
-    let computing = times.running.saturating_sub(times.lookup + times.load);
-    let output: usize = page.rows.iter().map(Vec::len).sum();
-    // Documents that passed of those that were loaded; not known where rows are not documents.
-    let utilization = match page.documents {
-        0 => 1.0,
-        documents if page.incremental => (page.rows.len() as f64 / documents as f64).min(1.0),
-        _ => 0.0,
-    };
-    format!(
-        "totalExecutionTimeInMs={:.2};queryCompileTimeInMs={:.2};queryLogicalPlanBuildTimeInMs={:.2};\
-         queryPhysicalPlanBuildTimeInMs={:.2};queryOptimizationTimeInMs={:.2};VMExecutionTimeInMs={:.2};\
-         indexLookupTimeInMs={:.2};instructionCount=0;documentLoadTimeInMs={:.2};systemFunctionExecuteTimeInMs={:.2};\
-         userFunctionExecuteTimeInMs={:.2};retrievedDocumentCount={};retrievedDocumentSize={};outputDocumentCount={};\
-         outputDocumentSize={output};writeOutputTimeInMs={:.2};indexUtilizationRatio={utilization:.2}",
-        milliseconds(times.total),
-        milliseconds(compiling),
-        milliseconds(times.planning),
-        milliseconds(times.choosing),
-        milliseconds(times.choosing),
-        milliseconds(times.running),
-        milliseconds(times.lookup),
-        milliseconds(times.load),
-        milliseconds(computing),
-        milliseconds(Duration::ZERO),
-        page.documents,
-        page.document_bytes,
-        page.rows.len(),
-        milliseconds(writing),
-    )
 }
