@@ -204,7 +204,9 @@ impl CommitHistory {
     pub(crate) fn committed(&mut self, operation: u64, shard: u64, version: u64) {
         self.note(format!("{operation} commits version {version} of shard {shard}"));
         self.look_at_clock();
-        let before = self.versions.insert(shard, version).unwrap_or_default();
+        // A range of a new container is founded with version 1, which stands for the container's creation.
+        let founded = u64::from(shard != META_SHARD.0);
+        let before = self.versions.insert(shard, version).unwrap_or(founded);
         if version != before + 1 {
             self.problem(format!("shard {shard} goes from version {before} to {version}"));
         }

@@ -121,7 +121,7 @@ fn servers_stores_and_ranges_are_shown() {
     let range = &json["ranges"][0];
     assert_eq!(
         (&range["container"], &range["documents"], &range["lsn"]),
-        (&"c".into(), &5.into(), &5.into())
+        (&"c".into(), &5.into(), &6.into())
     );
     assert!(range["owner"] == "West" || range["owner"] == "East", "{range}");
     assert_eq!(range["store"], "first");
