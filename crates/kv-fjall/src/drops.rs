@@ -10,6 +10,7 @@
 use astrarium_kv::{KeyPrefix, PrefixSet, Space};
 use lsm_tree::compaction::filter::{CompactionFilter, Context, Factory, ItemAccessor, Verdict};
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// Items between two looks whether a compaction is to be given up.
@@ -39,7 +40,8 @@ impl DropList {
     }
 
     pub(crate) fn remove(&self, prefixes: &[KeyPrefix]) {
-        self.replace(|list| list.retain(|prefix| !prefixes.contains(prefix)));
+        let removed: BTreeSet<_> = prefixes.iter().collect();
+        self.replace(|list| list.retain(|prefix| !removed.contains(prefix)));
     }
 
     fn replace(&self, change: impl FnOnce(&mut Vec<KeyPrefix>)) {

@@ -41,8 +41,9 @@ pub(crate) struct CommitGroup {
     set: Vec<SetChanges>,
     /// What the only batch of the group changes of it, if that was packed by its submitter.
     packed: Option<PackedChanges>,
-    /// Prefixes that batches of the group drop.
+    /// Prefixes that batches of the group drop, and the same ready to be asked about keys.
     dropped: Vec<KeyPrefix>,
+    covered: PrefixSet,
     /// Prefixes whose space is given back.
     reclaimed: Vec<KeyPrefix>,
     accepted: Vec<(Answer, CommitVersion)>,
@@ -96,7 +97,10 @@ impl CommitGroup {
         for shard in &batch.drops.shards {
             drop_shard(self.shards.entry(*shard).or_default());
         }
-        self.dropped.extend(batch.drops.prefixes);
+        if !batch.drops.prefixes.is_empty() {
+            self.dropped.extend(batch.drops.prefixes);
+            self.covered = self.dropped.iter().cloned().collect();
+        }
         for mutation in batch.mutations {
             match mutation {
                 Mutation::Put { space, key, value, stamp } => {
@@ -119,7 +123,7 @@ impl CommitGroup {
 
     fn check_drops(&self, batch: &WriteBatch, store: &Store) -> Result<(), Error> {
         store.drops.load().covered.check(batch)?;
-        self.dropped.iter().cloned().collect::<PrefixSet>().check(batch)
+        self.covered.check(batch)
     }
 
     /// Remembers whom to tell once the group is written.
@@ -172,6 +176,7 @@ impl CommitGroup {
 
     /// What the group has dropped, and what is given back; the group forgets both.
     pub(crate) fn take_drops(&mut self) -> (Vec<KeyPrefix>, Vec<KeyPrefix>) {
+        self.covered = PrefixSet::default();
         (std::mem::take(&mut self.dropped), std::mem::take(&mut self.reclaimed))
     }
 
@@ -198,6 +203,7 @@ impl CommitGroup {
         self.places.clear();
         self.shards.clear();
         self.dropped.clear();
+        self.covered = PrefixSet::default();
         self.reclaimed.clear();
     }
 
@@ -208,8 +214,8 @@ impl CommitGroup {
         key: &[u8],
         expectation: Expectation,
     ) -> Result<bool, Error> {
-        let is_dropped = self.dropped.iter().any(|prefix| prefix.covers(Some(space), key))
-            || store.drops.load().covered.covers(Some(space), key);
+        let is_dropped =
+            self.covered.covers(Some(space), key) || store.drops.load().covered.covers(Some(space), key);
         if is_dropped {
             return Ok(holds(expectation, None));
         }

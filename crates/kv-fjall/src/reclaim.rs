@@ -25,6 +25,7 @@ use crate::store::Store;
 use astrarium_kv::{Error, KeyPrefix, KeyRange, Space};
 use fjall::{AbstractTree, Keyspace, PersistMode, Readable};
 use parking_lot::{Condvar, Mutex};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -109,7 +110,7 @@ impl ReclaimControl {
 pub(crate) struct Reclaimer {
     core: Arc<Core>,
     /// Prefixes whose keys are all in tables.
-    flushed: Vec<KeyPrefix>,
+    flushed: BTreeSet<KeyPrefix>,
     /// Commits at the last look.
     commits: u64,
     /// Commits when spaces were last compacted for their tombstones.
@@ -118,7 +119,7 @@ pub(crate) struct Reclaimer {
 
 impl Reclaimer {
     pub(crate) fn new(core: Arc<Core>) -> Reclaimer {
-        Reclaimer { core, flushed: Vec::new(), commits: 0, tidied: 0 }
+        Reclaimer { core, flushed: BTreeSet::new(), commits: 0, tidied: 0 }
     }
 
     /// Works until it is stopped.
@@ -174,7 +175,9 @@ impl Reclaimer {
         }
         let gone: Vec<_> = listed.prefixes.iter().filter(|prefix| !left.contains(prefix)).cloned().collect();
         if !gone.is_empty() {
-            self.flushed.retain(|prefix| !gone.contains(prefix));
+            for prefix in &gone {
+                self.flushed.remove(prefix);
+            }
             self.core.commit_reclaimed(gone)?;
         }
         Ok(())
@@ -206,9 +209,9 @@ impl Reclaimer {
     }
 
     /// The prefixes of which some key is left.
-    fn left_of(&self, store: &Store, prefixes: &[KeyPrefix]) -> Result<Vec<KeyPrefix>, Error> {
+    fn left_of(&self, store: &Store, prefixes: &[KeyPrefix]) -> Result<BTreeSet<KeyPrefix>, Error> {
         let (snapshot, set) = (store.database.snapshot(), self.core.set_view());
-        let mut left = Vec::new();
+        let mut left = BTreeSet::new();
         for prefix in prefixes {
             let is_left = if let Some(space) = prefix.space {
                 let first = snapshot.prefix(store.keyspace(space), &prefix.bytes).next();
@@ -218,7 +221,7 @@ impl Reclaimer {
                 stored.inspect_err(|error| store.set_damage.raise(error)).map_err(set::told)? > 0
             };
             if is_left {
-                left.push(prefix.clone());
+                left.insert(prefix.clone());
             }
         }
         Ok(left)

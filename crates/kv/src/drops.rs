@@ -84,8 +84,12 @@ impl PrefixSet {
     pub fn cut_out(&self, space: Option<Space>, range: &KeyRange, direction: Direction) -> Vec<KeyRange> {
         let mut pieces = Vec::new();
         let mut start = range.start.clone();
-        for prefix in self.in_space(space) {
-            let gap = KeyRange::prefix(prefix);
+        // Of those that begin before the range only the last can reach into it: none is within another.
+        let is_before = |prefix: &KeyPrefix| (prefix.space, &prefix.bytes) < (space, &range.start);
+        let first = self.prefixes.partition_point(is_before).saturating_sub(1);
+        let from_there = self.prefixes[first..].iter().skip_while(|prefix| prefix.space != space);
+        for prefix in from_there.take_while(|prefix| prefix.space == space) {
+            let gap = KeyRange::prefix(&prefix.bytes);
             if gap.start >= range.end {
                 break;
             }
@@ -162,5 +166,28 @@ mod tests {
         check(("b", "ck"), &["c"], &[("b", "c")]);
         check(("ck", "e"), &["c"], &[("d", "e")]);
         check(("e", "f"), &["c", "x"], &[("e", "f")]);
+        check(("d", "f"), &["a", "b", "c", "e", "g"], &[("d", "e")]);
+    }
+
+    #[test]
+    fn prefixes_of_other_spaces_cut_nothing_out() {
+        let prefix = |space, bytes: &str| KeyPrefix { space, bytes: Bytes::from(bytes.to_string()) };
+        let set: PrefixSet = [
+            prefix(None, "b"),
+            prefix(Some(Space::Meta), "c"),
+            prefix(Some(Space::Body), "d"),
+            prefix(Some(Space::Log), "e"),
+        ]
+        .into_iter()
+        .collect();
+        let range = KeyRange { start: Bytes::from_static(b"a"), end: Bytes::from_static(b"z") };
+        let starts = |space| {
+            let pieces = set.cut_out(space, &range, Direction::Forward);
+            pieces.iter().map(|piece| piece.start.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(starts(None), ["a", "c"]);
+        assert_eq!(starts(Some(Space::Meta)), ["a", "d"]);
+        assert_eq!(starts(Some(Space::Body)), ["a", "e"]);
+        assert_eq!(starts(Some(Space::Log)), ["a", "f"]);
     }
 }

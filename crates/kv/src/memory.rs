@@ -24,9 +24,10 @@ use crate::{
 };
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Keys looked at for unneeded versions in a commit, besides two for each of its mutations, so that collecting always
 /// outruns writing.
@@ -52,6 +53,8 @@ pub struct MemoryEngine {
 
 #[derive(Default)]
 struct MemoryShared {
+    /// Whether one account alone uses the store; tests let several stand for several processes.
+    is_exclusive: bool,
     /// Of commits that take several steps one is under way at a time.
     large: Mutex<()>,
     state: RwLock<MemoryState>,
@@ -78,7 +81,9 @@ struct MemoryState {
     /// Keys whose chains may be shortened once no view is older than the sequence; in ascending order of it.
     unneeded: VecDeque<(u64, usize, Bytes)>,
     /// Dropped prefixes under which keys may be left, in the order of the commits that dropped them.
-    drops: Vec<(u64, KeyPrefix)>,
+    drops: VecDeque<(u64, KeyPrefix)>,
+    /// All of them, made when they are first looked at after a change.
+    covered: OnceLock<PrefixSet>,
     stats: Stats,
     closed: bool,
 }
@@ -109,7 +114,8 @@ impl Default for MemoryState {
             pending_at: PENDING,
             drop_count: 0,
             unneeded: VecDeque::new(),
-            drops: Vec::new(),
+            drops: VecDeque::new(),
+            covered: OnceLock::new(),
             stats: Stats::default(),
             closed: false,
         }
@@ -120,6 +126,11 @@ impl MemoryEngine {
     /// An empty store.
     pub fn new() -> MemoryEngine {
         MemoryEngine::default()
+    }
+
+    /// An empty store that no second account will use beside the first.
+    pub fn exclusive() -> MemoryEngine {
+        MemoryEngine { shared: Arc::new(MemoryShared { is_exclusive: true, ..MemoryShared::default() }) }
     }
 
     /// An empty store with so many places, at least one. It keeps the promises of the contract about them, for tests of moves.
@@ -138,6 +149,10 @@ impl MemoryEngine {
 }
 
 impl Engine for MemoryEngine {
+    fn is_exclusive(&self) -> bool {
+        self.shared.is_exclusive
+    }
+
     fn view(&self, shard: ShardId, epoch: u64) -> Reply<Result<Arc<dyn View>, Error>> {
         Reply::ready(self.shared.view(shard, epoch).map(|view| Arc::new(view) as Arc<dyn View>))
     }
@@ -385,8 +400,11 @@ impl MemoryState {
             contract::drop_shard(self.shards.entry(*shard).or_default());
             self.places.leave(*shard);
         }
-        self.drop_count += batch.drops.prefixes.len();
-        self.drops.extend(batch.drops.prefixes.iter().map(|prefix| (self.sequence, prefix.clone())));
+        if !batch.drops.prefixes.is_empty() {
+            self.drop_count += batch.drops.prefixes.len();
+            self.drops.extend(batch.drops.prefixes.iter().map(|prefix| (self.sequence, prefix.clone())));
+            self.covered = OnceLock::new();
+        }
         let visits = (batch.mutations.len() + changes.len()) * 2 + COLLECT_EXTRA;
         for mutation in batch.mutations {
             let (space, key, value) = mutation.stamped(version);
@@ -403,27 +421,38 @@ impl MemoryState {
     }
 
     /// What a snapshot of this sequence number does not see any more, whatever is left of it.
-    fn dropped(&self, sequence: u64) -> PrefixSet {
-        let drops = self.drops.iter().filter(|(dropped_at, _)| *dropped_at <= sequence);
-        drops.map(|(_, prefix)| prefix.clone()).collect()
+    fn dropped(&self, sequence: u64) -> Cow<'_, PrefixSet> {
+        let of = |drops: &mut dyn Iterator<Item = &(u64, KeyPrefix)>| {
+            drops.map(|(_, prefix)| prefix.clone()).collect::<PrefixSet>()
+        };
+        if self.drops.back().is_none_or(|(dropped_at, _)| *dropped_at <= sequence) {
+            return Cow::Borrowed(self.covered.get_or_init(|| of(&mut self.drops.iter())));
+        }
+        Cow::Owned(of(&mut self.drops.iter().take_while(|(dropped_at, _)| *dropped_at <= sequence)))
     }
 
-    /// Removes some keys of the oldest drop that no living snapshot sees; false when there is none.
-    fn reclaim(&mut self, visits: usize, live: &Live) -> bool {
+    /// Removes some keys of the oldest drops that no living snapshot sees; a drop without keys counts as one. False when there is none.
+    fn reclaim(&mut self, mut visits: usize, live: &Live) -> bool {
         let oldest = live.keys().next().copied().unwrap_or(u64::MAX);
-        let Some((_, prefix)) = self.drops.first().filter(|(dropped_at, _)| *dropped_at <= oldest) else {
-            return false;
-        };
-        let map = &mut self.spaces[prefix.space.map_or(SET, |space| space as usize)];
-        let KeyRange { start, end } = KeyRange::prefix(&prefix.bytes);
-        let keys: Vec<Bytes> = map.range(start..end).take(visits).map(|(key, _)| key.clone()).collect();
-        for key in &keys {
-            map.remove(key);
+        let mut is_reclaimed = false;
+        while visits > 0 {
+            let Some((_, prefix)) = self.drops.front().filter(|(dropped_at, _)| *dropped_at <= oldest) else {
+                break;
+            };
+            let map = &mut self.spaces[prefix.space.map_or(SET, |space| space as usize)];
+            let KeyRange { start, end } = KeyRange::prefix(&prefix.bytes);
+            let keys: Vec<Bytes> = map.range(start..end).take(visits).map(|(key, _)| key.clone()).collect();
+            for key in &keys {
+                map.remove(key);
+            }
+            if keys.len() < visits {
+                self.drops.pop_front();
+                self.covered = OnceLock::new();
+            }
+            visits = visits.saturating_sub(keys.len() + 1);
+            is_reclaimed = true;
         }
-        if keys.len() < visits {
-            self.drops.remove(0);
-        }
-        true
+        is_reclaimed
     }
 
     fn write(&mut self, space: usize, key: Bytes, value: Option<Bytes>, live: &Live) {

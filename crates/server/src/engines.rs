@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// A throw-away store.
 pub(crate) fn memory() -> Arc<dyn Engine> {
-    Arc::new(MemoryEngine::default())
+    Arc::new(MemoryEngine::exclusive())
 }
 
 /// The embedded store of a data folder.
