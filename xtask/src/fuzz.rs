@@ -9,7 +9,7 @@ use crate::environment;
 use crate::sources;
 use crate::steps::{Failure, Outcome, at_once};
 use anyhow::Context as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// For a few rounds in every run of the tests.
 const SECONDS: u64 = 4;
@@ -95,7 +95,7 @@ fn host() -> anyhow::Result<String> {
     Ok(host.context("rustc names its host")?.to_owned())
 }
 
-fn fuzz(program: &PathBuf, name: &str, seconds: u64) -> anyhow::Result<()> {
+fn fuzz(program: &Path, name: &str, seconds: u64) -> anyhow::Result<()> {
     let fuzz = sources::root().join("fuzz");
     let (corpus, artifacts) = (fuzz.join("corpus").join(name), fuzz.join("artifacts").join(name));
     std::fs::create_dir_all(&corpus)?;

@@ -126,6 +126,7 @@ impl Query {
     }
 
     /// The same query with rows from a place in its order on.
+    #[must_use]
     pub fn starting(self, start: OrderStart) -> Query {
         Query { start: Some(Arc::new(start)), ..self }
     }
