@@ -16,6 +16,7 @@
 
 mod background;
 mod caller;
+mod cost;
 mod creates;
 mod drops;
 mod feeds;
@@ -169,6 +170,8 @@ enum Limit {
     /// fjall without our engine.
     #[command(name = "bare-fjall", hide = true)]
     Fjall(limits::EngineRun),
+    /// Count instructions, allocations, clock readings and system calls of everyday operations.
+    Cost(cost::Arguments),
 }
 
 /// How long and how often everything is measured.
@@ -189,6 +192,10 @@ fn main() -> anyhow::Result<()> {
         Some(Limit::Http { answer, headers_max }) => limits::bare_http::serve(answer, *headers_max),
         Some(Limit::Engine(run)) => limits::bare_engine::run(run),
         Some(Limit::Fjall(run)) => limits::bare_fjall::run(run),
+        Some(Limit::Cost(arguments)) => {
+            anyhow::ensure!(cost::run(arguments)?, "the costs are not those of benches/cost.tsv");
+            Ok(())
+        }
         None => measure(&arguments),
     }
 }

@@ -1,5 +1,6 @@
 //! Our tools, as `cargo xtask <command>`; run without arguments for the list.
 
+mod cost;
 mod environment;
 mod fuzz;
 mod licences;
@@ -25,6 +26,8 @@ cargo xtask <command>
   sim       the database under simulated crashes, lost syncs and clock jumps (--seeds COUNT, --from SEED)
   soak      clients beside a server that is killed and started again and again (--minutes N, 10 by default)
   fuzz      every fuzz target for a few seconds (--seconds N, --address, names of targets)
+  cost      instructions, allocations, clock readings and system calls of everyday operations, beside benches/cost.tsv
+            (--update writes that file, --only TEXT counts some, --builds measures builds from nothing)
   sbom      what the program is made of, as CycloneDX, into a file (sbom FILE)
   site      the documentation as static pages, in target/site
   profile   lengths of files and functions, beside what we aim at
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         Some("fuzz") => fuzz::run(&arguments[1..]),
         Some("profile") => profile::run(),
         Some("site") => site::run(),
+        Some("cost") => cost::run(&arguments[1..]),
         Some("sbom") => sbom::run(&arguments[1..]),
         _ => {
             print!("{HELP}");

@@ -18,6 +18,14 @@ const STEPS: &[Step] = &[
     step("stores", "REST, SQL and script cases, histories and guarantees on PostgreSQL", postgres::cases),
     step("sim", "a thousand seeds of simulated crashes, lost syncs, delays and clock jumps", || sim(&[])),
     step("build", "the server that the SDKs talk to", build),
+    Step {
+        uses_server: true,
+        ..step(
+            "cost",
+            "what everyday operations cost, in instructions, is as in benches/cost.tsv",
+            crate::cost::outcome,
+        )
+    },
     client("python", "the official Python SDK as a client", "tests/sdk/python/run"),
     client("javascript", "the official JavaScript SDK as a client", "tests/sdk/javascript/run"),
     client("go", "the official Go SDK as a client", "tests/sdk/go/run"),

@@ -45,12 +45,22 @@ impl Documents {
         format!("key-{}", number % PARTITION_KEY_COUNT)
     }
 
+    /// The `name` of the document of a number.
+    pub(crate) fn name_of(&self, number: u64) -> String {
+        format!("name-{:08}", number * self.multipliers[0] % self.count)
+    }
+
+    /// Its `level`.
+    pub(crate) fn level_of(&self, number: u64) -> u64 {
+        number * self.multipliers[1] % self.count
+    }
+
     /// The document of a number.
     pub(crate) fn document(&self, number: u64) -> Item {
         let (id, partition_key) = (Documents::id(number), Documents::partition_key(number));
         let [first, second, third, fourth] = self.multipliers.map(|factor| number * factor % self.count);
         let mut object = json!({
-            "id": id, "pk": partition_key, "name": format!("name-{first:08}"), "level": second,
+            "id": id, "pk": partition_key, "name": self.name_of(number), "level": second,
             "score": third as f64 + 0.25, "grade": first % 10, "category": format!("category-{}", second % 10),
             "branch": format!("branch-{}", third % 1_000), "city": format!("city-{}", first / 100),
             "tags": [format!("a{}", first / 10), format!("b{}", second / 10), format!("c{}", third / 10)],
