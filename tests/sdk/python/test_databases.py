@@ -33,7 +33,7 @@ def test_a_created_database_has_the_properties_of_the_service(client):
 
 
 def test_creating_a_name_twice_conflicts(client, database):
-    with refused(409, "(Conflict)") as caught:
+    with refused(409, "(Conflict)", substatus=3206) as caught:
         client.create_database(database.id)
     assert isinstance(caught.value, exceptions.CosmosResourceExistsError)
 

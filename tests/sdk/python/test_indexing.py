@@ -130,7 +130,7 @@ def test_unique_keys(database):
         if not write.get("conflict"):
             act()
             continue
-        with refused(409, cases["message"]) as caught:
+        with refused(409, cases["message"], substatus=3301) as caught:
             act()
         # On a replace the SDK has no class of its own for it.
         if write["act"] == "create":
@@ -143,7 +143,7 @@ def test_unique_keys_under_hierarchical_keys(database):
     container = database.create_container(fresh("unique"), key, unique_key_policy=policy)
     container.create_item({"id": "1", "tenant": "t", "user": "u", "email": "x"})
     container.create_item({"id": "1", "tenant": "t", "user": "v", "email": "x"})
-    with refused(409, CASES["uniqueKeys"]["message"]):
+    with refused(409, CASES["uniqueKeys"]["message"], substatus=3301):
         container.create_item({"id": "2", "tenant": "t", "user": "u", "email": "x"})
 
 
