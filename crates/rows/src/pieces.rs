@@ -186,7 +186,7 @@ fn finish(state: &mut PieceState, piece: &[u8], taken: usize) -> usize {
 }
 
 fn line_breaks(text: &[u8]) -> u64 {
-    text.iter().filter(|byte| **byte == b'\n').count() as u64
+    memchr::memchr_iter(b'\n', text).count() as u64
 }
 
 /// The reading of one piece.

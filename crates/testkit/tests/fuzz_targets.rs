@@ -119,8 +119,8 @@ fn check(name: &str, target: Target, count: usize) {
     let seeds: Vec<Vec<u8>> = files(&folder).iter().map(|file| std::fs::read(file).unwrap()).collect();
     assert!(!seeds.is_empty(), "{name} has no seed in {}", folder.display());
     let random = Random::from_seed(*SEED);
-    for input in seeds.iter().cloned() {
-        run(name, target, &input);
+    for input in &seeds {
+        run(name, target, input);
     }
     for _ in 0..count {
         run(name, target, &changed(&seeds, &random));

@@ -5,6 +5,7 @@
 //! `clientQLCompatibilityLevel` where it asks for a plan in a form that this server does not offer, so it changes no rows.
 //! Invariant: a member that is not known is refused, for it may say which rows are wanted.
 
+use crate::database::value::Value;
 use crate::database::value::json::{self as json_text, Kind, Node};
 use crate::database::{ChildType, Error, OrderStart, Query, Rid, StartKey, query_parameters};
 use crate::error::ErrorAnswer;
@@ -108,7 +109,7 @@ impl ResumeFilter {
 /// A sort key: a scalar is itself, `[]` is undefined, and an array or an object is its type with both halves of its hash.
 fn start_key(node: Node<'_>) -> Option<StartKey> {
     match node.kind() {
-        Kind::Array => node.elements().next().is_none().then(|| StartKey::Value(Default::default())),
+        Kind::Array => node.elements().next().is_none().then(|| StartKey::Value(Value::default())),
         Kind::Object => {
             let half = |name| node.get(name)?.raw().parse::<i64>().ok().map(i64::cast_unsigned);
             let (low, high) = (half("low")?, half("high")?);

@@ -121,8 +121,8 @@ fn wanted(
     let Some(keys) = keys else { return Ok(None) };
     let id = text("id").filter(|template| !template.is_empty());
     let maker = DocumentMaker {
-        id: id.map(TextTemplate::parse).transpose().map_err(refused)?,
-        keys: DocumentMaker::key_templates(key_definition, &keys).map_err(refused)?,
+        id: id.map(TextTemplate::parse).transpose().map_err(|error| refused(&error))?,
+        keys: DocumentMaker::key_templates(key_definition, &keys).map_err(|error| refused(&error))?,
         import_id: text("uploadId").unwrap_or_default().to_owned(),
         key_definition: key_definition.clone(),
     };
@@ -174,7 +174,7 @@ fn pairs(list: &Value) -> Option<Vec<(String, String)>> {
     list.iter().map(pair).collect()
 }
 
-fn refused(error: RowsError) -> ApiRefusal {
+fn refused(error: &RowsError) -> ApiRefusal {
     ApiRefusal::bad_request(error.to_string())
 }
 
@@ -210,10 +210,10 @@ fn answered(request: PieceRequest, piece: &[u8]) -> Result<String, ApiRefusal> {
             }
         })
     };
-    let taken = taken.map_err(refused)?;
+    let taken = taken.map_err(|error| refused(&error))?;
     let kinds = state.columns.iter().map(|(name, guess)| json!([name, guess.kind(name).name()]));
     Ok(json!({
-        "format": named(&FORMATS, reader.format),
+        "format": named(&FORMATS, &reader.format),
         "taken": taken,
         "state": shown_state(&state),
         "columns": kinds.collect::<Vec<_>>(),
@@ -226,16 +226,16 @@ fn answered(request: PieceRequest, piece: &[u8]) -> Result<String, ApiRefusal> {
 }
 
 fn shown_state(state: &PieceState) -> Value {
-    let columns = state.columns.iter().map(|(name, guess)| json!([name, named(&GUESSES, *guess)]));
+    let columns = state.columns.iter().map(|(name, guess)| json!([name, named(&GUESSES, guess)]));
     json!({
         "offset": state.offset,
         "rows": state.rows,
         "lines": state.lines,
-        "place": named(&JsonPlace::NAMES, state.place),
+        "place": named(&JsonPlace::NAMES, &state.place),
         "columns": columns.collect::<Vec<_>>(),
     })
 }
 
-fn named<T: PartialEq>(names: &[(T, &'static str)], value: T) -> &'static str {
-    names.iter().find(|(own, _)| *own == value).map_or("", |(_, name)| *name)
+fn named<T: PartialEq>(names: &[(T, &'static str)], value: &T) -> &'static str {
+    names.iter().find(|(own, _)| own == value).map_or("", |(_, name)| *name)
 }
