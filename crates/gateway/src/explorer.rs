@@ -81,10 +81,21 @@ impl Explorer {
         Some(Explorer { sessions, requests: RequestRing::default() })
     }
 
+    /// Whether requests are noted: a session is open. Without one nobody can look at them, and requests should not pay for it,
+    /// nor what clients sent be kept in memory.
+    pub(crate) fn is_watched(&self, env: &Env) -> bool {
+        let Some(until) = self.sessions.open_until() else { return false };
+        until > env.now_seconds()
+    }
+
     /// Remembers a request that was answered, for the inspector; not what the explorer asks for itself, nor what probes ask.
     pub(crate) fn note(&self, env: &Env, parts: &Parts, note: &Note, answer: &Answer, elapsed: Duration) {
         let path = parts.uri.path();
         if note.is_probe {
+            return;
+        }
+        if !self.is_watched(env) {
+            self.requests.forget();
             return;
         }
         let wire = path.strip_prefix(ROOT).and_then(|path| path.strip_prefix(WIRE_PREFIX));

@@ -216,7 +216,8 @@ impl Gateway {
                 Ok(answer)
             }
             Ok(None) if explorer::is_ours(parts.uri.path()) => {
-                explorer::serve(self, &parts, body.as_mut(), peer, &mut note).await
+                // Apart, for every request's future would have room for it.
+                Box::pin(explorer::serve(self, &parts, body.as_mut(), peer, &mut note)).await
             }
             Ok(None) => self.serve_for(&parts, body.as_mut(), peer, &mut note, None).await,
             Err(failure) => Err(failure),
@@ -366,8 +367,9 @@ impl Gateway {
             session_ends_at_seconds,
             sees_tokens: matches!(sender.access, SenderAccess::Full),
         };
-        let is_noted = request_log::is_on(&shared.settings) || shared.explorer.is_some();
-        if is_noted && operation.is_query() {
+        let is_watched =
+            || shared.explorer.as_ref().is_some_and(|explorer| explorer.is_watched(shared.account.env()));
+        if operation.is_query() && (request_log::is_on(&shared.settings) || is_watched()) {
             note.query = Some(request.body.clone());
         }
         if operation.kind == ResourceKind::Account {

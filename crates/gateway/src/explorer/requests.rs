@@ -4,7 +4,8 @@
 //! Invariants
 //! - Their number and their bytes are bounded, and a full ring uses its entries again: noting a request allocates nothing then, unless
 //!   somebody looks at the oldest one.
-//! - Every request waits for the ring's lock, so nothing is done under it that takes longer the more there is to show.
+//! - While a session is open every request waits for the ring's lock, so nothing is done under it that takes longer the more there is to
+//!   show. Without a session nothing is kept, and a request reads one number.
 //! - No key, signature or token is kept, no document, and of bodies those of queries only, if they are short, and the beginning of
 //!   those of refusals. Only sessions of a key of the account may look at them, and those may query the data itself.
 //! - The message of a refusal costs other requests nothing: only refused requests copy the first bytes of their answer, and parsing
@@ -19,6 +20,7 @@ use crate::wire::headers;
 use http::request::Parts;
 use serde_json::json;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -39,6 +41,8 @@ const USER_AGENT_LENGTH_MAX: usize = 200;
 #[derive(Default)]
 pub(super) struct RequestRing {
     ring: Mutex<RingState>,
+    /// Whether there may be any, so that forgetting them costs nothing where there are none.
+    has_some: AtomicBool,
 }
 
 #[derive(Default)]
@@ -89,6 +93,7 @@ impl RequestRing {
             && header(&parts.headers, headers::CONTENT_TYPE)
                 .is_some_and(|content_type| content_type.starts_with("application/sql"));
         let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+        self.has_some.store(true, Relaxed);
         ring.last += 1;
         let oldest = if ring.requests.len() < REQUESTS_MAX { None } else { ring.requests.pop_front() };
         // One that is being shown stays as it is.
@@ -116,6 +121,14 @@ impl RequestRing {
         request.is_sql = is_sql;
         request.is_of_explorer = is_of_explorer;
         ring.requests.push_back(shared);
+    }
+
+    /// Forgets all of them. Numbers go on, so that pages which ask for those after a number miss none.
+    pub(super) fn forget(&self) {
+        if self.has_some.load(Relaxed) && self.has_some.swap(false, Relaxed) {
+            let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+            ring.requests = VecDeque::new();
+        }
     }
 
     /// Those after a number, as a JSON array, the oldest first; and whether there are more of them.
@@ -207,7 +220,7 @@ mod tests {
         let request =
             |number| Arc::new(NotedRequest { number, query: query.clone(), ..NotedRequest::default() });
         let state = RingState { last: count, requests: (1..=count).map(request).collect() };
-        RequestRing { ring: Mutex::new(state) }
+        RequestRing { ring: Mutex::new(state), has_some: AtomicBool::new(true) }
     }
 
     fn numbers(text: &str) -> Vec<u64> {
@@ -250,6 +263,15 @@ mod tests {
         assert_eq!((state.requests.len(), state.last), (500, 502));
         let newest = state.requests.back().unwrap();
         assert_eq!((Arc::as_ptr(newest), newest.path.as_str()), (second, "/dbs/newer"), "it is used again");
+    }
+
+    #[test]
+    fn what_is_forgotten_is_gone_and_numbers_go_on() {
+        let ring = ring(7, "SELECT 1");
+        ring.forget();
+        assert_eq!(ring.after(0), ("[]".to_owned(), false));
+        note(&ring, "/dbs/next");
+        assert_eq!(numbers(&ring.after(0).0), [8]);
     }
 
     /// The message of a refusal is shown, is bounded, and leaves with its request.

@@ -15,6 +15,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Sessions at a time, of each kind of access.
@@ -55,6 +56,8 @@ pub(super) struct Sessions {
     hash_key: MasterKey,
     session_seconds: u64,
     state: Mutex<SessionTable>,
+    /// When the last session expires; 0 while there is none. Read by every request, without the lock.
+    open_until: AtomicU64,
 }
 
 #[derive(Default)]
@@ -76,7 +79,13 @@ type TokenHash = [u8; 32];
 
 impl Sessions {
     pub(super) fn new(hash_key: MasterKey, session_seconds: u64) -> Sessions {
-        Sessions { hash_key, session_seconds, state: Mutex::default() }
+        Sessions { hash_key, session_seconds, state: Mutex::default(), open_until: AtomicU64::new(0) }
+    }
+
+    /// When the last of the sessions expires, if there may be any.
+    pub(super) fn open_until(&self) -> Option<u64> {
+        let until = self.open_until.load(Relaxed);
+        (until > 0).then_some(until)
     }
 
     /// Signs somebody in.
@@ -92,6 +101,7 @@ impl Sessions {
             oldest.and_then(|oldest| state.sessions.remove(&oldest));
         }
         state.sessions.insert(self.hash(&cookie), kept);
+        self.note_last(&state);
         SignedIn { cookie, page_token, session }
     }
 
@@ -110,8 +120,15 @@ impl Sessions {
     pub(super) fn end(&self, cookie: &str) {
         if cookie.len() <= TOKEN_LENGTH_MAX {
             let hash = self.hash(cookie);
-            self.locked().sessions.remove(&hash);
+            let mut state = self.locked();
+            state.sessions.remove(&hash);
+            self.note_last(&state);
         }
+    }
+
+    fn note_last(&self, state: &SessionTable) {
+        let last = state.sessions.values().map(|kept| kept.session.expires).max();
+        self.open_until.store(last.unwrap_or(0), Relaxed);
     }
 
     /// A token to sign in with once.
@@ -218,6 +235,21 @@ mod tests {
         sessions.end(&one.cookie);
         assert_eq!(found(&sessions, &one, 1_000), None);
         assert!(found(&sessions, &other, 1_000).is_some());
+    }
+
+    #[test]
+    fn it_is_known_without_a_lock_until_when_there_is_a_session() {
+        let sessions = sessions();
+        assert_eq!(sessions.open_until(), None);
+        let one = sessions.begin(KeyAccess::Full, 1_000);
+        let other = sessions.begin(KeyAccess::ReadOnly, 1_010);
+        let state = sessions.locked();
+        assert_eq!(sessions.open_until(), Some(1_110));
+        drop(state);
+        sessions.end(&other.cookie);
+        assert_eq!(sessions.open_until(), Some(1_100));
+        sessions.end(&one.cookie);
+        assert_eq!(sessions.open_until(), None);
     }
 
     #[test]
