@@ -414,23 +414,30 @@ impl AccountCore {
             Input::Container(reader, ..) => reader.view(range.shard)?.state().version,
             Input::Values(_) | Input::Nothing => self.range_lsn(range).await?,
         };
-        let origin = origin(query, &input, limits)?;
-        let kept = resume.as_ref().zip(origin.as_ref()).and_then(|(resume, origin)| {
-            let now = self.env().now_micros();
-            Some((resume.kept, self.shared.kept.get(resume.kept, origin, limits.kept_use, now)?))
-        });
+        let known = resume.as_ref().filter(|resume| resume.kept != 0);
+        let known = match known {
+            Some(resume) => origin(query, &input, limits)?.and_then(|origin| {
+                let now = self.env().now_micros();
+                Some((resume.kept, self.shared.kept.get(resume.kept, &origin, limits.kept_use, now)?))
+            }),
+            None => None,
+        };
         // An answer shows no more than the result does.
-        let lsn = kept.as_ref().and_then(|(_, (_, lsns))| lsns.first().copied()).unwrap_or(lsn);
+        let lsn = known.as_ref().and_then(|(_, (_, lsns))| lsns.first().copied()).unwrap_or(lsn);
         let spatial_mode = match container.definition.geospatial {
             Geospatial::Geography => SpatialMode::Geography,
             Geospatial::Geometry => SpatialMode::Geometry,
         };
         let work = Arc::clone(&attempt.work);
         let runtime = self.runtime(spatial_mode, attempt);
-        let known = kept.as_ref().map(|(_, (result, _))| result.clone());
-        let (mut page, fresh) = if query.statement.functions.is_empty() {
-            run(&runtime, plan, input, (query.start.as_deref(), resume), limits, known).await?
+        let (known_id, known) = known.map_or((0, None), |(id, (result, _))| (id, Some(result)));
+        let (mut page, fresh, origin) = if query.statement.functions.is_empty() {
+            let position = (query.start.as_deref(), resume);
+            let (page, fresh) = run(&runtime, plan, &input, position, limits, known).await?;
+            let origin = if fresh.is_some() { origin(query, &input, limits)? } else { None };
+            (page, fresh, origin)
         } else {
+            let origin = origin(query, &input, limits)?;
             let functions = self.functions(container, &query.statement.functions).await?;
             let (plan, start, handle) = (Arc::clone(plan), query.start.clone(), Handle::current());
             let page = move |functions| {
@@ -438,14 +445,15 @@ impl AccountCore {
                 // Without turns: while it waits for a function, somebody else should have them.
                 let meter = Meter::new(work, None);
                 let position = (start.as_deref(), resume);
-                handle.block_on(meter.run(run(&runtime, &plan, input, position, limits, known)))
+                handle.block_on(meter.run(run(&runtime, &plan, &input, position, limits, known)))
             };
-            self.run_with_functions(functions, page).await?
+            let (page, fresh) = self.run_with_functions(functions, page).await?;
+            (page, fresh, origin)
         };
         if let Some(next) = &mut page.resume {
             next.kept = match (fresh, origin) {
                 (Some(result), Some(origin)) => self.keep(result, origin),
-                _ => kept.map_or(0, |(id, _)| id),
+                _ => known_id,
             };
         }
         Ok(answer(page, (range.id, lsn), watch))
@@ -474,8 +482,8 @@ impl AccountCore {
                 let reads = innermost(&plan).reads_documents();
                 let input = if reads { Input::Values(values.into()) } else { Input::Nothing };
                 let runtime = core.runtime(SpatialMode::Geography, attempt);
-                let page =
-                    run(&runtime, &plan, input, (query.start.as_deref(), resume), limits, None).await?.0;
+                let position = (query.start.as_deref(), resume);
+                let page = run(&runtime, &plan, &input, position, limits, None).await?.0;
                 Ok(QueryPage { rows: page.rows, resume: page.resume, charge: 1.0, ..QueryPage::default() })
             })
         })
@@ -676,7 +684,7 @@ pub(crate) fn innermost(plan: &QueryPlan) -> &QueryPlan {
 async fn run(
     runtime: &Runtime,
     plan: &Arc<QueryPlan>,
-    mut input: Input,
+    input: &Input,
     (start, resume): (Option<&OrderStart>, Option<Resume>),
     limits: Limits,
     kept: Option<KeptResult>,
@@ -698,16 +706,17 @@ async fn run(
     // A query that would need all there is for everybody would not get it later either, and is told so.
     let memory_bytes_max = limits.memory_bytes_max.min(runtime.memory.bytes_max() / 2);
     let limits = Limits { memory_bytes_max, ..limits };
-    let (inner, _held) = run_inner(runtime, plan, &mut input, limits).await?;
+    let (inner, rows, _held) = run_inner(runtime, plan, input, limits).await?;
+    let input = rows.as_ref().unwrap_or(input);
     let is_first = resume.is_none();
-    let mut page = astrarium_sql_exec::run(runtime, plan, &input, (start, resume), limits).await?;
+    let mut page = astrarium_sql_exec::run(runtime, plan, input, (start, resume), limits).await?;
     page.access.add(inner.access);
     if plan.input.is_some() {
         // The rows of the subquery are paid by the first page, whoever makes them again.
         page.priced = if is_first { inner.priced } else { PricedWork::default() };
     }
     page.operators.splice(0..0, inner.operators);
-    let kept = match (page.kept.take(), &input) {
+    let kept = match (page.kept.take(), input) {
         (Some(rows), _) => Some(KeptResult::Rows(Arc::new(rows))),
         // Every page would need the rows of the subquery again.
         (None, Input::Values(values)) if plan.input.is_some() && page.resume.is_some() => {
@@ -727,13 +736,14 @@ struct InnerQueries {
     operators: Vec<OperatorReport>,
 }
 
-/// Runs the queries that a query's rows come from, the innermost first; what the last of them gives is the input of the next.
+/// Runs the queries that a query's rows come from, the innermost first; the rows of each are the input of the next, those of the last
+/// are given.
 async fn run_inner(
     runtime: &Runtime,
     plan: &Arc<QueryPlan>,
-    input: &mut Input,
+    input: &Input,
     limits: Limits,
-) -> Result<(InnerQueries, Reservation), Error> {
+) -> Result<(InnerQueries, Option<Input>, Reservation), Error> {
     let mut inner = Vec::new();
     let mut next = plan;
     while let Some(plan) = &next.input {
@@ -743,11 +753,13 @@ async fn run_inner(
     let mut done = InnerQueries::default();
     // What the rows of the last of them hold; they are needed until the next one is done.
     let mut held = runtime.memory.empty();
+    let mut given = None;
     for (place, plan) in inner.into_iter().rev().enumerate() {
         let (mut rows, mut bytes, mut position) = (Vec::new(), 0, None);
         let mut own = runtime.memory.empty();
         let limits = inner_limits(plan, limits);
         loop {
+            let input = given.as_ref().unwrap_or(input);
             let page = astrarium_sql_exec::run(runtime, plan, input, (None, position), limits).await?;
             done.access.add(page.access);
             if place == 0 {
@@ -774,10 +786,10 @@ async fn run_inner(
                 break;
             }
         }
-        *input = Input::Values(rows.into());
+        given = Some(Input::Values(rows.into()));
         held = own;
     }
-    Ok((done, held))
+    Ok((done, given, held))
 }
 
 /// The limits of a page of a query whose rows another one reads. Where every page would look at all documents again there

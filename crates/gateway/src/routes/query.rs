@@ -45,17 +45,21 @@ pub(super) async fn documents(
     let looks_at = if let QueryScope::Given(scope) = &scope { scope } else { &FeedScope::All };
     session::check(shared, request, container, looks_at).await?;
     let feed = Feed { owner: container.rid(), kind: ResourceKind::Document };
-    let keys = keys(container, &scope);
-    let interval = interval(&keys);
-    let resume = resume(shared, request, feed, &query, interval, &former_intervals(container, &keys))?;
+    let resume = match request.header(headers::CONTINUATION) {
+        Some(_) => {
+            let keys = keys(container, &scope);
+            resume(shared, request, feed, &query, interval(&keys), &former_intervals(container, &keys))?
+        }
+        None => None,
+    };
     let first = resume.is_none();
     let kept_use = session::kept_use(shared, request, container, looks_at)?;
     let limits = Limits { kept_use, ..limits(request)? };
     let page = shared.account.documents(container).query(&query, &scope, resume, limits).await?;
-    let token = page
-        .resume
-        .as_ref()
-        .map(|resume| paging::query_token(shared, feed, binding(&query, interval), &resume.encode()));
+    let token = page.resume.as_ref().map(|resume| {
+        let interval = interval(&keys(container, &scope));
+        paging::query_token(shared, feed, binding(&query, interval), &resume.encode())
+    });
     let began = Instant::now();
     let mut answer = rows(feed, &page);
     let writing = began.elapsed();
