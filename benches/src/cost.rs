@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
         std::fs::create_dir_all(&profiles)?;
         let server = CountedServer::start(&program, &setup.data, &profiles)?;
         let mut caller = Caller::open(server.address)?;
-        setup.read_all(&mut caller).context("read all documents")?;
+        Setup::read_all(&mut caller).context("read all documents")?;
         for operation in operations::all(size) {
             if !is_wanted(&arguments.only, operation.name) {
                 continue;

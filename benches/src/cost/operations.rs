@@ -115,7 +115,7 @@ impl Setup {
 
     /// Reads every document once, so that the server has them in memory: whether a block has to be read from its file again depends on
     /// what was asked before, and is no operation's cost.
-    pub(crate) fn read_all(&self, caller: &mut Caller) -> anyhow::Result<()> {
+    pub(crate) fn read_all(caller: &mut Caller) -> anyhow::Result<()> {
         for container in [DOCUMENTS, ITEMS] {
             let mut token = String::new();
             loop {

@@ -16,8 +16,10 @@ pub const GALLOP: u64 = 900;
 /// Plans that take less are not compared: looking for a better one would cost as much.
 pub const NEGLIGIBLE: u64 = 1_000_000;
 
-/// Documents of a partition that are scanned without asking for statistics: opening two postings costs no less.
-pub const SMALL_SCOPE: u64 = 64;
+/// Looks up how many entries a condition has, or opens its postings.
+pub const LOOKUP: u64 = 7_000;
+/// Documents of the whole container that are read without asking how many of a partition there are: the answer would cost as much.
+pub const FEW_DOCUMENTS: u64 = 4;
 /// Entries of a range that are put in order at most: a bound on memory.
 pub const SORTED_ENTRIES_MAX: u64 = 4_000_000;
 /// Documents of a range whose numbers are listed at most to find those without a path: a bound on memory.
@@ -104,6 +106,11 @@ impl Wish {
         let scope = scope as f64;
         scope.min(self.rows * scope / self.matching.max(1.0)) * DOCUMENT_BY_NUMBER as f64
     }
+}
+
+/// Whether reading a scope costs no more than finding out how so many conditions are served by indexes.
+pub(crate) fn is_small(scope: u64, condition_count: usize) -> bool {
+    scan(scope) <= (LOOKUP * (condition_count as u64 + 1)) as f64
 }
 
 /// What it costs to look at all documents of a scope, in any order.

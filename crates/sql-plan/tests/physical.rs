@@ -5,8 +5,8 @@
 use astrarium_catalog::definition::container::ContainerDefinition;
 use astrarium_index::{IndexSet, Indexes, Ordered, Served};
 use astrarium_sql_plan::physical::{
-    Demand, IndexPlan, IndexUse, KnownRange, OrderDemand, OrderEntries, Statistics, choose_order,
-    choose_postings,
+    Demand, IndexPlan, IndexUse, KnownRange, OrderDemand, OrderEntries, PageDemand, Statistics, choose_order,
+    choose_page, choose_postings,
 };
 use astrarium_sql_plan::{Catalog, Parameters, plan};
 use std::convert::Infallible;
@@ -87,6 +87,61 @@ fn check(filter: &str, known: &[(&str, u64)], rows: u64, expected: &str) {
         Demand { rows, in_order: rows != ALL, whole: false, scope: None, index_use: IndexUse::ByCost };
     let found = now(choose_postings(&plan, &demand, &mut Known(known))).to_string();
     assert_eq!(found, expected, "{filter} {known:?}, {rows} rows");
+}
+
+/// The access within a partition of so many documents, for a page of a hundred rows.
+fn check_partition(filter: &str, documents: u64, known: &[(&str, u64)], expected: &str) {
+    let plan = index_plan(&format!("SELECT * FROM c WHERE {filter}"));
+    let scope = plan.indexes.active.partitions((b"a", b"b"), true);
+    let scoped = Some(&scope);
+    let demand =
+        Demand { rows: 100, in_order: true, whole: false, scope: scoped, index_use: IndexUse::ByCost };
+    let known = [known, &[("partition key", documents)]].concat();
+    let found = now(choose_postings(&plan, &demand, &mut Known(&known))).to_string();
+    assert_eq!(found, expected, "{filter} in {documents} documents, {known:?}");
+}
+
+#[test]
+fn within_a_partition_the_index_is_used_where_it_reads_less() {
+    // Few documents of the whole container have the value: nothing else is asked.
+    check_partition("c.x = 1", 2, &[("/x/?", 1)], "seek /x/? [1 term]");
+    check_partition("c.x = 1 AND c.y > 2", 50, &[("/x/?", 3)], "seek /x/? [1 term]");
+    // Many have it, and the partition is small.
+    check_partition("c.x = 1", 6, &[("/x/?", 100_000)], "scan");
+    check_partition("c.y > 2", 6, &[("/y/?", 10)], "scan");
+    // It is not: what is found in both is read.
+    let both = "intersection (seek /x/? [1 term] ~60; seek partition key [1 term] ~64)";
+    check_partition("c.x = 1", 64, &[("/x/?", 60)], both);
+    let both = "intersection (seek /x/? [1 term] ~20; seek partition key [1 term] ~10000)";
+    check_partition("c.x = 1", 10_000, &[("/x/?", 20)], both);
+}
+
+/// Whether a query over a partition of so many documents is answered by the index alone.
+fn check_alone(query: &str, documents: u64, known: &[(&str, u64)], expected: bool) {
+    let query = astrarium_sql_syntax::parse(query).expect("a query of ours");
+    let plan = plan(&query, &Catalog::default(), &Parameters::default()).expect("a plan");
+    let index = index_plan(&astrarium_sql_syntax::print(&query));
+    let scope = index.indexes.active.partitions((b"a", b"b"), true);
+    let known = [known, &[("partition key", documents)]].concat();
+    let mut ranges = [KnownRange { statistics: Known(&known), scope: Some(&scope) }];
+    let demand = PageDemand {
+        rows: ALL,
+        index_use: IndexUse::ByCost,
+        is_lacking: None,
+        is_in_key_order: false,
+        needs_documents: false,
+    };
+    let chosen = now(choose_page(&plan, &index, demand, &mut ranges));
+    assert_eq!(chosen.is_index_only(), expected, "{documents} documents, {known:?}");
+}
+
+#[test]
+fn a_count_reads_entries_only_where_they_cost_less_than_the_documents() {
+    let query = "SELECT VALUE COUNT(1) FROM c WHERE c.y >= 0";
+    // The entries of the condition are those of all partitions.
+    check_alone(query, 50, &[("/y/?", 50_000)], false);
+    check_alone(query, 50_000, &[("/y/?", 60_000)], true);
+    check_alone("SELECT VALUE COUNT(1) FROM c WHERE c.x = 1", 500, &[("/x/?", 100)], true);
 }
 
 #[test]

@@ -6,10 +6,10 @@
 use super::index_plan::AnswerEntries;
 use super::postings::{Demand, choose_postings};
 use super::{AccessPath, IndexAnswer, IndexPlan, IndexUse, KnownRange, PlannedAccess, Statistics};
-use crate::cost::{ENTRY, LISTED_MAX};
+use crate::cost::{ENTRY, LISTED_MAX, scan};
 
-/// For each range which entries answer; none if documents have to be read. An entry costs a fraction of a document, and nothing that
-/// entries answer needs more of them than there are documents, so this is never the dearer way.
+/// For each range which entries answer; none if documents have to be read. An entry costs a fraction of a document, and over whole ranges
+/// nothing that entries answer needs more of them than there are documents. In a partition it may: the entries are those of all.
 pub(super) async fn choose_answer<'a, S: Statistics>(
     plan: &'a IndexPlan,
     ranges: &mut [KnownRange<'a, S>],
@@ -39,6 +39,11 @@ async fn answer_of<'a, S: Statistics>(
     let (answer, documents, cost) = match only {
         AnswerEntries::Count => {
             let counted = choose_postings(plan, &demand(range), &mut range.statistics).await?;
+            if let Some(scope) = range.scope
+                && counted.cost > scan(range.statistics.estimate(scope).await?)
+            {
+                return Ok(None);
+            }
             // Without conditions the number of documents is known.
             let is_everything = counted.path == AccessPath::Scan;
             if !is_everything && !counted.exact {

@@ -6,7 +6,7 @@
 //! Invariant: candidates are never fewer than the documents that pass; a condition that is left out makes the path inexact.
 
 use super::{AccessPath, IndexPlan, IndexUse, PlannedAccess, Statistics};
-use crate::cost::{self, Postings, SMALL_SCOPE, SORTED_ENTRIES_MAX, Wish};
+use crate::cost::{self, DOCUMENT_BY_NUMBER, FEW_DOCUMENTS, Postings, SORTED_ENTRIES_MAX, Wish};
 use astrarium_index::{Access, Served, Together};
 use std::pin::Pin;
 
@@ -43,8 +43,11 @@ pub async fn choose_postings<'a, S: Statistics>(
     let scan_all = |scope: u64| PlannedAccess { cost: cost::scan(scope), ..PlannedAccess::scan(scope) };
     let mut scope = 0;
     if let Some(served) = demand.scope {
+        if by_cost && let Some(few) = few_documents(&plan.access, statistics).await? {
+            return Ok(few);
+        }
         scope = statistics.estimate(served).await?;
-        if by_cost && scope <= SMALL_SCOPE {
+        if by_cost && cost::is_small(scope, condition_count(&plan.access)) {
             return Ok(scan_all(scope));
         }
     }
@@ -63,6 +66,39 @@ pub async fn choose_postings<'a, S: Statistics>(
     let scan = if demand.in_order { wish.in_order_of_insertion(scope) } else { cost::scan(scope) };
     let is_dear = by_cost && found.cost >= scan;
     Ok(if is_dear { scan_all(scope) } else { PlannedAccess { cost: found.cost, ..found.node } })
+}
+
+/// The postings of a single value, if they have so few documents of the whole container that reading these costs less than looking up
+/// how many the partitions have. Those of other partitions are left out when they are read.
+async fn few_documents<'a, S: Statistics>(
+    access: &'a Access,
+    statistics: &mut S,
+) -> Result<Option<PlannedAccess<'a>>, S::Error> {
+    let parts = match access {
+        Access::All(parts) | Access::Combined { apart: parts, .. } => parts,
+        one => std::slice::from_ref(one),
+    };
+    let single = parts.iter().find_map(|part| match part {
+        Access::Entries(served) if served.is_terms() && served.ranges.len() == 1 => Some(served),
+        _ => None,
+    });
+    let Some(served) = single else { return Ok(None) };
+    let documents = statistics.seek(served).await?;
+    let cost = (documents * DOCUMENT_BY_NUMBER) as f64;
+    let few = PlannedAccess { path: AccessPath::Seek(served), documents, exact: false, sorted: 0, cost };
+    Ok((documents <= FEW_DOCUMENTS).then_some(few))
+}
+
+/// How many conditions are looked up for an access.
+fn condition_count(access: &Access) -> usize {
+    match access {
+        Access::Everything | Access::Nothing => 0,
+        Access::Entries(_) => 1,
+        Access::All(parts) | Access::Any(parts) => parts.iter().map(condition_count).sum(),
+        Access::Combined { apart, together } => {
+            apart.iter().map(condition_count).sum::<usize>() + together.len()
+        }
+    }
 }
 
 /// About how many documents an access has, told without reading entries; more than there are for all of them.
