@@ -15,19 +15,20 @@
 //!
 //! Not here: durability. [`Engine::close`] only refuses later commits.
 
+mod pending_drops;
+
 use crate::contract::{self, ScanCollector};
 use crate::places::PlaceTable;
 use crate::{
     CommitVersion, Direction, Engine, EntryBatch, Error, FAMILY_BYTES, KeyBatch, KeyPrefix, KeyRange, Place,
-    PlaceId, PrefixSet, Reply, ScanBatch, ScanLimit, ShardId, ShardState, Space, Stats, View, Watchers,
-    WriteBatch,
+    PlaceId, Reply, ScanBatch, ScanLimit, ShardId, ShardState, Space, Stats, View, Watchers, WriteBatch,
 };
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
-use std::borrow::Cow;
+use pending_drops::PendingDrops;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// Keys looked at for unneeded versions in a commit, besides two for each of its mutations, so that collecting always
 /// outruns writing.
@@ -81,9 +82,7 @@ struct MemoryState {
     /// Keys whose chains may be shortened once no view is older than the sequence; in ascending order of it.
     unneeded: VecDeque<(u64, usize, Bytes)>,
     /// Dropped prefixes under which keys may be left, in the order of the commits that dropped them.
-    drops: VecDeque<(u64, KeyPrefix)>,
-    /// All of them, made when they are first looked at after a change.
-    covered: OnceLock<PrefixSet>,
+    drops: PendingDrops,
     stats: Stats,
     closed: bool,
 }
@@ -114,8 +113,7 @@ impl Default for MemoryState {
             pending_at: PENDING,
             drop_count: 0,
             unneeded: VecDeque::new(),
-            drops: VecDeque::new(),
-            covered: OnceLock::new(),
+            drops: PendingDrops::default(),
             stats: Stats::default(),
             closed: false,
         }
@@ -183,7 +181,7 @@ impl Engine for MemoryEngine {
     fn unreclaimed(&self) -> Reply<Result<Vec<KeyPrefix>, Error>> {
         while self.shared.reclaim() {}
         let state = self.shared.state.read();
-        Reply::ready(Ok(state.drops.iter().map(|(_, prefix)| prefix.clone()).collect()))
+        Reply::ready(Ok(state.drops.all().collect()))
     }
 
     fn watch(&self, shard: ShardId, epoch: u64, version: u64) -> Reply<Result<CommitVersion, Error>> {
@@ -365,7 +363,7 @@ impl MemoryState {
             return Err(Error::Unavailable { reason: closed_reason() });
         }
         contract::check_epoch(batch.shard, batch.epoch, self.shard(batch.shard))?;
-        let dropped = self.dropped(u64::MAX);
+        let dropped = self.drops.seen_from(u64::MAX);
         dropped.check(batch)?;
         for (index, (space, key, expectation)) in batch.expectations.iter().enumerate() {
             let present = self.spaces[*space as usize].get(key).and_then(|chain| chain.newest.value.as_ref());
@@ -400,11 +398,8 @@ impl MemoryState {
             contract::drop_shard(self.shards.entry(*shard).or_default());
             self.places.leave(*shard);
         }
-        if !batch.drops.prefixes.is_empty() {
-            self.drop_count += batch.drops.prefixes.len();
-            self.drops.extend(batch.drops.prefixes.iter().map(|prefix| (self.sequence, prefix.clone())));
-            self.covered = OnceLock::new();
-        }
+        self.drop_count += batch.drops.prefixes.len();
+        self.drops.add(self.sequence, &batch.drops.prefixes);
         let visits = (batch.mutations.len() + changes.len()) * 2 + COLLECT_EXTRA;
         for mutation in batch.mutations {
             let (space, key, value) = mutation.stamped(version);
@@ -420,25 +415,12 @@ impl MemoryState {
         version
     }
 
-    /// What a snapshot of this sequence number does not see any more, whatever is left of it.
-    fn dropped(&self, sequence: u64) -> Cow<'_, PrefixSet> {
-        let of = |drops: &mut dyn Iterator<Item = &(u64, KeyPrefix)>| {
-            drops.map(|(_, prefix)| prefix.clone()).collect::<PrefixSet>()
-        };
-        if self.drops.back().is_none_or(|(dropped_at, _)| *dropped_at <= sequence) {
-            return Cow::Borrowed(self.covered.get_or_init(|| of(&mut self.drops.iter())));
-        }
-        Cow::Owned(of(&mut self.drops.iter().take_while(|(dropped_at, _)| *dropped_at <= sequence)))
-    }
-
     /// Removes some keys of the oldest drops that no living snapshot sees; a drop without keys counts as one. False when there is none.
     fn reclaim(&mut self, mut visits: usize, live: &Live) -> bool {
         let oldest = live.keys().next().copied().unwrap_or(u64::MAX);
         let mut is_reclaimed = false;
         while visits > 0 {
-            let Some((_, prefix)) = self.drops.front().filter(|(dropped_at, _)| *dropped_at <= oldest) else {
-                break;
-            };
+            let Some(prefix) = self.drops.next(oldest) else { break };
             let map = &mut self.spaces[prefix.space.map_or(SET, |space| space as usize)];
             let KeyRange { start, end } = KeyRange::prefix(&prefix.bytes);
             let keys: Vec<Bytes> = map.range(start..end).take(visits).map(|(key, _)| key.clone()).collect();
@@ -446,8 +428,7 @@ impl MemoryState {
                 map.remove(key);
             }
             if keys.len() < visits {
-                self.drops.pop_front();
-                self.covered = OnceLock::new();
+                self.drops.reclaimed();
             }
             visits = visits.saturating_sub(keys.len() + 1);
             is_reclaimed = true;
@@ -605,7 +586,7 @@ impl View for MemoryView {
         let state = self.shared.state.read();
         let chain = state.spaces[space as usize].get(key);
         let value = chain.and_then(|chain| chain.at(self.sequence, state.pending_at));
-        let value = value.filter(|_| !state.dropped(self.sequence).covers(Some(space), key));
+        let value = value.filter(|_| !state.drops.seen_from(self.sequence).covers(Some(space), key));
         Reply::ready(Ok(value.cloned()))
     }
 
@@ -615,7 +596,7 @@ impl View for MemoryView {
         }
         let state = self.shared.state.read();
         let map = &state.spaces[space as usize];
-        let dropped = state.dropped(self.sequence);
+        let dropped = state.drops.seen_from(self.sequence);
         let value = |key: &Bytes| {
             let value = map.get(key).and_then(|chain| chain.at(self.sequence, state.pending_at));
             value.filter(|_| !dropped.covers(Some(space), key)).cloned()
@@ -637,7 +618,7 @@ impl View for MemoryView {
             return Reply::ready(Ok(ScanBatch::default()));
         }
         let state = self.shared.state.read();
-        let pieces = state.dropped(self.sequence).cut_out(Some(space), range, Direction::Forward);
+        let pieces = state.drops.seen_from(self.sequence).cut_out(Some(space), range, Direction::Forward);
         let map = &state.spaces[space as usize];
         let entries = pieces
             .iter()
@@ -700,7 +681,7 @@ impl View for MemoryView {
 
 impl MemoryView {
     fn pieces(&self, state: &MemoryState, range: &KeyRange) -> Vec<KeyRange> {
-        state.dropped(self.sequence).cut_out(None, range, Direction::Forward)
+        state.drops.seen_from(self.sequence).cut_out(None, range, Direction::Forward)
     }
 
     fn set_entries<'s>(
