@@ -14,6 +14,7 @@ use astrarium_keys::erasure::{self, ErasureRecord};
 use astrarium_keys::index_expiry::expiry_family;
 use astrarium_keys::index_state::{self, GenerationsRecord};
 use astrarium_keys::record::{self, KeyRangeRow, Record, RecordKind};
+use astrarium_keys::removed_database;
 use astrarium_keys::resharding::{self, ReshardingRecord};
 use astrarium_keys::{Malformed, Rid, document, index_entry, tags, trail};
 use astrarium_kv::{
@@ -21,6 +22,7 @@ use astrarium_kv::{
     WriteBatch,
 };
 use bytes::Bytes;
+use std::collections::BTreeSet;
 
 /// Which of the catalog's running sums is an LSN that no removed container had got beyond.
 const REMOVED_LSN_TALLY: usize = 0;
@@ -47,6 +49,22 @@ pub struct Resource {
 impl Resource {
     fn key(&self) -> Bytes {
         record::record_key(self.kind, self.parent, self.rid.number())
+    }
+}
+
+/// Databases that are removed and of which something is left.
+#[derive(Debug, Clone, Default)]
+pub struct RemovedDatabases(BTreeSet<Rid>);
+
+impl RemovedDatabases {
+    /// Whether a resource is, or was, one of these databases or below one.
+    pub fn has(&self, rid: Rid) -> bool {
+        !self.0.is_empty() && rid.database_part().is_some_and(|database| self.0.contains(&database))
+    }
+
+    /// The one to be removed next.
+    pub fn first(&self) -> Option<Rid> {
+        self.0.first().copied()
     }
 }
 
@@ -218,6 +236,43 @@ pub fn stage_account_state(batch: &mut WriteBatch, state: AccountState) {
     batch.put(Space::Meta, account_state::account_state_key(), state.encode(), Stamp::NONE);
 }
 
+/// The databases that are removed and of which something is left.
+pub async fn removed_databases(view: &dyn View) -> Result<RemovedDatabases, Error> {
+    let mut range = KeyRange::prefix(&[tags::meta::REMOVED_DATABASE]);
+    let limit = ScanLimit { entry_count_max: 1_000, byte_count_max: LIST_BYTES_MAX };
+    let mut removed = BTreeSet::new();
+    loop {
+        let batch = view.scan(Space::Meta, &range, Direction::Forward, limit).await?;
+        for (key, value) in &batch.entries {
+            removed.insert(removed_database::read_removed_database(key, value)?);
+        }
+        match batch.entries.last() {
+            Some((last, _)) if batch.more => range.start = astrarium_kv::just_after(last),
+            _ => return Ok(RemovedDatabases(removed)),
+        }
+        yield_if_due().await;
+    }
+}
+
+/// Stages that a database is removed and its content is not: nothing below it is found any more, and it is removed later.
+pub fn stage_removed_database(batch: &mut WriteBatch, database: Rid) {
+    let key = removed_database::removed_database_key(database);
+    batch.put(Space::Meta, key, removed_database::removed_database_value(), Stamp::NONE);
+}
+
+/// Stages that nothing is left of a removed database. It expects the record, so that two who remove the rest do not both go on.
+pub fn stage_removal_done(batch: &mut WriteBatch, database: Rid) {
+    let key = removed_database::removed_database_key(database);
+    batch.expect(Space::Meta, key.clone(), Expectation::Present);
+    batch.delete(Space::Meta, key);
+}
+
+/// The highest LSN that a removed container may have reached, also one whose database is removed and that is still there.
+pub async fn highest_former_lsn(view: &dyn View) -> Result<u64, Error> {
+    let is_all_counted = removed_databases(view).await?.0.is_empty();
+    Ok(if is_all_counted { highest_removed_lsn(view) } else { u64::MAX })
+}
+
 /// The highest LSN that a removed container may have reached. A client that knew a container may name its positions, up to this one, to
 /// another container that was created under the same name.
 pub fn highest_removed_lsn(view: &dyn View) -> u64 {
@@ -297,15 +352,25 @@ pub fn stage_drop_copy_record(batch: &mut WriteBatch, shard: u64) {
     batch.drop_prefix(Some(Space::Meta), resharding::copy_key(shard));
 }
 
-/// The first container after another one, in the order of rids, whose ranges are not what is wanted.
+/// The first container after another one, in the order of rids, whose ranges are not what is wanted. One of a removed database is passed
+/// over.
 pub async fn next_to_reshard(view: &dyn View, after: Option<Rid>) -> Result<Option<Rid>, Error> {
+    let removed = removed_databases(view).await?;
     let mut range = KeyRange::prefix(&[tags::meta::RESHARDING]);
     if let Some(after) = after {
         range.start = astrarium_kv::just_after(&resharding::resharding_key(after));
     }
     let limit = ScanLimit { entry_count_max: 1, byte_count_max: LIST_BYTES_MAX };
-    let batch = view.scan(Space::Meta, &range, Direction::Forward, limit).await?;
-    Ok(batch.entries.first().map(|(key, _)| resharding::read_resharding_key(key)).transpose()?)
+    loop {
+        let batch = view.scan(Space::Meta, &range, Direction::Forward, limit).await?;
+        let Some((key, _)) = batch.entries.first() else { return Ok(None) };
+        let container = resharding::read_resharding_key(key)?;
+        if !removed.has(container) {
+            return Ok(Some(container));
+        }
+        range.start = astrarium_kv::just_after(key);
+        yield_if_due().await;
+    }
 }
 
 /// Stages the end of a shard and of everything that belongs to it.
@@ -458,8 +523,10 @@ pub fn stage_erased(batch: &mut WriteBatch, container: Rid, number: u64) {
     batch.delete(Space::Meta, erasure::erasure_key(container, number));
 }
 
-/// The first container after another one, in the order of rids, that has a generation under construction.
+/// The first container after another one, in the order of rids, that has a generation under construction. One of a removed database is
+/// passed over.
 pub async fn next_to_build(view: &dyn View, after: Option<Rid>) -> Result<Option<Rid>, Error> {
+    let removed = removed_databases(view).await?;
     let mut range = KeyRange::prefix(&[tags::meta::GENERATIONS]);
     let beyond = |key: &[u8]| Bytes::from([key, &[0]].concat());
     if let Some(after) = after {
@@ -470,7 +537,10 @@ pub async fn next_to_build(view: &dyn View, after: Option<Rid>) -> Result<Option
         let batch = view.scan(Space::Meta, &range, Direction::Forward, limit).await?;
         for (key, value) in &batch.entries {
             if GenerationsRecord::decode(value)?.building.is_some() {
-                return Ok(Some(index_state::read_generations_key(key)?));
+                let container = index_state::read_generations_key(key)?;
+                if !removed.has(container) {
+                    return Ok(Some(container));
+                }
             }
         }
         match batch.entries.last() {

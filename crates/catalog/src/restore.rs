@@ -7,6 +7,7 @@ use crate::{CATALOG_SHARD, Error, records, stamps, view};
 use astrarium_keys::erasure::read_erasure_key;
 use astrarium_keys::index_state::GenerationsRecord;
 use astrarium_keys::record::{self, KeyRangeRow};
+use astrarium_keys::removed_database::read_removed_database;
 use astrarium_keys::resharding::ReshardingRecord;
 use astrarium_keys::tags::meta;
 use astrarium_kv::{Direction, Engine, KeyRange, ScanLimit, ShardState, Space, Stamp};
@@ -69,6 +70,9 @@ pub async fn catalog_state(engine: &dyn Engine) -> Result<ShardState, Error> {
         state.version = state.version.max(record.version);
         let number = record.work.map_or(0, |work| work.number);
         state.high_water = state.high_water.max(number);
+    }
+    for (key, value) in entries(engine, &[meta::REMOVED_DATABASE]).await? {
+        state.high_water = state.high_water.max(read_removed_database(&key, &value)?.number());
     }
     let highest_shard = engine.highest_shard().await?;
     state.high_water = state.high_water.max(highest_shard.0);

@@ -89,6 +89,9 @@ impl AccountCore {
             }
             self.reload(&container).await
         };
+        if self.shared.containers.is_removed(container.rid()) {
+            return Err(Error::OwnerNotFound);
+        }
         let attempt =
             |container: &Arc<Container>, lost| attempt(Trial { container: Arc::clone(container), lost });
         retry(attempts_max, Arc::clone(container), renew, attempt).await

@@ -211,7 +211,7 @@ impl AccountCore {
         }
         // No commit has reached it yet, so it is of other data: of a removed container of the same name, of which this one has
         // nothing, or of a state that storage was brought back from.
-        let removed = records::highest_removed_lsn(&*self.catalog().await?);
+        let removed = records::highest_former_lsn(&*self.catalog().await?).await?;
         Ok(ChangePosition::after(if seen.lsn <= removed { 0 } else { version }))
     }
 

@@ -6,6 +6,7 @@
 //! Invariants
 //! - Each shard has one number source, however often its container is loaded.
 //! - A load that began before a change is never cached after it: `generation` tells.
+//! - No container is cached of a database that was removed with its content left behind (`databases`), nor while that is under way.
 
 use astrarium_catalog::container::Container;
 use astrarium_catalog::numbers::NumberSource;
@@ -16,6 +17,7 @@ use hashbrown::{Equivalent, HashMap};
 use parking_lot::{Mutex, RwLock};
 use std::hash::Hash;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Containers kept at most; beyond that the cache starts anew.
 const CONTAINERS_MAX: usize = 10_000;
@@ -23,14 +25,26 @@ const CONTAINERS_MAX: usize = 10_000;
 #[derive(Default)]
 pub(crate) struct ContainerCache {
     cached: RwLock<Cached>,
+    /// Whether any database was removed whose content was left behind.
+    has_removed: AtomicBool,
     numbers: Mutex<HashMap<ShardId, NumberSource, RandomState>>,
 }
 
 #[derive(Default)]
 struct Cached {
     generation: u64,
+    /// Databases that are being removed, or were removed with their content left behind: their containers are not kept.
+    removals: HashMap<Rid, Removal, RandomState>,
     by_name: HashMap<ContainerNames, Arc<Container>, RandomState>,
     by_rid: HashMap<Rid, Arc<Container>, RandomState>,
+}
+
+/// What is known of the removal of a database.
+#[derive(Default)]
+struct Removal {
+    /// Commits of it whose outcome is not known.
+    under_way: usize,
+    is_done: bool,
 }
 
 #[derive(PartialEq, Eq, Hash)]
@@ -71,6 +85,10 @@ impl ContainerCache {
         if cached.generation != generation {
             return;
         }
+        let database = container.rid().database_part();
+        if !cached.removals.is_empty() && database.is_some_and(|rid| cached.removals.contains_key(&rid)) {
+            return;
+        }
         if cached.by_rid.len() >= CONTAINERS_MAX {
             cached.by_name.clear();
             cached.by_rid.clear();
@@ -92,6 +110,41 @@ impl ContainerCache {
                 NamesRef { database: &container.database_id, container: &container.resource.record.id };
             cached.by_name.remove(&names);
         }
+    }
+
+    /// A database is about to be removed and its content left behind, so that storage refuses nobody who goes by its containers. They are
+    /// forgotten and not kept from now on, also if the caller does not live to see the outcome.
+    pub(crate) fn begin_removal(&self, database: Rid) {
+        let mut cached = self.cached.write();
+        cached.removals.entry(database).or_default().under_way += 1;
+        cached.generation += 1;
+        let Cached { by_name, by_rid, .. } = &mut *cached;
+        let is_other = |container: &Arc<Container>| container.rid().database_part() != Some(database);
+        by_name.retain(|_, container| is_other(container));
+        by_rid.retain(|_, container| is_other(container));
+    }
+
+    /// Whether it was removed.
+    pub(crate) fn end_removal(&self, database: Rid, is_done: bool) {
+        let mut cached = self.cached.write();
+        let removal = cached.removals.entry(database).or_default();
+        removal.under_way = removal.under_way.saturating_sub(1);
+        removal.is_done |= is_done;
+        if removal.under_way == 0 && !removal.is_done {
+            cached.removals.remove(&database);
+        }
+        drop(cached);
+        if is_done {
+            self.has_removed.store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether a container is of a database that this process has removed, while storage may still have it.
+    pub(crate) fn is_removed(&self, container: Rid) -> bool {
+        self.has_removed.load(Ordering::Acquire)
+            && container.database_part().is_some_and(|database| {
+                self.cached.read().removals.get(&database).is_some_and(|removal| removal.is_done)
+            })
     }
 
     /// Forgets a container as it was loaded once; what was loaded since stays.

@@ -3,7 +3,11 @@
 use crate::leases::LeasedWork;
 use crate::{AccountCore, BackgroundStatistics, Error};
 use astrarium_catalog::records;
+use astrarium_keys::Rid;
 use astrarium_kv::{self as kv, Direction, KeyPrefix, KeyRange, Lease, ScanLimit, ShardId, Space, Stats};
+
+/// Dropped prefixes that storage has not given back, from which on the content of removed databases waits: commits and reads look each of them up.
+const UNRECLAIMED_MAX: usize = 10_000;
 
 /// How storage is.
 #[derive(Debug, Clone)]
@@ -20,25 +24,39 @@ pub struct Health {
 }
 
 impl AccountCore {
-    /// Drops what older versions of the program left to be removed, and lets numbers of replaced indexes be used again once
-    /// storage has given back their space; false when there is nothing to do, or when another process does it.
+    /// Removes what removed databases left behind and drops what older versions of the program left to be removed, and lets numbers of
+    /// replaced indexes be used again once storage has given back their space; false when there is nothing to do for now, or when another
+    /// process does it.
     pub(crate) async fn sweep(&self) -> Result<bool, Error> {
         self.shared.kept.drop_expired(self.env().now_micros());
-        let (marked_shards, marked_generations, unreclaimed) = self.marked().await?;
+        let ToRemove { shards: marked_shards, generations: marked_generations, database, unreclaimed } =
+            self.marked().await?;
         let shards = unreclaimed.iter().filter(|prefix| prefix.space == Some(Space::Body)).count();
         self.shared.background.removed_ranges(shards);
         self.shared.background.replaced_indexes(marked_generations.len());
-        if marked_shards.is_empty() && free_marks(marked_generations, &unreclaimed).next().is_none() {
+        if marked_shards.is_empty()
+            && database.is_none()
+            && free_marks(marked_generations, &unreclaimed).next().is_none()
+        {
             self.give_back(LeasedWork::Sweep).await?;
             return Ok(false);
         }
         let Some(lease) = self.lease_to_free(LeasedWork::Sweep).await? else { return Ok(false) };
         // Looked at once more: whoever had the lease before may have done it.
-        let (marked_shards, marked_generations, unreclaimed) = self.marked().await?;
-        if let Some(&shard) = marked_shards.first() {
+        let marked = self.marked().await?;
+        if let Some(&shard) = marked.shards.first() {
             return self.drop_marked_shard(&lease, shard).await;
         }
-        for (shard, generation) in free_marks(marked_generations, &unreclaimed) {
+        if let Some(database) = marked.database
+            && marked.unreclaimed.len() < UNRECLAIMED_MAX
+        {
+            let is_done = self.remove_content(&lease, database).await?;
+            if is_done {
+                self.shared.background.sweep_moved();
+            }
+            return Ok(is_done);
+        }
+        for (shard, generation) in free_marks(marked.generations, &marked.unreclaimed) {
             if let Some(is_done) = self.sweep_generation(&lease, shard, generation).await? {
                 return Ok(is_done);
             }
@@ -46,13 +64,14 @@ impl AccountCore {
         Ok(false)
     }
 
-    /// What is marked to be removed, shards and generations; and what storage has not given back yet, which is asked last, so that
+    /// What is marked to be removed, shards, generations and a database; and what storage has not given back yet, which is asked last, so that
     /// it has whatever was dropped together with a mark.
-    async fn marked(&self) -> Result<Marked, Error> {
+    async fn marked(&self) -> Result<ToRemove, Error> {
         let view = self.catalog().await?;
         let shards = records::shards_to_sweep(&*view).await?;
         let generations = records::generations_to_sweep(&*view).await?;
-        Ok((shards, generations, self.engine().unreclaimed().await?))
+        let database = records::removed_databases(&*view).await?.first();
+        Ok(ToRemove { shards, generations, database, unreclaimed: self.engine().unreclaimed().await? })
     }
 
     /// One step for a generation; nothing if there is nothing to do.
@@ -132,8 +151,14 @@ impl AccountCore {
     }
 }
 
-/// Shards and generations that are marked to be removed, and what storage has not given back.
-type Marked = (Vec<u64>, Vec<(u64, u8)>, Vec<KeyPrefix>);
+/// What is marked to be removed, and what storage has not given back.
+struct ToRemove {
+    shards: Vec<u64>,
+    generations: Vec<(u64, u8)>,
+    /// The next removed database of which something is left.
+    database: Option<Rid>,
+    unreclaimed: Vec<KeyPrefix>,
+}
 
 /// The generations that storage is done with.
 fn free_marks(

@@ -8,7 +8,7 @@ use crate::documents::usage;
 use crate::resharding::ranges_for;
 use crate::{AccountCore, CatalogHandle, Conditions, Error, Link};
 use astrarium_catalog::definition::throughput::{Migration, Offer, Throughput};
-use astrarium_catalog::records::{self, Listing, Resource};
+use astrarium_catalog::records::{self, Listing, RemovedDatabases, Resource};
 use astrarium_env::yield_if_due;
 use astrarium_keys::Rid;
 use astrarium_keys::record::RecordKind;
@@ -28,13 +28,24 @@ impl CatalogHandle<'_> {
     /// Lists all offers in order of creation, after a number.
     pub async fn list_offers(self, after: u64, count_max: usize) -> Result<Listing, Error> {
         let view = self.core.catalog().await?;
-        Ok(records::list(&*view, RecordKind::Offer, Rid::ROOT, after, count_max).await?)
+        let removed = records::removed_databases(&*view).await?;
+        let mut after = after;
+        loop {
+            let mut listing = records::list(&*view, RecordKind::Offer, Rid::ROOT, after, count_max).await?;
+            after = listing.resources.last().map_or(after, |last| last.rid.number());
+            listing.resources.retain(|offer| !is_of(&removed, offer));
+            // A page without offers would end the list for some clients.
+            if !listing.resources.is_empty() || !listing.more {
+                return Ok(listing);
+            }
+            yield_if_due().await;
+        }
     }
 
     /// Finds an offer by its own rid.
     pub async fn offer(self, rid: Rid) -> Result<Resource, Error> {
         let view = self.core.catalog().await?;
-        find(&*view, RecordKind::Offer, Rid::ROOT, Link::Rid(rid)).await?.ok_or(Error::NotFound)
+        find_offer_by_rid(&*view, rid).await?.ok_or(Error::NotFound)
     }
 
     /// The least throughput that an offer can be set to.
@@ -56,9 +67,7 @@ impl CatalogHandle<'_> {
             .core
             .attempt_catalog(|| async move {
                 let view = self.core.catalog().await?;
-                let old = find(&*view, RecordKind::Offer, Rid::ROOT, Link::Rid(rid))
-                    .await?
-                    .ok_or(Error::NotFound)?;
+                let old = find_offer_by_rid(&*view, rid).await?.ok_or(Error::NotFound)?;
                 conditions.check_write(old.record.etag, old.record.timestamp)?;
                 let sharing = self.core.sharing_containers(&*view, &old).await?;
                 let offer = self.core.measured_offer(&*view, &old, &sharing).await?;
@@ -167,6 +176,20 @@ impl AccountCore {
         }
         Ok(sharing)
     }
+}
+
+/// Finds an offer by its own rid, unless what it belongs to is gone with its database.
+async fn find_offer_by_rid(view: &dyn View, rid: Rid) -> Result<Option<Resource>, Error> {
+    let Some(offer) = find(view, RecordKind::Offer, Rid::ROOT, Link::Rid(rid)).await? else {
+        return Ok(None);
+    };
+    let is_gone = is_of(&records::removed_databases(view).await?, &offer);
+    Ok((!is_gone).then_some(offer))
+}
+
+/// Whether an offer belongs to a removed database or a container of one.
+fn is_of(removed: &RemovedDatabases, offer: &Resource) -> bool {
+    Rid::parse(&offer.record.id).is_some_and(|owner| removed.has(owner))
 }
 
 /// The container that an offer belongs to; nothing for a database's.

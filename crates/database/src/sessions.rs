@@ -1,7 +1,7 @@
 //! Sessions: how far a client has seen a container's ranges, and whether the server is as far.
 //!
 //! A container that is made again under its name is another one and begins at LSN 1, and clients that knew the old one may still name its
-//! positions. So the catalog keeps how far removed containers were ([`records::highest_removed_lsn`]), and a position up to there that the
+//! positions. So the catalog keeps how far removed containers were ([`records::highest_former_lsn`]), and a position up to there that the
 //! new container has not reached is taken for one of the old container. That holds in every process and over restarts.
 //! How far a range is only grows, so whoever has seen it at a position once need not ask again for that one.
 
@@ -31,7 +31,7 @@ impl DocumentsHandle<'_> {
                 };
                 let version = core.engine().shard(range.shard).await?.version;
                 range.known_version.note(version);
-                if lsn > version && lsn > records::highest_removed_lsn(&*core.catalog().await?) {
+                if lsn > version && lsn > records::highest_former_lsn(&*core.catalog().await?).await? {
                     return Err(Error::SessionNotAvailable.into());
                 }
             }

@@ -4,10 +4,11 @@
 
 use astrarium_database::definition::container::ContainerDefinition;
 use astrarium_database::definition::database::DatabaseDefinition;
+use astrarium_database::definition::throughput::Throughput;
 use astrarium_database::partition::{Component, PartitionKey};
 use astrarium_database::{
-    Account, Conditions, Container, Env, Error, EtagCondition, FeedScope, IndexDirective, Link, NewContainer,
-    PageLimit, WriteMode, WriteOptions, etag_text,
+    Account, ChildKind, Conditions, Container, Env, Error, EtagCondition, FeedScope, IndexDirective, Link,
+    NewContainer, PageLimit, WriteMode, WriteOptions, etag_text,
 };
 use astrarium_env::{ManualClock, Random};
 use astrarium_kv::Engine;
@@ -266,6 +267,108 @@ async fn removed_containers_leave_nothing_behind_and_their_rids_never_return() {
     let container = account.catalog().create_container(Link::Name("d"), &new).await.unwrap();
     assert_ne!(container.rid(), old);
     assert_ne!(container.rid().database_part(), old.database_part());
+}
+
+/// A database with more key ranges than one commit removes is gone at once all the same, with one small commit; the rest goes in steps, over
+/// restarts.
+#[tokio::test]
+async fn a_large_database_is_gone_before_its_content() {
+    let engine = Arc::new(MemoryEngine::exclusive());
+    let open = async || Account::open(engine.clone(), Env::system()).await.unwrap();
+    let account = open().await;
+    let catalog = account.catalog();
+    let database = DatabaseDefinition { id: "d".to_owned() };
+    catalog.create_database(&database, None).await.unwrap();
+    let definition = |id: &str, policy: Value| {
+        let mut definition =
+            json!({"id": id, "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
+        definition["indexingPolicy"] = policy;
+        ContainerDefinition::from_json(&definition).unwrap()
+    };
+    let everything = json!({"includedPaths": [{"path": "/*"}]});
+    for id in ["c1", "c2", "c3", "c4"] {
+        let throughput = Some(Throughput::Manual(1_000_000));
+        let new = NewContainer { definition: definition(id, everything.clone()), throughput };
+        catalog.create_container(Link::Name("d"), &new).await.unwrap();
+    }
+    catalog.create_child(ChildKind::User(Link::Name("d")), "u", "{}").await.unwrap();
+    let container = catalog.container(Link::Name("d"), Link::Name("c1")).await.unwrap();
+    let (rid, shards) = (container.rid(), container.ranges.iter().map(|range| range.shard));
+    let shards: Vec<_> = shards.collect();
+    let partition_key = key("a");
+    let create = async |account: &Account, container: &Arc<Container>, id: &str| {
+        let conditions = Conditions::default();
+        let options = WriteOptions {
+            partition_key: Some(&partition_key),
+            conditions: &conditions,
+            index_directive: IndexDirective::Default,
+        };
+        let text = json!({"id": id, "pk": "a"}).to_string();
+        account.documents(container).write(WriteMode::Create, text.as_bytes(), options).await
+    };
+    let mut last = 0;
+    for n in 0..10 {
+        last = create(&account, &container, &n.to_string()).await.unwrap().lsn;
+    }
+    // An index is wanted of one of them, and no work beside requests may look for that container in vain.
+    let other = definition("c2", json!({"includedPaths": [], "excludedPaths": [{"path": "/*"}]}));
+    let (in_database, conditions) = (Link::Name("d"), Conditions::default());
+    catalog.replace_container(in_database, Link::Name("c2"), &other, &conditions).await.unwrap();
+    let offers = catalog.list_offers(0, 100).await.unwrap().resources;
+    assert_eq!(offers.len(), 4);
+
+    let commits = engine.stats().commits;
+    catalog.delete_database(in_database, &conditions).await.unwrap();
+    assert_eq!(engine.stats().commits, commits + 1);
+    assert!(engine.shard(shards[0]).await.is_ok(), "nothing of it is dropped yet");
+
+    // Gone for everyone, also for who still has the container.
+    assert!(matches!(create(&account, &container, "late").await, Err(Error::OwnerNotFound)));
+    let read = account.documents(&container).read(Link::Name("1"), Some(&partition_key)).await;
+    assert!(matches!(read, Err(Error::OwnerNotFound)), "{read:?}");
+    for account in [&account, &open().await] {
+        let catalog = account.catalog();
+        assert!(catalog.list_databases(0, 100).await.unwrap().resources.is_empty());
+        let by_name = catalog.container(Link::Name("d"), Link::Name("c1")).await.map(drop);
+        assert!(matches!(by_name, Err(Error::NotFound)), "{by_name:?}");
+        let link = (Link::Rid(rid.database_part().unwrap()), Link::Rid(rid));
+        let by_rid = catalog.container(link.0, link.1).await.map(drop);
+        assert!(matches!(by_rid, Err(Error::NotFound)), "{by_rid:?}");
+        assert!(catalog.list_offers(0, 1).await.unwrap().resources.is_empty());
+        assert!(matches!(catalog.offer(offers[0].rid).await, Err(Error::NotFound)));
+        assert!(!account.maintenance().build_indexes().await.unwrap());
+        assert!(!account.maintenance().reshard().await.unwrap());
+    }
+
+    // The name is free; sessions of the former container hold in the one that is made again.
+    catalog.create_database(&database, None).await.unwrap();
+    assert!(matches!(catalog.container(in_database, Link::Name("c1")).await, Err(Error::NotFound)));
+    let new = NewContainer { definition: definition("c1", everything), throughput: None };
+    let again = catalog.create_container(in_database, &new).await.unwrap();
+    let check = async |account: &Account| {
+        let container = account.catalog().container(in_database, Link::Name("c1")).await.unwrap();
+        assert_eq!(container.rid(), again.rid());
+        account.documents(&container).check_session(&FeedScope::All, |_| Some(last)).await.unwrap();
+    };
+    check(&account).await;
+    create(&account, &again, "1").await.unwrap();
+
+    // Some steps, then a new process.
+    assert!(account.maintenance().sweep().await.unwrap());
+    let account = open().await;
+    check(&account).await;
+    while account.maintenance().sweep().await.unwrap() {}
+    check(&account).await;
+    for shard in shards {
+        assert!(matches!(engine.shard(shard).await, Err(astrarium_kv::Error::Dropped { .. })));
+    }
+    let read = account.documents(&again).read(Link::Name("1"), Some(&partition_key)).await;
+    assert!(read.is_ok(), "{read:?}");
+    assert_eq!(account.catalog().list_offers(0, 100).await.unwrap().resources.len(), 1);
+    account.catalog().delete_database(in_database, &conditions).await.unwrap();
+    while account.maintenance().sweep().await.unwrap() {}
+    assert_eq!(engine.unreclaimed().await.unwrap(), []);
+    assert_eq!(engine.key_count(), 0, "nothing is left of the first one, nor of the second");
 }
 
 #[tokio::test]

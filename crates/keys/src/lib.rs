@@ -20,6 +20,7 @@ mod members;
 pub mod number;
 pub mod ordered;
 pub mod record;
+pub mod removed_database;
 pub mod resharding;
 pub mod rid;
 pub mod tags;

@@ -25,6 +25,8 @@ pub mod meta {
     pub const RESHARDING: u8 = 0x0B;
     /// What was done to all data of the account: see [`crate::account_state`].
     pub const ACCOUNT_STATE: u8 = 0x0C;
+    /// A removed database of which something is left: see [`crate::removed_database`].
+    pub const REMOVED_DATABASE: u8 = 0x0D;
 }
 
 /// Space `Body`.

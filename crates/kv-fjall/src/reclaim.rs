@@ -268,13 +268,27 @@ impl Reclaimer {
     }
 }
 
-/// Takes out the tables that hold nothing but dropped keys.
+/// Takes out the tables that hold nothing but dropped keys. Each range costs a new version of the tree, so prefixes that follow upon each
+/// other, as those of a container's shards do, are one range.
 fn drop_tables(keyspace: &Keyspace, prefixes: &[KeyPrefix]) -> fjall::Result<()> {
-    for prefix in prefixes {
-        let KeyRange { start, end } = KeyRange::prefix(&prefix.bytes);
+    for KeyRange { start, end } in joined_ranges(prefixes) {
         keyspace.tree.drop_range(&start[..]..&end[..])?;
     }
     Ok(())
+}
+
+/// The ranges that prefixes cover, in order, those that touch joined.
+fn joined_ranges(prefixes: &[KeyPrefix]) -> Vec<KeyRange> {
+    let mut ranges: Vec<_> = prefixes.iter().map(|prefix| KeyRange::prefix(&prefix.bytes)).collect();
+    ranges.sort_unstable_by(|left, right| left.start.cmp(&right.start));
+    ranges.dedup_by(|later, earlier| {
+        let touches = later.start <= earlier.end;
+        if touches && later.end > earlier.end {
+            earlier.end.clone_from(&later.end);
+        }
+        touches
+    });
+    ranges
 }
 
 /// How many keys with these prefixes there are, counted up to some number.
@@ -289,4 +303,29 @@ fn count_keys(store: &Store, prefixes: &[KeyPrefix], enough: usize) -> fjall::Re
         }
     }
     Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    #[track_caller]
+    fn check(prefixes: &[&str], expected: &[(&str, &str)]) {
+        let prefix = |bytes: &&str| KeyPrefix { space: None, bytes: Bytes::from(bytes.to_string()) };
+        let ranges = joined_ranges(&prefixes.iter().map(prefix).collect::<Vec<_>>());
+        let texts = ranges.iter().map(|range| (range.start.to_vec(), range.end.to_vec()));
+        let expected =
+            expected.iter().map(|(start, end)| (start.as_bytes().to_vec(), end.as_bytes().to_vec()));
+        assert_eq!(texts.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn ranges_that_touch_are_one() {
+        check(&[], &[]);
+        check(&["a", "c"], &[("a", "b"), ("c", "d")]);
+        check(&["c", "a", "b"], &[("a", "d")]);
+        check(&["aa", "ab", "ad"], &[("aa", "ac"), ("ad", "ae")]);
+        check(&["a", "ab", "b"], &[("a", "c")]);
+    }
 }

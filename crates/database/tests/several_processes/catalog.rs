@@ -1,6 +1,7 @@
 //! Definitions that another process changes: whoever has a container loaded finds out.
 
 use crate::world::{CONTAINER, DATABASE, Processes, key};
+use astrarium_database::definition::throughput::Throughput;
 use astrarium_database::{ChildKind, Conditions, Error, FeedScope, Link, QueryScope, ScriptRequest};
 use serde_json::json;
 
@@ -99,6 +100,32 @@ async fn a_container_that_is_made_again_is_another_one() {
     assert!(matches!(other.read("1", "a").await, Err(Error::OwnerNotFound)));
     let gone = other.account.catalog().container(DATABASE, CONTAINER).await;
     assert!(matches!(gone, Err(Error::NotFound)));
+}
+
+/// The content of a large database is removed in several commits; when the removal is answered no process serves anything of it.
+#[tokio::test]
+async fn a_large_database_is_gone_in_every_process() {
+    let processes = Processes::without_container(astrarium_database::Resources::default).await;
+    let (one, other) = (&processes.one, &processes.other);
+    for number in 0..40 {
+        let mut definition = crate::world::definition(&json!({}));
+        definition.id = format!("c{number}");
+        let throughput = Some(Throughput::Manual(1_000_000));
+        let new = astrarium_database::NewContainer { definition, throughput };
+        one.account.catalog().create_container(DATABASE, &new).await.unwrap();
+    }
+    one.make(&json!({}), None).await;
+    other.create("1", "a").await.unwrap();
+    let known = other.container().await;
+    one.account.catalog().delete_database(DATABASE, &Conditions::default()).await.unwrap();
+    let read = other.account.documents(&known).read(Link::Name("1"), Some(&key("a"))).await;
+    assert!(matches!(read, Err(Error::OwnerNotFound)), "{read:?}");
+    let by_name = other.account.catalog().container(DATABASE, CONTAINER).await.map(drop);
+    assert!(matches!(by_name, Err(Error::NotFound)), "{by_name:?}");
+    for process in [one, other] {
+        while process.account.maintenance().sweep().await.unwrap() {}
+    }
+    assert_eq!(processes.engine.unreclaimed().await.unwrap(), []);
 }
 
 #[tokio::test]
