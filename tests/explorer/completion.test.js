@@ -145,7 +145,7 @@ test("the box of the filter is sent as it was typed", async ({ page, server, ope
   const name = await orders(server);
   await open(`#/items/${name}/orders`);
   await expect(page.getByText(/^3 items/)).toBeVisible();
-  const box = page.getByRole("searchbox", { name: /^Filter/ });
+  const box = page.getByRole("searchbox", { name: /^Filter:/ });
   await box.pressSequentially("c.total > 199");
   await box.press("Enter");
   await expect(page.getByText(/^2 items/)).toBeVisible();

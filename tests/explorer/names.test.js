@@ -86,7 +86,7 @@ test("the editors of queries and of conditions warn, and what has a warning runs
   await page.getByRole("button", { name: "Run", exact: true }).click();
   await expect(page.getByRole("region", { name: "Result" })).toContainText("The parameter `@nam` has no value; did you mean `@name`?");
   await page.goto(`${server.origin}/_explorer/#/items/${name}/books`);
-  await page.getByRole("searchbox", { name: /^Filter/ }).fill("c.titel = 'Book 1'");
+  await page.getByRole("searchbox", { name: /^Filter:/ }).fill("c.titel = 'Book 1'");
   await page.keyboard.press("Enter");
   await expect(page.getByText("No item has `titel`; did you mean `title`?")).toBeVisible();
   await page.goto(`${server.origin}/_explorer/#/bulk/${name}/books`);

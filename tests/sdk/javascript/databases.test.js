@@ -28,7 +28,7 @@ overBothSchemes((shared) => {
   });
 
   test("creating a name twice conflicts", async () => {
-    await refused(409, () => shared.client.databases.create({ id: shared.database.id }), { message: "already exists" });
+    await refused(409, () => shared.client.databases.create({ id: shared.database.id }), { substatus: 3206, message: "already exists" });
   });
 
   test("createIfNotExists creates once", async () => {

@@ -82,7 +82,7 @@ overBothSchemes((shared) => {
         replace: () => container.item(item.id, item.pk).replace(item),
         delete: () => container.item(item.id, item.pk).delete(),
       };
-      if (conflict) await refused(409, acts[act], { message: uniqueKeys.message });
+      if (conflict) await refused(409, acts[act], { substatus: 3301, message: uniqueKeys.message });
       else await acts[act]();
     }
   });
