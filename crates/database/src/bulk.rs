@@ -47,7 +47,7 @@ struct BulkProgress {
 }
 
 /// An operation that is to be done together with others.
-struct Together<'o> {
+struct IndependentOperation<'o> {
     keyed: &'o Keyed<'o>,
     written: Option<Result<Incoming, Error>>,
     /// The documents that it reads and writes.
@@ -126,7 +126,7 @@ impl AccountCore {
 
     /// Does operations on different documents of one range. What cannot be done at the first attempt, for whatever reason, is done
     /// or refused by itself afterwards.
-    async fn bulk_together(&self, progress: &mut BulkProgress, mut together: Vec<Together<'_>>) {
+    async fn bulk_together(&self, progress: &mut BulkProgress, mut together: Vec<IndependentOperation<'_>>) {
         let mut staged = match self.stage_together(progress, &mut together).await {
             Ok((seen, staged)) => {
                 progress.served = Some(seen);
@@ -155,7 +155,7 @@ impl AccountCore {
     async fn stage_together(
         &self,
         progress: &BulkProgress,
-        together: &mut [Together<'_>],
+        together: &mut [IndependentOperation<'_>],
     ) -> Result<((u32, u64), Vec<Option<StagedOperation>>), Failure> {
         let container = &progress.container;
         let first = together.first().ok_or_else(|| Error::invalid("There are no operations."))?;
@@ -165,7 +165,7 @@ impl AccountCore {
         let keys: Vec<Bytes> = together.iter().flat_map(|operation| operation.keys.iter().cloned()).collect();
         let mut bodies = beginning.stored_bodies(&keys).await?.into_iter();
         let (mut staged, mut shown, mut held) = (Vec::with_capacity(together.len()), 0, 0);
-        for Together { keyed, written, keys } in together {
+        for IndependentOperation { keyed, written, keys } in together {
             let mut transaction = beginning.clone();
             for key in keys.iter() {
                 transaction.note_stored(key.clone(), bodies.next().flatten());
@@ -193,7 +193,7 @@ impl AccountCore {
     async fn finish(
         &self,
         progress: &mut BulkProgress,
-        operation: &Together<'_>,
+        operation: &IndependentOperation<'_>,
         begun: BegunOperation,
     ) -> Result<Done, Error> {
         let Some(commit) = begun.commit else { return Ok(begun.done) };
@@ -219,7 +219,10 @@ struct BegunOperation {
 }
 
 /// The next operations that are about different documents of one range.
-fn independent<'o>(container: &Container, operations: &'o [Result<Keyed<'o>, Error>]) -> Vec<Together<'o>> {
+fn independent<'o>(
+    container: &Container,
+    operations: &'o [Result<Keyed<'o>, Error>],
+) -> Vec<IndependentOperation<'o>> {
     let Some(Ok((first, _))) = operations.first() else { return Vec::new() };
     let range = range_of(container, first);
     let mut seen: HashSet<Bytes> = HashSet::default();
@@ -235,7 +238,7 @@ fn independent<'o>(container: &Container, operations: &'o [Result<Keyed<'o>, Err
             break;
         }
         seen.extend(keys.iter().cloned());
-        together.push(Together { keyed, written, keys });
+        together.push(IndependentOperation { keyed, written, keys });
     }
     together
 }

@@ -65,7 +65,7 @@ pub(crate) fn run_as(settings: &ServeSettings, profile: Option<&EmulatorProfile>
     };
     runtime.spawn(note_hangups(hangups));
     let storage = OpenStorage::open(settings, &shares, &files)?;
-    let start = Start { profile, keys, storage, shares, files, seed, given, ports };
+    let start = ServerStart { profile, keys, storage, shares, files, seed, given, ports };
     runtime.block_on(serve(settings, start))
 }
 
@@ -80,7 +80,7 @@ async fn note_hangups(mut hangups: Signal) {
 }
 
 /// What a server starts with.
-struct Start<'a> {
+struct ServerStart<'a> {
     profile: Option<&'a EmulatorProfile>,
     keys: AccountKeys,
     storage: OpenStorage,
@@ -155,8 +155,8 @@ fn environment(settings: &ServeSettings) -> (Env, ClockShift) {
     }
 }
 
-async fn serve(settings: &ServeSettings, start: Start<'_>) -> anyhow::Result<()> {
-    let Start { profile, keys, storage, shares, files, seed, given, ports } = start;
+async fn serve(settings: &ServeSettings, start: ServerStart<'_>) -> anyhow::Result<()> {
+    let ServerStart { profile, keys, storage, shares, files, seed, given, ports } = start;
     let resources = Resources {
         memory: Memory::new(shares.work_bytes),
         prepare_thread: machine::lower_thread_priority,

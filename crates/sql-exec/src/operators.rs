@@ -92,6 +92,11 @@ impl RowSource<'_> {
         }
     }
 
+    /// Whether the rows come in the order of an index without sorting, and whether each page looks at documents of its own.
+    pub(crate) fn order(&self) -> (bool, bool) {
+        (matches!(self, RowSource::Merged(_)), !matches!(self, RowSource::Finished(_)))
+    }
+
     /// Where a page goes on that ends between two rows; none if nothing was given, so that it would not get further.
     pub(crate) fn position(
         last: Option<RowMark>,

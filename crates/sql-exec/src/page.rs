@@ -87,8 +87,7 @@ pub async fn run(
         Some(rows) => RowSource::Finished(rows),
         None => open(&mut execution, &mut access, parts).await?,
     };
-    let (in_index_order, incremental) =
-        (matches!(rows, RowSource::Merged(_)), !matches!(rows, RowSource::Finished(_)));
+    let (in_index_order, incremental) = rows.order();
     let mut last: Option<RowMark> = None;
     let (mut place, mut kept) = (None, None);
     let is_paid_by_row = is_paid_by_row(&job);

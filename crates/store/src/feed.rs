@@ -7,7 +7,7 @@
 //! - The work of one page is bounded, expired documents included: a page may be empty and still have a position. It gives way
 //!   to other tasks between its steps (`env::yield_if_due`).
 
-use crate::{Error, Shown};
+use crate::{Error, VisibleDocuments};
 use astrarium_catalog::container::{Erasures, Range};
 use astrarium_env::yield_if_due;
 use astrarium_keys::body::Body;
@@ -73,7 +73,7 @@ pub(crate) async fn by_insertion(
     range: &Range,
     after: u64,
     limit: PageLimit,
-    shown: Shown,
+    shown: VisibleDocuments,
 ) -> Result<KeyedPage<u64>, Error> {
     let shard = range.shard.0;
     let mut keys = KeyRange::prefix(&number::number_prefix(shard));
@@ -114,7 +114,7 @@ pub(crate) async fn by_key(
     scope: &RangeScope<'_>,
     after: Option<&[u8]>,
     limit: PageLimit,
-    shown: Shown,
+    shown: VisibleDocuments,
 ) -> Result<KeyedPage<Bytes>, Error> {
     let mut keys = scope.key_range(range);
     let mut page = PageBuilder::new(limit, shown, &range.erasures);
@@ -146,7 +146,7 @@ pub(crate) async fn by_key(
 
 struct PageBuilder<'r, P> {
     limit: PageLimit,
-    shown: Shown,
+    shown: VisibleDocuments,
     erasures: &'r Erasures,
     documents: Vec<(P, Body)>,
     bytes: usize,
@@ -154,7 +154,7 @@ struct PageBuilder<'r, P> {
 }
 
 impl<'r, P> PageBuilder<'r, P> {
-    fn new(limit: PageLimit, shown: Shown, erasures: &'r Erasures) -> PageBuilder<'r, P> {
+    fn new(limit: PageLimit, shown: VisibleDocuments, erasures: &'r Erasures) -> PageBuilder<'r, P> {
         PageBuilder { limit, shown, erasures, documents: Vec::new(), bytes: 0, examined: 0 }
     }
 

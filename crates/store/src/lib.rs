@@ -88,13 +88,13 @@ pub struct Expiry {
 
 /// Which documents a reader shows.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shown {
+pub(crate) struct VisibleDocuments {
     pub(crate) expiry: Expiry,
     /// Those that it does not show, because an index that would not find them serves the query.
     pub(crate) left_out: Option<LeftOut>,
 }
 
-impl Shown {
+impl VisibleDocuments {
     /// Whether the document at a key is among them.
     pub(crate) fn has(self, erasures: &Erasures, key: &[u8], header: &Header) -> bool {
         self.expiry.shows(erasures, key, header)

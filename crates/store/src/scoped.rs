@@ -5,7 +5,7 @@
 //! sorting it for every page would cost more than reading it.
 
 use crate::feed::{PageLimit, RangeScope, by_insertion, by_key};
-use crate::{Error, Expiry, Shown};
+use crate::{Error, Expiry, VisibleDocuments};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_index::LeftOut;
 use astrarium_keys::body::Body;
@@ -228,8 +228,8 @@ impl FeedReader {
         FeedReader { left_out: Some(left_out), ..self }
     }
 
-    pub(crate) fn shown(&self) -> Shown {
-        Shown { expiry: self.expiry, left_out: self.left_out }
+    pub(crate) fn shown(&self) -> VisibleDocuments {
+        VisibleDocuments { expiry: self.expiry, left_out: self.left_out }
     }
 
     /// Takes a view of each range of a scope. A range that is not what the container says any more is refused by its fence.
