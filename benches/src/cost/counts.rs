@@ -7,10 +7,11 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// An operation may cost so much more or less before the file has to follow.
-const TOLERANCE: f64 = 0.02;
+/// An operation may cost so much more or less before the file has to follow. Besides instructions, counts depend on how the threads of the
+/// server take turns: who waits for a sync is woken once or twice, and timers look at the clock.
+const TOLERANCES: [f64; 5] = [0.02, 0.25, 0.05, 0.25, 0.25];
 /// Small counts may differ by so much, whatever their ratio: one allocation of a background task in a few requests is no news.
-const SMALL: [f64; 5] = [400.0, 4_096.0, 1.0, 1.0, 1.0];
+const SMALL: [f64; 5] = [400.0, 8_192.0, 3.0, 6.0, 4.0];
 const NAMES: [&str; 5] = ["instructions", "moved bytes", "allocations", "clock reads", "system calls"];
 /// Above the lines that are printed.
 pub(crate) const HEADING: &str = "operation                                documents   instructions      before  ratio  moved bytes  allocations  clock  system calls";
@@ -177,7 +178,7 @@ pub(crate) fn judge(known: &Table, counted: &Table, is_whole: bool) -> bool {
         println!("{finding}");
     }
     if findings.is_empty() {
-        println!("\nall as in benches/cost.tsv, within {} %", TOLERANCE * 100.0);
+        println!("\nall as in benches/cost.tsv, within {} %", TOLERANCES[0] * 100.0);
     } else {
         println!(
             "\nIf a change makes an operation dearer on purpose, or cheaper, run `cargo xtask cost --update`, commit benches/cost.tsv \
@@ -196,7 +197,7 @@ fn findings(known: &Table, counted: &Table, is_whole: bool) -> Vec<String> {
         };
         for (place, name) in NAMES.iter().enumerate() {
             let (old, new) = (before.counts.values()[place], row.counts.values()[place]);
-            if (new - old).abs() <= (old * TOLERANCE).max(SMALL[place]) {
+            if (new - old).abs() <= (old * TOLERANCES[place]).max(SMALL[place]) {
                 continue;
             }
             let word = if new > old { "DEARER" } else { "CHEAPER" };

@@ -19,6 +19,10 @@ const DATABASE: &str = "dbs/bench";
 const DOCUMENTS: &str = "dbs/bench/colls/documents";
 /// As `Signer::setup` names it.
 const ITEMS: &str = items::CONTAINER;
+/// How often an operation is counted, and one that writes: flushes and merges are under way beside most requests then, beside all of some
+/// turns and beside none of others.
+const TURNS: u64 = 3;
+const WRITE_TURNS: u64 = 10;
 /// Documents of one bulk request while loading.
 const LOAD_UNIT: u64 = 100;
 const PAGE_COUNT: u64 = 100;
@@ -55,6 +59,7 @@ pub(crate) struct Operation {
     pub(crate) name: &'static str,
     /// Requests of one turn.
     pub(crate) count: u64,
+    pub(crate) turns: u64,
     pub(crate) request: Requests,
     pub(crate) status: u16,
     /// How many rows the answer has.
@@ -208,7 +213,12 @@ pub(crate) fn all(size: u64) -> Vec<Operation> {
     operations.extend(lookups());
     operations.extend(partition_lookups());
     operations.extend(scans(size));
-    operations.extend(writes());
+    operations.extend(
+        writes()
+            .into_iter()
+            .chain(group_writes())
+            .map(|operation| Operation { turns: WRITE_TURNS, ..operation }),
+    );
     operations
 }
 
@@ -217,7 +227,7 @@ type Requests = fn(&Setup, &Signer, u64) -> anyhow::Result<Vec<u8>>;
 
 impl Operation {
     fn new(name: &'static str, count: u64, status: u16, request: Requests) -> Operation {
-        Operation { name, count, request, status, row_count: None, body_contains: None }
+        Operation { name, count, turns: TURNS, request, status, row_count: None, body_contains: None }
     }
 
     fn rows(mut self, count: u64) -> Operation {
@@ -412,7 +422,7 @@ fn scans(size: u64) -> Vec<Operation> {
 
 fn writes() -> Vec<Operation> {
     vec![
-        Operation::new("create", 100, 201, |_, signer, number| {
+        Operation::new("create", 25, 201, |_, signer, number| {
             let item = items::item(NEW + number);
             signer.request(
                 "POST",
@@ -421,7 +431,7 @@ fn writes() -> Vec<Operation> {
                 &item.text,
             )
         }),
-        Operation::new("create with a trigger", 40, 201, |_, signer, number| {
+        Operation::new("create with a trigger", 15, 201, |_, signer, number| {
             let item = items::item(NEW + APART + number);
             let lines = format!(
                 "{}{}: stamp\r\n",
@@ -430,25 +440,25 @@ fn writes() -> Vec<Operation> {
             );
             signer.request("POST", &format!("{ITEMS}/docs"), &lines, &item.text)
         }),
-        Operation::new("upsert of an existing document", 100, 200, |setup, signer, number| {
+        Operation::new("upsert of an existing document", 25, 200, |setup, signer, number| {
             let item = changed(setup, number);
             let lines =
                 format!("{}{}: True\r\n", partition_key_line(&item.partition_key), headers::IS_UPSERT);
             signer.request("POST", &format!("{ITEMS}/docs"), &lines, &item.text)
         }),
-        Operation::new("replace", 100, 200, |setup, signer, number| {
+        Operation::new("replace", 25, 200, |setup, signer, number| {
             let item = changed(setup, number + APART);
             let path = format!("{ITEMS}/docs/{}", item.id);
             signer.request("PUT", &path, &partition_key_line(&item.partition_key), &item.text)
         }),
-        Operation::new("patch of one property", 100, 200, |setup, signer, number| {
+        Operation::new("patch of one property", 25, 200, |setup, signer, number| {
             let item = items::item(setup.spread(number));
             let body = json!({"operations": [{"op": "set", "path": "/price", "value": number}]});
             let path = format!("{ITEMS}/docs/{}", item.id);
             signer.request("PATCH", &path, &partition_key_line(&item.partition_key), &body.to_string())
         }),
-        Operation::new("delete", 100, 204, |_, signer, number| {
-            // Three turns and the warm-up take 303 of the load's documents.
+        Operation::new("delete", 25, 204, |_, signer, number| {
+            // All turns and the warm-up take 270 of the load's documents.
             let item = items::item(number);
             signer.request(
                 "DELETE",
@@ -457,7 +467,13 @@ fn writes() -> Vec<Operation> {
                 "",
             )
         }),
-        Operation::new("batch of 10 creates", 20, 200, |_, signer, number| {
+    ]
+}
+
+/// Writes of several documents at once.
+fn group_writes() -> Vec<Operation> {
+    vec![
+        Operation::new("batch of 10 creates", 8, 200, |_, signer, number| {
             let mut key = String::new();
             let mut operations = Vec::new();
             for place in 0..10 {
@@ -474,11 +490,11 @@ fn writes() -> Vec<Operation> {
             );
             signer.request("POST", &format!("{ITEMS}/docs"), &lines, &format!("[{}]", operations.join(",")))
         }),
-        Operation::new("bulk of 100 creates", 5, 200, |_, signer, number| {
+        Operation::new("bulk of 100 creates", 2, 200, |_, signer, number| {
             let first = NEW + 4 * APART + number * 100;
             signer.bulk(ITEMS, (first..first + 100).map(items::item))
         }),
-        Operation::new("stored procedure, 1 read, 2 writes", 40, 200, |setup, signer, number| {
+        Operation::new("stored procedure, 1 read, 2 writes", 15, 200, |setup, signer, number| {
             // Behind those that were deleted.
             let author = items::item(500 + setup.spread(number) % (setup.documents.count - 500));
             let mut book: Value = serde_json::from_str(&author.text)?;
