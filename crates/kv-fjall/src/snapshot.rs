@@ -10,7 +10,7 @@ use crate::error::reading;
 use crate::health;
 use crate::set;
 use crate::store::{RESERVED_KEY, Store};
-use astrarium_kv::contract::{KEY_BYTES_MAX, ScanCollector};
+use astrarium_kv::contract::{KEY_BYTES_MAX, ScanCollector, try_collect_values};
 use astrarium_kv::{
     Direction, EntryBatch, Error, FAMILY_BYTES, Intersection, IntersectionLimit, KeyBatch, KeyRange, Reply,
     ScanBatch, ScanLimit, ShardId, ShardState, Space,
@@ -274,9 +274,15 @@ impl FjallSnapshot {
         )
     }
 
-    pub(crate) fn get_many(&self, space: Space, keys: &[Bytes]) -> Reply<Result<Vec<Option<Bytes>>, Error>> {
-        let get_all =
-            move |view: &SnapshotView, keys: &[Bytes]| keys.iter().map(|key| view.get(space, key)).collect();
+    pub(crate) fn get_many(
+        &self,
+        space: Space,
+        keys: &[Bytes],
+        byte_count_max: usize,
+    ) -> Reply<Result<Vec<Option<Bytes>>, Error>> {
+        let get_all = move |view: &SnapshotView, keys: &[Bytes]| {
+            try_collect_values(keys.iter().map(|key| view.get(space, key)), byte_count_max)
+        };
         self.read(
             keys.len(),
             |view| get_all(view, keys),

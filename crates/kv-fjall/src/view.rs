@@ -88,11 +88,16 @@ impl View for FjallView {
         self.snapshot.get(space, key)
     }
 
-    fn get_many(&self, space: Space, keys: &[Bytes]) -> Reply<Result<Vec<Option<Bytes>>, Error>> {
+    fn get_many(
+        &self,
+        space: Space,
+        keys: &[Bytes],
+        byte_count_max: usize,
+    ) -> Reply<Result<Vec<Option<Bytes>>, Error>> {
         if let Err(error) = contract::check_keys(self.shard, Some(space), keys) {
             return Reply::ready(Err(error));
         }
-        self.snapshot.get_many(space, keys)
+        self.snapshot.get_many(space, keys, byte_count_max)
     }
 
     fn scan(

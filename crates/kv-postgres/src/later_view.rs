@@ -65,9 +65,14 @@ impl View for LaterView {
         self.ask(move |view| view.get(space, &key))
     }
 
-    fn get_many(&self, space: Space, keys: &[Bytes]) -> Reply<Result<Vec<Option<Bytes>>, Error>> {
+    fn get_many(
+        &self,
+        space: Space,
+        keys: &[Bytes],
+        byte_count_max: usize,
+    ) -> Reply<Result<Vec<Option<Bytes>>, Error>> {
         let keys = keys.to_vec();
-        self.ask(move |view| view.get_many(space, &keys))
+        self.ask(move |view| view.get_many(space, &keys, byte_count_max))
     }
 
     fn scan(

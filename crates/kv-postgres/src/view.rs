@@ -7,6 +7,7 @@
 
 use crate::PostgresCore;
 use crate::blobs::would_block;
+use crate::committer::CHUNK_BYTES;
 use crate::connection::StoreConnection;
 use crate::error::Trouble;
 use crate::pool::Pooled;
@@ -53,6 +54,11 @@ const READ_KEY: &str = "SELECT v, chunks FROM kv WHERE shard = $1 AND space = $2
 /// The limit keeps the planner from joining, which it does by reading the whole shard while it knows nothing of its size.
 const READ_KEYS: &str = "SELECT e.i, kv.v, kv.chunks, kv.k FROM unnest($3::bytea[]) WITH ORDINALITY AS e(k, i) \
     CROSS JOIN LATERAL (SELECT v, chunks, k FROM kv WHERE kv.shard = $1 AND kv.space = $2 AND kv.k = e.k LIMIT 1) AS kv";
+/// The same for as long as those before hold less than some bytes.
+const READ_FIRST_KEYS: &str = "SELECT i, v, chunks, k FROM (SELECT e.i, kv.v, kv.chunks, kv.k, \
+    coalesce(sum(octet_length(kv.v) + kv.chunks * 524288) OVER (ORDER BY e.i ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) \
+    AS before FROM unnest($3::bytea[]) WITH ORDINALITY AS e(k, i) CROSS JOIN LATERAL (SELECT v, chunks, k FROM kv \
+    WHERE kv.shard = $1 AND kv.space = $2 AND kv.k = e.k LIMIT 1) AS kv) AS counted WHERE before < $4::bigint ORDER BY i";
 const READ_CHUNKS: &str = "SELECT v FROM chunk WHERE shard = $1 AND space = $2 AND k = $3 ORDER BY n";
 const SHARD_AND_KEY: &str = concat!(
     "SELECT ",
@@ -221,6 +227,16 @@ impl PostgresCore {
     }
 }
 
+/// How many of some keys a bounded read has answered: all, or as far as the last row that it gave once it gave enough.
+fn answered(rows: &[Row], byte_count_max: usize, key_count: usize) -> usize {
+    let bytes = |row: &Row| {
+        let chunks = usize::try_from(row.get::<_, i32>(2)).unwrap_or_default();
+        row.get::<_, &[u8]>(1).len() + chunks * CHUNK_BYTES
+    };
+    let last = rows.last().filter(|_| rows.iter().map(bytes).sum::<usize>() >= byte_count_max);
+    last.map_or(key_count, |row| usize::try_from(row.get::<_, i64>(0)).unwrap_or(key_count).min(key_count))
+}
+
 /// Begins a transaction and reads the rows of shards in it.
 async fn begin(
     connection: &StoreConnection,
@@ -270,11 +286,25 @@ impl OpenView {
         Ok(Bytes::from(value))
     }
 
-    async fn get_many(&self, space: Space, keys: &[Bytes]) -> Result<Vec<Option<Bytes>>, Error> {
+    async fn get_many(
+        &self,
+        space: Space,
+        keys: &[Bytes],
+        byte_count_max: usize,
+    ) -> Result<Vec<Option<Bytes>>, Error> {
         let (shard, number) = (sql_id(self.shard), sql_space(Some(space)));
-        let mut values = vec![None; keys.len()];
         let asked: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
-        let rows = self.connection.query(READ_KEYS, &[&shard, &number, &asked]).await?;
+        let (rows, count) = if keys.len() == 1 || byte_count_max == usize::MAX {
+            (self.connection.query(READ_KEYS, &[&shard, &number, &asked]).await?, keys.len())
+        } else {
+            // With a limit of nothing there would be no row, and keys after the first would seem absent.
+            let bytes_max = i64::try_from(byte_count_max.max(1)).unwrap_or(i64::MAX);
+            let rows = self.connection.query(READ_FIRST_KEYS, &[&shard, &number, &asked, &bytes_max]).await?;
+            let count = answered(&rows, byte_count_max.max(1), keys.len());
+            (rows, count)
+        };
+        let keys = &keys[..count];
+        let mut values = vec![None; count];
         for row in &rows {
             let place = usize::try_from(row.get::<_, i64>(0) - 1).unwrap_or(usize::MAX);
             if let Some(value) = values.get_mut(place) {
@@ -286,6 +316,7 @@ impl OpenView {
                 *value = None;
             }
         }
+        contract::truncate_values(&mut values, byte_count_max);
         Ok(values)
     }
 
@@ -431,7 +462,12 @@ impl View for PostgresView {
         Reply::later(async move { open.get(space, &key).await })
     }
 
-    fn get_many(&self, space: Space, keys: &[Bytes]) -> Reply<Result<Vec<Option<Bytes>>, Error>> {
+    fn get_many(
+        &self,
+        space: Space,
+        keys: &[Bytes],
+        byte_count_max: usize,
+    ) -> Reply<Result<Vec<Option<Bytes>>, Error>> {
         if let Err(error) = contract::check_keys(self.open.shard, Some(space), keys) {
             return Reply::ready(Err(error));
         }
@@ -439,7 +475,7 @@ impl View for PostgresView {
             return Reply::ready(Ok(Vec::new()));
         }
         let (open, keys) = (Arc::clone(&self.open), keys.to_vec());
-        Reply::later(async move { open.get_many(space, &keys).await })
+        Reply::later(async move { open.get_many(space, &keys, byte_count_max).await })
     }
 
     fn scan(

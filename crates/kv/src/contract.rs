@@ -322,3 +322,32 @@ impl ScanCollector {
         ScanBatch { entries: self.entries, more }
     }
 }
+
+/// The first of some values, until they hold so many bytes; further ones are not read.
+pub fn try_collect_values<E>(
+    values: impl ExactSizeIterator<Item = Result<Option<Bytes>, E>>,
+    byte_count_max: usize,
+) -> Result<Vec<Option<Bytes>>, E> {
+    let (mut collected, mut byte_count) = (Vec::with_capacity(values.len()), 0);
+    for value in values {
+        let value = value?;
+        byte_count += value.as_ref().map_or(0, Bytes::len);
+        collected.push(value);
+        if byte_count >= byte_count_max {
+            break;
+        }
+    }
+    Ok(collected)
+}
+
+/// Leaves the values that [`try_collect_values`] would have collected.
+pub fn truncate_values(values: &mut Vec<Option<Bytes>>, byte_count_max: usize) {
+    let mut byte_count = 0;
+    let reaches = |value: &Option<Bytes>| {
+        byte_count += value.as_ref().map_or(0, Bytes::len);
+        byte_count >= byte_count_max
+    };
+    if let Some(last) = values.iter().position(reaches) {
+        values.truncate(last + 1);
+    }
+}

@@ -590,7 +590,12 @@ impl View for MemoryView {
         Reply::ready(Ok(value.cloned()))
     }
 
-    fn get_many(&self, space: Space, keys: &[Bytes]) -> Reply<Result<Vec<Option<Bytes>>, Error>> {
+    fn get_many(
+        &self,
+        space: Space,
+        keys: &[Bytes],
+        byte_count_max: usize,
+    ) -> Reply<Result<Vec<Option<Bytes>>, Error>> {
         if let Err(error) = contract::check_keys(self.shard, Some(space), keys) {
             return Reply::ready(Err(error));
         }
@@ -601,7 +606,7 @@ impl View for MemoryView {
             let value = map.get(key).and_then(|chain| chain.at(self.sequence, state.pending_at));
             value.filter(|_| !dropped.covers(Some(space), key)).cloned()
         };
-        Reply::ready(Ok(keys.iter().map(value).collect()))
+        Reply::ready(contract::try_collect_values(keys.iter().map(|key| Ok(value(key))), byte_count_max))
     }
 
     fn scan(

@@ -83,10 +83,15 @@ impl View for Overlay {
         }
     }
 
-    fn get_many(&self, space: Space, keys: &[Bytes]) -> Reply<Result<Vec<Option<Bytes>>, Error>> {
+    fn get_many(
+        &self,
+        space: Space,
+        keys: &[Bytes],
+        byte_count_max: usize,
+    ) -> Reply<Result<Vec<Option<Bytes>>, Error>> {
         let changes = self.changes(space);
         if changes.is_empty() {
-            return self.base.get_many(space, keys);
+            return self.base.get_many(space, keys, byte_count_max);
         }
         if let Err(error) = contract::check_keys(self.shard(), Some(space), keys) {
             return Reply::ready(Err(error));
@@ -102,12 +107,17 @@ impl View for Overlay {
             values.push(staged.cloned().flatten());
         }
         if asked.is_empty() {
+            contract::truncate_values(&mut values, byte_count_max);
             return Reply::ready(Ok(values));
         }
-        self.base.get_many(space, &asked).map(move |found| {
-            for (place, value) in places.into_iter().zip(found?) {
+        self.base.get_many(space, &asked, byte_count_max).map(move |found| {
+            let found = found?;
+            // What the base left out, and all after it, is left out here too.
+            values.truncate(places.get(found.len()).copied().unwrap_or(values.len()));
+            for (place, value) in places.into_iter().zip(found) {
                 values[place] = value;
             }
+            contract::truncate_values(&mut values, byte_count_max);
             Ok(values)
         })
     }

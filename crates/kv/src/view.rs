@@ -14,8 +14,14 @@ pub trait View: Send + Sync {
     /// The value of one key.
     fn get(&self, space: Space, key: &[u8]) -> Reply<Result<Option<Bytes>, Error>>;
 
-    /// The values of many keys, in their order. Cheapest when the keys are sorted.
-    fn get_many(&self, space: Space, keys: &[Bytes]) -> Reply<Result<Vec<Option<Bytes>>, Error>>;
+    /// The values of many keys, in their order, until they hold so many bytes: of all keys, or of the first of them, and of one at least
+    /// if there is one. Cheapest when the keys are sorted.
+    fn get_many(
+        &self,
+        space: Space,
+        keys: &[Bytes],
+        byte_count_max: usize,
+    ) -> Reply<Result<Vec<Option<Bytes>>, Error>>;
 
     /// Entries of a range in key order, or backwards, until the range or the limit ends.
     fn scan(

@@ -71,8 +71,13 @@ impl View for Remote {
         later(self.base.get(space, key))
     }
 
-    fn get_many(&self, space: Space, keys: &[Bytes]) -> Reply<Result<Vec<Option<Bytes>>, Error>> {
-        later(self.base.get_many(space, keys))
+    fn get_many(
+        &self,
+        space: Space,
+        keys: &[Bytes],
+        byte_count_max: usize,
+    ) -> Reply<Result<Vec<Option<Bytes>>, Error>> {
+        later(self.base.get_many(space, keys, byte_count_max))
     }
 
     fn scan(
@@ -233,8 +238,16 @@ fn check_scan_keys(views: [&dyn View; 2], range: &KeyRange, direction: Direction
 
 fn check_points(views: [&dyn View; 2], keys: &[Bytes]) {
     for space in Space::ALL {
-        let [found, expected] = views.map(|view| block_on(view.get_many(space, keys)).unwrap());
-        assert_eq!(found, expected, "{space:?}");
+        let values = |byte_count_max: usize| {
+            let [found, expected] =
+                views.map(|view| block_on(view.get_many(space, keys, byte_count_max)).unwrap());
+            assert_eq!(found, expected, "{space:?} {byte_count_max}");
+            found
+        };
+        for byte_count_max in [0, 3, 20] {
+            values(byte_count_max);
+        }
+        let expected = values(usize::MAX);
         for (key, value) in keys.iter().zip(&expected) {
             assert_eq!(&block_on(views[0].get(space, key)).unwrap(), value, "{space:?} {key:?}");
         }

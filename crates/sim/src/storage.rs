@@ -328,8 +328,13 @@ impl View for SlowView {
         self.late(self.inner.get(space, key))
     }
 
-    fn get_many(&self, space: Space, keys: &[Bytes]) -> Reply<Result<Vec<Option<Bytes>>, Error>> {
-        self.late(self.inner.get_many(space, keys))
+    fn get_many(
+        &self,
+        space: Space,
+        keys: &[Bytes],
+        byte_count_max: usize,
+    ) -> Reply<Result<Vec<Option<Bytes>>, Error>> {
+        self.late(self.inner.get_many(space, keys, byte_count_max))
     }
 
     fn scan(

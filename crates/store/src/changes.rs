@@ -245,7 +245,7 @@ async fn bodies(
     let keys: Vec<Bytes> = entries.iter().filter_map(|(_, key)| key.clone()).collect();
     let mut bodies = Vec::with_capacity(keys.len());
     for group in keys.chunks(BODIES) {
-        for bytes in view.get_many(Space::Body, group).await.map_err(Error::from)? {
+        for bytes in view.get_many(Space::Body, group, usize::MAX).await.map_err(Error::from)? {
             let bytes = bytes.ok_or(Malformed::new("change feed entry without a document"));
             bodies.push(bytes.and_then(Body::decode).map_err(Error::from)?);
         }

@@ -86,7 +86,7 @@ pub(crate) async fn by_insertion(
         for group in batch.entries.chunks(BODIES) {
             let body_keys: Vec<Bytes> =
                 group.iter().map(|(_, suffix)| document::from_suffix(shard, suffix)).collect();
-            let bodies = view.get_many(Space::Body, &body_keys).await?;
+            let bodies = view.get_many(Space::Body, &body_keys, usize::MAX).await?;
             for ((key, _), (body_key, body)) in group.iter().zip(body_keys.iter().zip(bodies)) {
                 let here = number::read_number(key)?;
                 if !page.offer(here, body_key, body)? {

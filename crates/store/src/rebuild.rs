@@ -154,7 +154,7 @@ impl RebuildStep<'_> {
         'documents: for group in found.entries.chunks(DOCUMENTS_AT_ONCE) {
             let keys: Vec<Bytes> =
                 group.iter().map(|(_, suffix)| document::from_suffix(self.shard, suffix)).collect();
-            let bodies = view.get_many(Space::Body, &keys).await?;
+            let bodies = view.get_many(Space::Body, &keys, usize::MAX).await?;
             yield_if_due().await;
             for ((directory_key, _), (key, body)) in group.iter().zip(keys.into_iter().zip(bodies)) {
                 let is_spent = added.byte_count() >= ENTRY_BYTES_MAX || work.elapsed() >= STEP_TIME_MAX;

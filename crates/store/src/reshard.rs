@@ -248,7 +248,7 @@ impl RangeCopier<'_> {
         'documents: for group in own.chunks(DOCUMENTS_AT_ONCE) {
             let keys: Vec<Bytes> =
                 group.iter().map(|(_, suffix)| document::from_suffix(shard, suffix)).collect();
-            let bodies = view.get_many(Space::Body, &keys).await?;
+            let bodies = view.get_many(Space::Body, &keys, usize::MAX).await?;
             yield_if_due().await;
             for ((directory_key, suffix), body) in group.iter().zip(bodies) {
                 let body = body.ok_or(Malformed::new("directory entry without a document"))?;
@@ -402,11 +402,11 @@ impl RangeCopier<'_> {
         let mut numbers = vec![number::number_key(shard, body.header.number)];
         let unique_keys = self.indexes.unique_keys(shard, as_indexed(body, suffix, None));
         if !unique_keys.is_empty() {
-            for holder in view.get_many(Space::Log, &unique_keys).await?.into_iter().flatten() {
+            for holder in view.get_many(Space::Log, &unique_keys, usize::MAX).await?.into_iter().flatten() {
                 numbers.push(number::number_key(shard, unique::read_unique_value(&holder)?));
             }
         }
-        Ok(view.get_many(Space::Log, &numbers).await?.into_iter().flatten().collect())
+        Ok(view.get_many(Space::Log, &numbers, usize::MAX).await?.into_iter().flatten().collect())
     }
 
     /// Stages that documents are no more what they were but what they are.

@@ -116,7 +116,7 @@ impl RestoredEntries {
     /// Whether another document has one of the entries.
     async fn has_any(&self, written: &dyn View, wanted: &[(Bytes, Bytes)]) -> Result<bool, Error> {
         let keys: Vec<Bytes> = wanted.iter().map(|(key, _)| key.clone()).collect();
-        let is_written = written.get_many(Space::Log, &keys).await?.iter().any(Option::is_some);
+        let is_written = written.get_many(Space::Log, &keys, usize::MAX).await?.iter().any(Option::is_some);
         Ok(is_written || keys.iter().any(|key| self.added.contains(key)))
     }
 

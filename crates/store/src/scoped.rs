@@ -292,7 +292,7 @@ impl FeedReader {
     ) -> Result<Vec<Body>, FeedError> {
         let (view, shard) = (self.view(range.shard)?, range.shard.0);
         let entries: Vec<Bytes> = numbers.iter().map(|number| number::number_key(shard, *number)).collect();
-        let suffixes = view.get_many(Space::Log, &entries).await.map_err(Error::from)?;
+        let suffixes = view.get_many(Space::Log, &entries, usize::MAX).await.map_err(Error::from)?;
         let bounds = self.key_bounds(range, scope);
         let mut keys = Vec::with_capacity(numbers.len());
         for (suffix, number) in suffixes.into_iter().zip(numbers) {
@@ -304,7 +304,7 @@ impl FeedReader {
             }
         }
         let mut documents = Vec::with_capacity(keys.len());
-        let found = view.get_many(Space::Body, &keys).await.map_err(Error::from)?;
+        let found = view.get_many(Space::Body, &keys, usize::MAX).await.map_err(Error::from)?;
         for (key, bytes) in keys.iter().zip(found) {
             let bytes =
                 bytes.ok_or(Error::Malformed(Malformed::new("directory entry without a document")))?;

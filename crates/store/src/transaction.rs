@@ -257,7 +257,7 @@ impl Transaction {
 
     /// What storage has at some keys, for transactions that are clones of this one.
     pub async fn stored_bodies(&self, keys: &[Bytes]) -> Result<Vec<Option<Body>>, Error> {
-        let bodies = self.stored.get_many(Space::Body, keys).await?;
+        let bodies = self.stored.get_many(Space::Body, keys, usize::MAX).await?;
         bodies.into_iter().map(|body| Ok(body.map(Body::decode).transpose()?)).collect()
     }
 

@@ -170,7 +170,7 @@ fn check_body(
 async fn check_wanted(checked: &Checked<'_>, wanted: &[Wanted], report: &mut Report) -> Result<(), Error> {
     for group in wanted.chunks(WANTED_AT_ONCE) {
         let keys: Vec<Bytes> = group.iter().map(|wanted| wanted.key.clone()).collect();
-        let found = checked.view.get_many(Space::Log, &keys).await?;
+        let found = checked.view.get_many(Space::Log, &keys, usize::MAX).await?;
         for (wanted, found) in group.iter().zip(found) {
             if found.as_ref() != Some(&wanted.value) {
                 report.problem(wanted.what, &wanted.key);

@@ -91,8 +91,10 @@ pub(crate) fn compare(ours: &dyn View, theirs: &dyn View) {
         assert_eq!(entries, scan_all(theirs, space), "{space:?}");
         let keys: Vec<_> =
             entries.iter().rev().map(|(key, _)| key.clone()).chain([shard_key(ours.shard(), b"x")]).collect();
-        let values = |view: &dyn View| block_on(view.get_many(space, &keys)).unwrap();
-        assert_eq!(values(ours), values(theirs));
+        for byte_count_max in [0, 30, usize::MAX] {
+            let values = |view: &dyn View| block_on(view.get_many(space, &keys, byte_count_max)).unwrap();
+            assert_eq!(values(ours), values(theirs), "{byte_count_max}");
+        }
         let range = KeyRange { start: shard_key(ours.shard(), b"aaa"), end: shard_key(ours.shard(), b"c") };
         for limit in
             [ScanLimit { entry_count_max: 2, ..NO_LIMIT }, ScanLimit { byte_count_max: 30, ..NO_LIMIT }]

@@ -22,6 +22,9 @@ fn scans_and_lookups_use_the_primary_key() {
         CROSS JOIN LATERAL (SELECT v FROM kv WHERE kv.shard = 1 AND kv.space = 1 AND kv.k = e.k LIMIT 1) AS kv";
     let delete = "DELETE FROM kv WHERE ctid = ANY(ARRAY(SELECT found.ctid FROM unnest(ARRAY['\\x00'::bytea]) AS e(k) \
         CROSS JOIN LATERAL (SELECT ctid FROM kv WHERE kv.shard = 1 AND kv.space = 1 AND kv.k = e.k LIMIT 1) AS found))";
+    let first = "SELECT i, v FROM (SELECT e.i, kv.v, coalesce(sum(octet_length(kv.v)) OVER (ORDER BY e.i ROWS BETWEEN UNBOUNDED \
+        PRECEDING AND 1 PRECEDING), 0) AS before FROM unnest(ARRAY['\\x00'::bytea]) WITH ORDINALITY AS e(k, i) CROSS JOIN LATERAL \
+        (SELECT v FROM kv WHERE kv.shard = 1 AND kv.space = 1 AND kv.k = e.k LIMIT 1) AS kv) AS counted WHERE before < 9";
     for (statement, is_wanted) in [
         (
             "SELECT k, v FROM kv WHERE shard = 1 AND space = 1 AND k >= '\\x00' AND k < '\\xff' ORDER BY k LIMIT 100",
@@ -33,6 +36,7 @@ fn scans_and_lookups_use_the_primary_key() {
         ),
         (lateral, "Index Cond: ((shard = 1) AND (space = 1) AND (k = e.k))"),
         (delete, "Index Cond: ((shard = 1) AND (space = 1) AND (k = e.k))"),
+        (first, "Index Cond: ((shard = 1) AND (space = 1) AND (k = e.k))"),
         (
             "SELECT version FROM shard WHERE id = ANY(ARRAY[1::bigint]) ORDER BY id FOR UPDATE",
             "Index Scan using shard_pkey",
@@ -40,7 +44,9 @@ fn scans_and_lookups_use_the_primary_key() {
     ] {
         let plan =
             cluster.psql(&format!("SET search_path TO {schema}; {settings} EXPLAIN {statement}")).unwrap();
-        let is_right = plan.contains(is_wanted) && !plan.contains("Sort") && !plan.contains("Seq Scan");
+        // The keys that are asked for, some hundred at most, may be put in order.
+        let is_sorted = plan.contains("Sort") && statement != first;
+        let is_right = plan.contains(is_wanted) && !is_sorted && !plan.contains("Seq Scan");
         assert!(is_right, "{statement}: {plan}");
     }
 }

@@ -120,12 +120,50 @@ pub(super) fn reads_find_what_was_written(engine: &dyn Engine) {
     assert_eq!(get(&*view, Space::Meta, &long), Some(bytes("long")));
     assert_eq!(get(&*view, Space::Meta, &"k".repeat(100_000)), None, "no key is that long");
     let keys = ["key", "absent", "empty", "key"].map(key);
-    let values = block_on(view.get_many(Space::Meta, &keys)).expect("many point reads answer");
+    let values = block_on(view.get_many(Space::Meta, &keys, usize::MAX)).expect("many point reads answer");
     assert_eq!(values, [Some(bytes("value")), None, Some(Bytes::new()), Some(bytes("value"))]);
     assert_eq!(
-        block_on(view.get_many(Space::Meta, &[])).expect("no keys are fine"),
+        block_on(view.get_many(Space::Meta, &[], 0)).expect("no keys are fine"),
         Vec::<Option<Bytes>>::new()
     );
+}
+
+/// A reader says how much it can hold: what comes is a beginning of what was asked for, and never nothing.
+pub(super) fn many_reads_end_at_their_limit(engine: &dyn Engine) {
+    let values = [("a", 10), ("b", 0), ("c", 600_000), ("d", 5), ("e", 700_000)];
+    for (name, length) in values {
+        put(engine, Space::Meta, name, &"x".repeat(length));
+    }
+    let view = view(engine);
+    let names = ["absent", "a", "b", "c", "absent", "d", "e", "a", "absent"];
+    let lengths =
+        names.map(|name| values.iter().find(|(other, _)| *other == name).map(|(_, length)| *length));
+    let keys = names.map(key);
+    let limits = [
+        (0, 1),
+        (1, 2),
+        (10, 2),
+        (11, 4),
+        (600_010, 4),
+        (600_011, 6),
+        (600_015, 6),
+        (600_016, 7),
+        (1_300_015, 7),
+        (1_300_016, 8),
+        (1_300_026, 9),
+        (usize::MAX, 9),
+    ];
+    for (byte_count_max, count) in limits {
+        let found = block_on(view.get_many(Space::Meta, &keys, byte_count_max)).expect("reads answer");
+        let found: Vec<_> = found.iter().map(|value| value.as_ref().map(Bytes::len)).collect();
+        // An engine that keeps long values in parts may take one for longer than it is.
+        assert!(
+            (count.min(4)..=count).contains(&found.len()),
+            "{byte_count_max}: {} of {count}",
+            found.len()
+        );
+        assert_eq!(found, lengths[..found.len()], "{byte_count_max}");
+    }
 }
 
 pub(super) fn scans_respect_ranges_and_limits(engine: &dyn Engine) {
@@ -209,8 +247,8 @@ pub(super) fn keys_of_other_shards_are_not_shown(engine: &dyn Engine) {
             block_on(view.get(Space::Body, &other)).map(drop),
             block_on(view.get(Space::Meta, b"definition")).map(drop),
             block_on(view.get(Space::Body, &[1])).map(drop),
-            block_on(view.get_many(Space::Body, &[own.clone(), other.clone()])).map(drop),
-            block_on(view.get_many(Space::Body, std::slice::from_ref(&other))).map(drop),
+            block_on(view.get_many(Space::Body, &[own.clone(), other.clone()], usize::MAX)).map(drop),
+            block_on(view.get_many(Space::Body, std::slice::from_ref(&other), usize::MAX)).map(drop),
             block_on(view.scan_keys(&entries, Direction::Forward, NO_LIMIT)).map(drop),
             block_on(view.scan_entries(&entries, Direction::Backward, NO_LIMIT)).map(drop),
             block_on(view.count_keys(&family)).map(drop),

@@ -22,6 +22,7 @@ pub fn check(open: &dyn Fn() -> Arc<dyn Engine>) {
         reads::views_do_not_change,
         reads::views_tell_what_they_show,
         reads::reads_find_what_was_written,
+        reads::many_reads_end_at_their_limit,
         reads::one_key_is_read_at_once,
         reads::scans_respect_ranges_and_limits,
         reads::spaces_are_apart,
