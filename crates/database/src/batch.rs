@@ -11,12 +11,13 @@
 use crate::attempts::Failure;
 use crate::charge::{read_charge, terms_charge, write_charge};
 use crate::documents::{Staged, Target, check_own_partition, checked_key, required, stage_write};
+use crate::feeds::MadeRoom;
 use crate::{AccountCore, Conditions, DocumentsHandle, Error, Kind, Link, Patch, WriteMode, WriteOptions};
 use astrarium_catalog::container::{Container, Range};
 use astrarium_env::Instant;
 use astrarium_keys::body::{Body, IndexDirective};
 use astrarium_partition::PartitionKey;
-use astrarium_store::{Incoming, Location, TermCounts, Transaction};
+use astrarium_store::{DocumentMemory, Incoming, Location, TermCounts, Transaction};
 use bytes::Bytes;
 use hashbrown::HashSet;
 use std::sync::Arc;
@@ -24,6 +25,8 @@ use std::time::Duration;
 
 /// Most bytes of documents that one transaction may read and write together.
 pub(crate) const STAGED_BYTES_MAX: usize = 64 << 20;
+/// Bytes of documents that are read together before the operations on them, about: as many as an answer may show.
+const READ_AHEAD_BYTES: usize = 4 << 20;
 /// Longest that one transaction may take.
 const BATCH_TIME_MAX: Duration = Duration::from_secs(5);
 /// Bytes that showing a document adds to its text, at most.
@@ -128,10 +131,15 @@ impl AccountCore {
     ) -> Result<BatchOutcome, Error> {
         // By a clock that nobody sets.
         let deadline = Instant::now() + BATCH_TIME_MAX;
-        self.attempt(container, |trial| async move {
-            self.transact_once(&trial.container, operations, shown_bytes_max, deadline).await
-        })
-        .await
+        let mut room = MadeRoom::default();
+        loop {
+            let outcome = self.attempt(container, |trial| async move {
+                self.transact_once(&trial.container, operations, shown_bytes_max, deadline).await
+            });
+            if let Some(outcome) = room.or_again(self, outcome.await) {
+                return outcome;
+            }
+        }
     }
 
     async fn transact_once(
@@ -144,12 +152,12 @@ impl AccountCore {
         let (first, _) = operations.first().ok_or_else(|| Error::invalid("There are no operations."))?;
         let range = range_of(container, first);
         let mut transaction = self.begin(container, range, self.view(range).await?).await?;
+        let mut memory = DocumentMemory::new(self.memory());
         let mut written: Vec<_> = operations.iter().map(|keyed| written_document(container, keyed)).collect();
+        let mut keys: Vec<Vec<Bytes>> = Vec::new();
         if operations.len() > 1 {
             let documents = operations.iter().zip(&written);
-            let keys =
-                documents.flat_map(|(keyed, written)| keys_of(container, range, keyed, written.as_ref()));
-            transaction.read_ahead(keys.collect()).await?;
+            keys.extend(documents.map(|(keyed, written)| keys_of(container, range, keyed, written.as_ref())));
         }
         let (mut all, mut shown, mut staged) = (Vec::with_capacity(operations.len()), 0, 0);
         let mut failed = None;
@@ -157,6 +165,10 @@ impl AccountCore {
             if Instant::now() > deadline {
                 let message = "The batch takes longer than a batch may take.";
                 return Err(Error::Timeout(message.to_owned()).into());
+            }
+            if keys.get(index).is_some_and(|own| !transaction.knows(own)) {
+                let next = keys[index..].iter().flatten();
+                transaction.read_ahead(next, READ_AHEAD_BYTES, &mut memory).await?;
             }
             match self.stage(&mut transaction, container, range, keyed, written[index].take()).await {
                 Ok(done) => {

@@ -18,7 +18,7 @@ use crate::{AccountCore, DocumentsHandle, Error};
 use astrarium_catalog::container::Container;
 use astrarium_kv::{CommitVersion, Reply, WriteBatch};
 use astrarium_partition::PartitionKey;
-use astrarium_store::Incoming;
+use astrarium_store::{DocumentMemory, Incoming};
 use bytes::Bytes;
 use hashbrown::HashSet;
 use std::sync::Arc;
@@ -44,6 +44,8 @@ struct BulkProgress {
     /// Bytes of documents that the answer may still show.
     room: usize,
     results: Vec<Result<Done, Error>>,
+    /// The memory of the documents that were read for operations done together.
+    memory: DocumentMemory,
 }
 
 /// An operation that is to be done together with others.
@@ -77,6 +79,7 @@ impl DocumentsHandle<'_> {
             served: None,
             room: shown_bytes_max,
             results: Vec::with_capacity(operations.len()),
+            memory: DocumentMemory::new(core.memory()),
         };
         while let Some(next) = keyed.get(progress.results.len()) {
             let together = if continues {
@@ -154,7 +157,7 @@ impl AccountCore {
     /// What each operation does, as far as that is found out on one view; before that the range and the LSN of the view.
     async fn stage_together(
         &self,
-        progress: &BulkProgress,
+        progress: &mut BulkProgress,
         together: &mut [IndependentOperation<'_>],
     ) -> Result<((u32, u64), Vec<Option<StagedOperation>>), Failure> {
         let container = &progress.container;
@@ -163,17 +166,19 @@ impl AccountCore {
         let beginning = self.begin(container, range, self.view(range).await?).await?;
         let seen = (range.id, beginning.stored().state().version);
         let keys: Vec<Bytes> = together.iter().flat_map(|operation| operation.keys.iter().cloned()).collect();
-        let mut bodies = beginning.stored_bodies(&keys).await?.into_iter();
+        let bodies = beginning.stored_bodies(&keys, STAGED_BYTES_MAX, &mut progress.memory).await?;
+        let mut bodies = bodies.into_iter();
         let (mut staged, mut shown, mut held) = (Vec::with_capacity(together.len()), 0, 0);
         for IndependentOperation { keyed, written, keys } in together {
             let mut transaction = beginning.clone();
-            for key in keys.iter() {
-                transaction.note_stored(key.clone(), bodies.next().flatten());
+            let is_read = bodies.len() >= keys.len();
+            for (key, body) in keys.iter().zip(&mut bodies) {
+                transaction.note_stored(key.clone(), body);
             }
-            let outcome = if held > STAGED_BYTES_MAX {
-                None
-            } else {
+            let outcome = if is_read && held <= STAGED_BYTES_MAX {
                 self.stage(&mut transaction, container, range, keyed, written.take()).await.ok()
+            } else {
+                None
             };
             let fitting = outcome.filter(|done| shown + shown_bytes(done) <= progress.room);
             staged.push(fitting.map(|done| {

@@ -11,6 +11,7 @@
 
 use crate::attempts::Failure;
 use crate::charge::feed_charge;
+use crate::feeds::MadeRoom;
 use crate::leases::LeasedWork;
 use crate::{AccountCore, DocumentsHandle, Error, Link};
 use astrarium_catalog::container::{Container, Range};
@@ -20,7 +21,9 @@ use astrarium_keys::Rid;
 use astrarium_keys::body::Body;
 use astrarium_keys::history::{ChangeOperation, HistoryEntry};
 use astrarium_keys::record::RecordKind;
-use astrarium_store::{ChangePage, ChangePosition, FeedReader, FeedScope, PageLimit};
+use astrarium_store::{
+    ChangePage, ChangePosition, DocumentMemory, FeedError, FeedReader, FeedScope, PageLimit,
+};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
@@ -119,6 +122,8 @@ pub struct ChangeFeedPage {
     pub lsn: u64,
     /// Request units.
     pub charge: f64,
+    /// The memory of the changes, given back when the page is dropped.
+    pub memory: DocumentMemory,
 }
 
 impl DocumentsHandle<'_> {
@@ -127,14 +132,13 @@ impl DocumentsHandle<'_> {
         let DocumentsHandle { core, container } = self;
         let begin = Instant::now();
         let wait = request.wait.min(WAIT_MAX);
-        let mut start = request.start.clone();
+        let (mut start, mut room) = (request.start.clone(), MadeRoom::default());
         loop {
             let from = &start;
-            let page = core
-                .attempt(container, |trial| async move {
-                    core.changes_page(&trial.container, request, from).await
-                })
-                .await?;
+            let page = core.attempt(container, |trial| async move {
+                core.changes_page(&trial.container, request, from).await
+            });
+            let Some(page) = room.or_again(core, page.await).transpose()? else { continue };
             let rest = wait.saturating_sub(begin.elapsed());
             if !page.changes.is_empty() || rest.is_zero() {
                 return Ok(page);
@@ -168,6 +172,7 @@ impl AccountCore {
             begin: Instant::now(),
             changes: Vec::new(),
             bytes: 0,
+            memory: reader.document_memory(),
         };
         let mut positions = Vec::new();
         let mut served = None;
@@ -187,8 +192,9 @@ impl AccountCore {
         // Whatever is written from now on is younger than a start that has passed.
         let since = since.filter(|since| *since >= self.env().now_seconds());
         let position = ChangeFeedPosition { ranges: positions, since };
-        let changes = page.changes;
-        Ok(ChangeFeedPage { container: Arc::clone(container), changes, position, range_id, lsn, charge })
+        let PageUnderWay { changes, memory, .. } = page;
+        let container = Arc::clone(container);
+        Ok(ChangeFeedPage { container, changes, position, range_id, lsn, charge, memory })
     }
 
     /// Where to go on in a range.
@@ -224,19 +230,22 @@ impl AccountCore {
     ) -> Result<ChangePosition, Failure> {
         loop {
             let Some(limit) = page.rest() else { return Ok(after) };
+            let (scope, memory) = (&page.request.scope, &mut page.memory);
             let more = match page.request.mode {
                 ChangeFeedMode::LatestVersion => {
-                    let found =
-                        page.reader.changes(range, &page.request.scope, after, page.since, limit).await?;
-                    page.take(&mut after, found, latest)
+                    let found = page.reader.changes(range, scope, after, page.since, limit, memory).await;
+                    page.taken(found)?.map(|found| page.take(&mut after, found, latest))
                 }
                 ChangeFeedMode::AllVersionsAndDeletes => {
                     let kept_since = self.history_start(&page.reader.container);
-                    let found =
-                        page.reader.versions(range, &page.request.scope, after, kept_since, limit).await?;
-                    page.take(&mut after, found.ok_or_else(not_kept)?, version)
+                    let found = page.reader.versions(range, scope, after, kept_since, limit, memory).await;
+                    match page.taken(found)? {
+                        Some(found) => Some(page.take(&mut after, found.ok_or_else(not_kept)?, version)),
+                        None => None,
+                    }
                 }
             };
+            let Some(more) = more else { return Ok(after) };
             if !more || !page.changes.is_empty() || page.begin.elapsed() > SEARCH_TIME_MAX {
                 return Ok(after);
             }
@@ -328,6 +337,7 @@ struct PageUnderWay<'a> {
     begin: Instant,
     changes: Vec<FeedChange>,
     bytes: usize,
+    memory: DocumentMemory,
 }
 
 impl PageUnderWay<'_> {
@@ -337,6 +347,14 @@ impl PageUnderWay<'_> {
         let count_max = limit.count_max.saturating_sub(self.changes.len());
         let bytes_max = limit.bytes_max.saturating_sub(self.bytes);
         (count_max > 0 && bytes_max > 0).then_some(PageLimit { count_max, bytes_max })
+    }
+
+    /// What was found; nothing if the page ends with the ranges before, because there is no memory for more.
+    fn taken<T>(&self, found: Result<T, FeedError>) -> Result<Option<T>, FeedError> {
+        match found {
+            Err(FeedError::NoMemory) if !self.changes.is_empty() => Ok(None),
+            found => found.map(Some),
+        }
     }
 
     /// Takes what was found, and tells whether there may be more.

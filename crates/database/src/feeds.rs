@@ -5,9 +5,10 @@ use crate::charge::feed_charge;
 use crate::documents::{checked_key, touches};
 use crate::{AccountCore, DocumentsHandle, Error};
 use astrarium_catalog::container::{Container, Range};
+use astrarium_env::Stopped;
 use astrarium_keys::body::Body;
 use astrarium_partition::{EffectiveRange, PartitionKey};
-use astrarium_store::{FeedError, FeedPosition, FeedReader, FeedScope, PageLimit};
+use astrarium_store::{DocumentMemory, FeedError, FeedPosition, FeedReader, FeedScope, PageLimit};
 use std::sync::Arc;
 
 /// A page of documents.
@@ -23,6 +24,8 @@ pub struct DocumentPage {
     pub lsn: u64,
     /// Request units.
     pub charge: f64,
+    /// The memory of the documents, given back when the page is dropped.
+    pub memory: DocumentMemory,
 }
 
 impl DocumentsHandle<'_> {
@@ -35,10 +38,40 @@ impl DocumentsHandle<'_> {
     ) -> Result<DocumentPage, Error> {
         let DocumentsHandle { core, container } = self;
         let position = &position;
-        core.attempt(container, |trial| async move {
-            core.feed_page(&trial.container, scope, position.clone(), limit).await
-        })
-        .await
+        let mut room = MadeRoom::default();
+        loop {
+            let page = core.attempt(container, |trial| async move {
+                core.feed_page(&trial.container, scope, position.clone(), limit).await
+            });
+            if let Some(page) = room.or_again(core, page.await) {
+                return page;
+            }
+        }
+    }
+}
+
+/// What was done about the lack of memory for an operation.
+#[derive(Default)]
+pub(crate) struct MadeRoom(bool);
+
+impl MadeRoom {
+    /// How an operation ended; nothing if it is to be tried again, once, because results were given up that were kept for later pages.
+    pub(crate) fn or_again<T>(
+        &mut self,
+        core: &AccountCore,
+        result: Result<T, Error>,
+    ) -> Option<Result<T, Error>> {
+        if !matches!(result, Err(Error::Stopped(Stopped::NoMemory))) {
+            return Some(result);
+        }
+        if !std::mem::replace(&mut self.0, true) && core.shared.kept.clear() {
+            return None;
+        }
+        Some(Err(Error::Overloaded(
+            "The server has no memory left to read documents into at the moment. Retry it later, or start the server with a \
+             larger --memory-budget."
+                .to_owned(),
+        )))
     }
 }
 
@@ -49,7 +82,8 @@ impl AccountCore {
         container: &Arc<Container>,
         scope: &FeedScope,
     ) -> Result<FeedReader, Failure> {
-        Ok(FeedReader::open(self.engine(), container, scope, self.expiry(container)).await?)
+        let expiry = self.expiry(container);
+        Ok(FeedReader::open(self.engine(), container, scope, expiry, self.memory()).await?)
     }
 
     async fn feed_page(
@@ -75,7 +109,7 @@ impl AccountCore {
         let lsn = reader.view(range.shard)?.state().version;
         let documents: Vec<Body> = page.documents.into_iter().map(|(_, body)| body).collect();
         let charge = feed_charge(documents.iter().map(|body| body.text().len()));
-        Ok(DocumentPage { documents, resume, range_id: page.range_id, lsn, charge })
+        Ok(DocumentPage { documents, resume, range_id: page.range_id, lsn, charge, memory: page.memory })
     }
 }
 
@@ -105,6 +139,7 @@ impl From<FeedError> for Error {
             FeedError::ForeignPosition => {
                 Error::invalid("Invalid Continuation Token: it belongs to a request of another scope.")
             }
+            FeedError::NoMemory => Error::Stopped(Stopped::NoMemory),
         }
     }
 }

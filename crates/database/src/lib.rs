@@ -77,7 +77,7 @@ pub use astrarium_sql_syntax::shape as statement_shape;
 pub use astrarium_store::transfer::{self, Transferred};
 pub use astrarium_store::verify::Report;
 pub use astrarium_store::{
-    ChangePosition, FeedPosition, FeedScope, Floors, PageLimit, etag_text, push_document,
+    ChangePosition, DocumentMemory, FeedPosition, FeedScope, Floors, PageLimit, etag_text, push_document,
     push_document_without_links, push_etag,
 };
 pub use astrarium_value as value;

@@ -17,7 +17,7 @@ use crate::{DocumentsHandle, Error, FeedPosition, FeedScope, Floors, PageLimit, 
 use astrarium_env::yield_if_due;
 use astrarium_index::{IndexPathCost, Stored};
 use astrarium_keys::body::Body;
-use astrarium_store::etag_text;
+use astrarium_store::{DocumentMemory, etag_text};
 use astrarium_value::json::{Kind, Node, Text};
 use astrarium_value::{compare_numbers, compare_text};
 use shapes::ShapeCounts;
@@ -100,7 +100,7 @@ pub struct SampledCosts {
 impl DocumentsHandle<'_> {
     /// What the documents of the container look like.
     pub async fn sampled_schema(self) -> Result<SampledSchema, Error> {
-        let documents = self.sample().await?;
+        let (documents, _memory) = self.sample().await?;
         let (mut found, mut shapes) = (PathCounts::default(), ShapeCounts::default());
         for body in &documents {
             yield_if_due().await;
@@ -115,7 +115,7 @@ impl DocumentsHandle<'_> {
 
     /// What indexing each path costs by the container's policy.
     pub async fn sampled_index_costs(self) -> Result<SampledCosts, Error> {
-        let documents = self.sample().await?;
+        let (documents, _memory) = self.sample().await?;
         let etag = |body: &Body| etag_text(body.header.etag, body.header.timestamp);
         let etags: Vec<String> = documents.iter().map(etag).collect();
         let stored: Vec<Stored<'_>> =
@@ -126,10 +126,14 @@ impl DocumentsHandle<'_> {
         Ok(SampledCosts { sampled: documents.len() as u64, paths })
     }
 
-    /// Some documents of each key range.
-    async fn sample(self) -> Result<Vec<Body>, Error> {
-        let samples = self.range_samples(DOCUMENTS_MAX, BYTES_MAX).await?;
-        Ok(samples.into_iter().flat_map(|sample| sample.documents).collect())
+    /// Some documents of each key range, with their memory.
+    async fn sample(self) -> Result<(Vec<Body>, Vec<DocumentMemory>), Error> {
+        let (mut documents, mut memory) = (Vec::new(), Vec::new());
+        for sample in self.range_samples(DOCUMENTS_MAX, BYTES_MAX).await? {
+            documents.extend(sample.documents);
+            memory.extend(sample.memory);
+        }
+        Ok((documents, memory))
     }
 
     /// About so many documents, of each key range as many as its share of all of them is.
@@ -137,7 +141,12 @@ impl DocumentsHandle<'_> {
         let mut samples = Vec::new();
         for range in self.container.ranges.iter().take(RANGES_MAX) {
             match self.range_usage(range).await {
-                Ok(usage) => samples.push(RangeSample { range_id: range.id, usage, documents: Vec::new() }),
+                Ok(usage) => samples.push(RangeSample {
+                    range_id: range.id,
+                    usage,
+                    documents: Vec::new(),
+                    memory: Vec::new(),
+                }),
                 // Replaced a moment ago.
                 Err(Error::KeyRangeGone) => {}
                 Err(error) => return Err(error),
@@ -155,19 +164,19 @@ impl DocumentsHandle<'_> {
                 count_max: share(count_max).div_ceil(places),
                 bytes_max: share(bytes_max).div_ceil(places),
             };
-            sample.documents = self.spread(sample.range_id, places as u64, limit).await?;
+            self.spread(sample, places as u64, limit).await?;
         }
         Ok(samples)
     }
 
-    /// Documents of a range from places that are spread evenly over the order in which they came.
-    async fn spread(self, range_id: u32, places: u64, limit: PageLimit) -> Result<Vec<Body>, Error> {
-        let (mut documents, mut seen) = (Vec::<Body>::new(), 0);
+    /// Reads documents of a range from places that are spread evenly over the order in which they came.
+    async fn spread(self, sample: &mut RangeSample, places: u64, limit: PageLimit) -> Result<(), Error> {
+        let (range_id, mut seen) = (sample.range_id, 0);
         let Some(range) = self.container.ranges.iter().find(|range| range.id == range_id) else {
-            return Ok(documents);
+            return Ok(());
         };
         let last = match self.core.range_high_water(range).await {
-            Err(Error::KeyRangeGone) => return Ok(documents),
+            Err(Error::KeyRangeGone) => return Ok(()),
             last => last?,
         };
         for place in 0..places {
@@ -179,12 +188,13 @@ impl DocumentsHandle<'_> {
                 page => page?,
             };
             seen = page.documents.last().map_or(number, |body| body.header.number.max(number));
-            documents.extend(page.documents);
+            sample.documents.extend(page.documents);
+            sample.memory.push(page.memory);
             if page.resume.is_none() {
                 break;
             }
         }
-        Ok(documents)
+        Ok(())
     }
 }
 
@@ -194,6 +204,7 @@ struct RangeSample {
     /// What the range holds.
     usage: RangeUsage,
     documents: Vec<Body>,
+    memory: Vec<DocumentMemory>,
 }
 
 /// A document as indexes see it. Where it is stored makes no difference to its paths.

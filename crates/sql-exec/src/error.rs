@@ -12,7 +12,7 @@ pub enum ExecuteError {
     Evaluate(EvaluateError),
     /// Documents cannot be read.
     #[error(transparent)]
-    Feed(#[from] FeedError),
+    Feed(FeedError),
     /// The index cannot be read.
     #[error(transparent)]
     Index(astrarium_index::finder::Error),
@@ -25,6 +25,15 @@ pub enum ExecuteError {
     /// The client says where rows begin in an order that the query does not have.
     #[error("A resumeFilter needs a query with ORDER BY, and one value for each of its items.")]
     ForeignStart,
+}
+
+impl From<FeedError> for ExecuteError {
+    fn from(error: FeedError) -> ExecuteError {
+        match error {
+            FeedError::NoMemory => ExecuteError::Stopped(Stopped::NoMemory),
+            error => ExecuteError::Feed(error),
+        }
+    }
 }
 
 impl From<EvaluateError> for ExecuteError {

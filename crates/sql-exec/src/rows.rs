@@ -9,7 +9,9 @@ use astrarium_keys::Rid;
 use astrarium_keys::body::Body;
 use astrarium_kv::Direction;
 use astrarium_sql_plan::physical::IndexPlan;
-use astrarium_store::{FeedPosition, FeedReader, FeedScope, Floors, KeySlice, PageLimit};
+use astrarium_store::{
+    DocumentMemory, FeedPosition, FeedReader, FeedScope, Floors, KeySlice, PageLimit, UnreadDocuments,
+};
 use astrarium_value::Value;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -37,9 +39,12 @@ impl Input {
             Input::Nothing => return Ok(None),
         };
         for range in reader.ranges(scope)? {
-            if reader.numbers(range, number, Direction::Forward, 1).await?.first() == Some(&number)
-                && let Some(body) = reader.by_numbers(range, scope, &[number]).await?.pop()
-            {
+            if reader.numbers(range, number, Direction::Forward, 1).await?.first() != Some(&number) {
+                continue;
+            }
+            let mut unread = reader.find_documents(range, scope, &[number]).await?;
+            let mut memory = reader.document_memory();
+            if let Some(body) = reader.read_documents(range, &mut unread, &mut memory).await?.pop() {
                 return Ok(Some(Datum::Document(reader.container.rid(), body)));
             }
         }
@@ -78,6 +83,11 @@ pub(crate) struct Reader<'a> {
     at_end: bool,
     /// What finds documents in the range of the page, unless all are read.
     found: Option<Found>,
+    /// Documents that were found and are to be read next, and where to go on after them.
+    unread: UnreadDocuments,
+    after_unread: Option<FeedPosition>,
+    /// The memory of the documents of the last step.
+    memory: Option<DocumentMemory>,
     /// What was done since that was taken over.
     pub(crate) work: AccessWork,
 }
@@ -164,7 +174,8 @@ impl<'a> Reader<'a> {
         let step = usize::try_from(rows).unwrap_or(usize::MAX).clamp(1, STEP.count_max);
         let entries = found.as_ref().map_or(0, |found| found.candidates.entries);
         let work = AccessWork { entries, ..AccessWork::default() };
-        Reader { input, step, position, at_end: false, found, work }
+        let (unread, after_unread, memory) = (UnreadDocuments::default(), None, None);
+        Reader { input, step, position, at_end: false, found, unread, after_unread, memory, work }
     }
 
     /// The range that is read first, if there are several.
@@ -179,13 +190,16 @@ impl<'a> Reader<'a> {
         self.position.as_ref()
     }
 
-    /// The next documents; none at the end.
+    /// The next documents; none at the end. Those of the step before are not needed any more.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<ReadDocument>>, ExecuteError> {
         if self.at_end {
             return Ok(None);
         }
         let position = self.position.take();
         self.at_end = true;
+        if let Some(memory) = &mut self.memory {
+            memory.keep(0);
+        }
         match self.input {
             Input::Nothing => Ok(Some(vec![ReadDocument { datum: Datum::Empty, after: None }])),
             Input::Values(values) => Ok(Some(values_after(values, position.as_ref()))),
@@ -200,6 +214,7 @@ impl<'a> Reader<'a> {
                 self.work.load += began.elapsed();
                 self.at_end = page.resume.is_none();
                 self.position = page.resume;
+                self.memory = Some(page.memory);
                 Ok(Some(incoming(reader, page.documents)))
             }
         }
@@ -219,14 +234,6 @@ impl<'a> Reader<'a> {
             return Err(ExecuteError::ForeignPosition);
         };
         let range = ranges[index];
-        let began = Instant::now();
-        let first = number_before(scope, position).unwrap_or_default().saturating_add(1);
-        let read_before = found.candidates.entries;
-        let wanted = self.step;
-        self.step = (self.step * 4).min(STEP.count_max);
-        let numbers = found.candidates.numbers(&found.finder, first, wanted).await?;
-        self.work.entries += found.candidates.entries - read_before;
-        self.work.lookup += began.elapsed();
         let floors = position.map(FeedPosition::floors).unwrap_or_default();
         let at = |number: u64| {
             let floors = floors.clone();
@@ -236,14 +243,30 @@ impl<'a> Reader<'a> {
                 FeedPosition::Number { range_id: id, number, floors }
             }
         };
-        self.position = match numbers.last() {
-            Some(last) if numbers.len() >= wanted => Some(at(*last)),
-            _ => ranges.get(index + 1).map(|next| FeedPosition::start_of(next, &floors, keyed)),
+        if self.unread.is_empty() {
+            let began = Instant::now();
+            let first = number_before(scope, position).unwrap_or_default().saturating_add(1);
+            let read_before = found.candidates.entries;
+            let wanted = self.step;
+            self.step = (self.step * 4).min(STEP.count_max);
+            let numbers = found.candidates.numbers(&found.finder, first, wanted).await?;
+            self.work.entries += found.candidates.entries - read_before;
+            self.work.lookup += began.elapsed();
+            self.after_unread = match numbers.last() {
+                Some(last) if numbers.len() >= wanted => Some(at(*last)),
+                _ => ranges.get(index + 1).map(|next| FeedPosition::start_of(next, &floors, keyed)),
+            };
+            self.unread = reader.find_documents(range, scope, &numbers).await?;
+        }
+        let began = Instant::now();
+        let memory = self.memory.get_or_insert_with(|| reader.document_memory());
+        let bodies = reader.read_documents(range, &mut self.unread, memory).await?;
+        self.work.load += began.elapsed();
+        self.position = match self.unread.last_read() {
+            Some(last) if !self.unread.is_empty() => Some(at(last)),
+            _ => self.after_unread.take(),
         };
         self.at_end = self.position.is_none();
-        let began = Instant::now();
-        let bodies = reader.by_numbers(range, scope, &numbers).await?;
-        self.work.load += began.elapsed();
         let documents = bodies.into_iter().map(|body| (at(body.header.number), body)).collect();
         Ok(incoming(reader, documents))
     }
@@ -288,6 +311,10 @@ pub(crate) struct Cursor {
     reader: FeedReader,
     scope: FeedScope,
     pieces: VecDeque<Piece>,
+    /// Documents of the first piece that were found and are to be read next.
+    unread: UnreadDocuments,
+    /// The memory of the documents that were read last.
+    memory: DocumentMemory,
 }
 
 /// Documents that wait to be read.
@@ -295,7 +322,7 @@ enum Piece {
     /// All of a slice.
     Slice(KeySlice),
     /// Those of a range, by number.
-    Numbers(Range, Vec<u64>),
+    Numbers(Range, std::vec::IntoIter<u64>),
 }
 
 /// Numbers of documents read at once.
@@ -306,7 +333,12 @@ impl Cursor {
     pub(crate) fn of_all(reader: &FeedReader, scope: &FeedScope) -> Result<Cursor, ExecuteError> {
         let ranges = reader.ranges(scope)?.into_iter();
         let pieces = ranges.map(|range| Piece::Slice(reader.slice(scope, range))).collect();
-        Ok(Cursor { reader: reader.clone(), scope: scope.clone(), pieces })
+        Ok(Cursor::of_pieces(reader, scope, pieces))
+    }
+
+    fn of_pieces(reader: &FeedReader, scope: &FeedScope, pieces: VecDeque<Piece>) -> Cursor {
+        let (unread, memory) = (UnreadDocuments::default(), reader.document_memory());
+        Cursor { reader: reader.clone(), scope: scope.clone(), pieces, unread, memory }
     }
 
     /// The documents of a scope by the ways that were chosen, and what was done for that.
@@ -326,13 +358,13 @@ impl Cursor {
                 Some(mut found) => {
                     let numbers = found.candidates.numbers(&found.finder, 0, usize::MAX).await?;
                     work.entries += found.candidates.entries;
-                    Piece::Numbers(index.range.clone(), numbers)
+                    Piece::Numbers(index.range.clone(), numbers.into_iter())
                 }
                 None => Piece::Slice(reader.slice(scope, index.range)),
             });
         }
         work.lookup = began.elapsed();
-        Ok((Cursor { reader: reader.clone(), scope: scope.clone(), pieces }, work))
+        Ok((Cursor::of_pieces(reader, scope, pieces), work))
     }
 
     /// The container of the documents.
@@ -340,21 +372,29 @@ impl Cursor {
         self.reader.container.rid()
     }
 
-    /// The next documents; `None` at the end.
+    /// The next documents; `None` at the end. Those before are not needed any more.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<Body>>, ExecuteError> {
+        self.memory.keep(0);
         while let Some(piece) = self.pieces.front_mut() {
             match piece {
                 Piece::Slice(slice) => {
-                    if let Some(bodies) = self.reader.next_of(slice).await? {
+                    if let Some(bodies) = self.reader.next_of(slice, &mut self.memory).await? {
                         return Ok(Some(bodies));
                     }
                 }
-                Piece::Numbers(range, numbers) if !numbers.is_empty() => {
-                    let rest = numbers.split_off(numbers.len().min(NUMBERS_STEP));
-                    let step = std::mem::replace(numbers, rest);
-                    return Ok(Some(self.reader.by_numbers(range, &self.scope, &step).await?));
+                Piece::Numbers(range, numbers) => {
+                    if self.unread.is_empty() && !numbers.as_slice().is_empty() {
+                        let step: Vec<u64> = numbers.take(NUMBERS_STEP).collect();
+                        self.unread = self.reader.find_documents(range, &self.scope, &step).await?;
+                    }
+                    if !self.unread.is_empty() {
+                        let (unread, memory) = (&mut self.unread, &mut self.memory);
+                        return Ok(Some(self.reader.read_documents(range, unread, memory).await?));
+                    }
+                    if !numbers.as_slice().is_empty() {
+                        continue;
+                    }
                 }
-                Piece::Numbers(..) => {}
             }
             self.pieces.pop_front();
         }
@@ -365,22 +405,26 @@ impl Cursor {
     pub(crate) async fn divide(self, count: usize) -> Result<Vec<Cursor>, ExecuteError> {
         let per_piece = count.div_ceil(self.pieces.len().max(1));
         let mut parts = Vec::new();
+        let mut unread = Some(self.unread);
         for piece in self.pieces {
             match piece {
                 Piece::Slice(slice) => {
                     parts.extend(self.reader.divide(slice, per_piece).await?.into_iter().map(Piece::Slice));
                 }
                 Piece::Numbers(range, numbers) => {
+                    let numbers: Vec<u64> = match unread.take() {
+                        // Those that were found of the first piece belong to it still.
+                        Some(unread) => unread.into_numbers().chain(numbers).collect(),
+                        None => numbers.collect(),
+                    };
                     let chunks = numbers.chunks(numbers.len().div_ceil(per_piece).max(NUMBERS_STEP));
-                    parts.extend(chunks.map(|chunk| Piece::Numbers(range.clone(), chunk.to_vec())));
+                    let numbers = |chunk: &[u64]| Piece::Numbers(range.clone(), Vec::from(chunk).into_iter());
+                    parts.extend(chunks.map(numbers));
                 }
             }
+            unread = None;
         }
-        let cursor = |piece: Piece| Cursor {
-            reader: self.reader.clone(),
-            scope: self.scope.clone(),
-            pieces: VecDeque::from([piece]),
-        };
+        let cursor = |piece| Cursor::of_pieces(&self.reader, &self.scope, VecDeque::from([piece]));
         Ok(parts.into_iter().map(cursor).collect())
     }
 }

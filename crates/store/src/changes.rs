@@ -9,10 +9,13 @@
 //! - A finished page stands at the LSN of its view, so that entries outside the scope are not looked at again.
 //! - The work of one page is bounded: it may be empty and not the last ([`ChangePage::more`]). It gives way to other tasks
 //!   between its steps (`env::yield_if_due`).
+//! - No more bodies are read than the page can take, and none without memory for it (`bodies`): a page ends early where there is
+//!   no memory for more.
 //!
 //! Not here: where a reader starts in several ranges (`database::change_feed`), the layout of entries (`keys::feed`).
 
 use crate::Error;
+use crate::bodies::DocumentMemory;
 use crate::feed::PageLimit;
 use crate::scoped::{FeedError, FeedReader, FeedScope};
 use astrarium_catalog::container::Range;
@@ -29,8 +32,6 @@ const EXAMINED_MAX: usize = 2_000;
 const TRIMMED_BYTES: usize = 4 << 20;
 /// Entries read from the engine at once.
 const STEP: usize = 256;
-/// Of them, bodies: these can be large.
-const BODIES: usize = 32;
 
 /// The last entry of a range's feed that a reader has seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -85,16 +86,18 @@ impl FeedReader {
         after: ChangePosition,
         since: Option<u64>,
         limit: PageLimit,
+        memory: &mut DocumentMemory,
     ) -> Result<ChangePage<Body>, FeedError> {
         let (view, shard) = (&**self.view(range.shard)?, range.shard.0);
         let bounds = self.key_bounds(range, scope);
         let mut keys = KeyRange::prefix(&feed::feed_prefix(shard));
-        let mut page = ChangePageBuilder::new(limit, after);
+        let mut page = ChangePageBuilder::new(limit, after, memory);
         let mut examined = 0;
         loop {
             keys.start = page.position.next_key(shard);
-            let step = ScanLimit { entry_count_max: STEP, byte_count_max: usize::MAX };
+            let step = ScanLimit { entry_count_max: page.step(), byte_count_max: usize::MAX };
             let batch = view.scan(Space::Log, &keys, Direction::Forward, step).await.map_err(Error::from)?;
+            examined += batch.entries.len();
             let mut entries = Vec::with_capacity(batch.entries.len());
             for (key, suffix) in &batch.entries {
                 let (lsn, sequence) = feed::read_position(key).map_err(Error::from)?;
@@ -102,19 +105,36 @@ impl FeedReader {
                 let wanted = bounds.as_ref().is_none_or(|bounds| bounds.start <= key && key < bounds.end);
                 entries.push((ChangePosition { lsn, sequence }, wanted.then_some(key)));
             }
-            let bodies = bodies(view, &entries).await?;
-            examined += entries.len();
-            let mut bodies = bodies.into_iter();
-            for (position, key) in entries {
-                let body = if key.is_some() { bodies.next() } else { None };
-                let key = key.unwrap_or_default();
-                let body = body.filter(|body| {
-                    self.expiry.shows(&range.erasures, &key, &body.header)
-                        && since.is_none_or(|since| body.header.timestamp > since)
-                });
-                if !page.offer(position, body.map(|body| (body.text().len(), body))) {
-                    return Ok(page.stopped());
+            let mut rest = &entries[..];
+            while let Some((first, _)) = rest.first() {
+                let readable = &rest[..page.readable_count(rest)];
+                if readable.is_empty() {
+                    return Ok(page.stopped_before(*first));
                 }
+                let wanted: Vec<Bytes> = readable.iter().filter_map(|(_, key)| key.clone()).collect();
+                let bytes_left = page.bytes_left();
+                let bodies = page.memory.get_many(view, &wanted, bytes_left).await;
+                let Some(bodies) = page.or_end(bodies)? else { return Ok(page.stopped()) };
+                let mut bodies = bodies.into_iter();
+                for (position, key) in readable {
+                    let Some(key) = key else {
+                        page.pass(*position);
+                        rest = &rest[1..];
+                        continue;
+                    };
+                    // The rest has not been read.
+                    let Some(body) = bodies.next() else { break };
+                    let body = decode(body)?;
+                    let is_shown = self.expiry.shows(&range.erasures, key, &body.header)
+                        && since.is_none_or(|since| body.header.timestamp > since);
+                    let sizes = (body.text().len(), body.as_bytes().len());
+                    if !page.offer(*position, is_shown.then_some((sizes, body))) {
+                        return Ok(page.stopped());
+                    }
+                    rest = &rest[1..];
+                }
+                page.drop_unshown();
+                yield_if_due().await;
             }
             if !batch.more {
                 return Ok(page.finished(view.state().version));
@@ -122,7 +142,6 @@ impl FeedReader {
             if examined >= EXAMINED_MAX {
                 return Ok(page.stopped());
             }
-            yield_if_due().await;
         }
     }
 
@@ -135,6 +154,7 @@ impl FeedReader {
         after: ChangePosition,
         kept_since: u64,
         limit: PageLimit,
+        memory: &mut DocumentMemory,
     ) -> Result<Option<ChangePage<(u64, HistoryEntry)>>, FeedError> {
         let (view, shard) = (&**self.view(range.shard)?, range.shard.0);
         let horizon = view.get(Space::Log, &history::horizon_key(shard)).await.map_err(Error::from)?;
@@ -145,13 +165,14 @@ impl FeedReader {
         }
         let bounds = self.key_bounds(range, scope);
         let mut keys = KeyRange::prefix(&history::history_prefix(shard));
-        let mut page = ChangePageBuilder::new(limit, after);
+        let mut page = ChangePageBuilder::new(limit, after, memory);
         let mut examined = 0;
         loop {
             let from = page.position.next();
             keys.start = history::history_key(shard, from.lsn, from.sequence);
-            let step = ScanLimit { entry_count_max: STEP, byte_count_max: limit.bytes_max };
-            let batch = view.scan(Space::Log, &keys, Direction::Forward, step).await.map_err(Error::from)?;
+            let step = ScanLimit { entry_count_max: page.step(), byte_count_max: page.bytes_left() };
+            let batch = page.memory.scan(view, Space::Log, &keys, step).await;
+            let Some(batch) = page.or_end(batch)? else { return Ok(Some(page.stopped())) };
             examined += batch.entries.len();
             for (key, value) in batch.entries {
                 let (lsn, sequence) = feed::read_position(&key).map_err(Error::from)?;
@@ -162,7 +183,8 @@ impl FeedReader {
                 }
                 let key = document::from_suffix(shard, &entry.suffix);
                 let wanted = bounds.as_ref().is_none_or(|bounds| bounds.start <= key && key < bounds.end);
-                if !page.offer(ChangePosition { lsn, sequence }, wanted.then_some((size, (lsn, entry)))) {
+                let change = wanted.then_some(((size, size), (lsn, entry)));
+                if !page.offer(ChangePosition { lsn, sequence }, change) {
                     return Ok(Some(page.stopped()));
                 }
             }
@@ -172,6 +194,7 @@ impl FeedReader {
             if examined >= EXAMINED_MAX {
                 return Ok(Some(page.stopped()));
             }
+            page.drop_unshown();
             yield_if_due().await;
         }
     }
@@ -231,68 +254,118 @@ async fn first_after(view: &dyn View, shard: u64, lsn: u64) -> Result<Option<(u6
     let one = ScanLimit { entry_count_max: 1, byte_count_max: usize::MAX };
     let batch = view.scan(Space::Log, &keys, Direction::Forward, one).await.map_err(Error::from)?;
     let Some((key, suffix)) = batch.entries.first() else { return Ok(None) };
-    let (lsn, sequence) = feed::read_position(key).map_err(Error::from)?;
-    let entry = (ChangePosition { lsn, sequence }, Some(document::from_suffix(shard, suffix)));
-    let bodies = bodies(view, &[entry]).await?;
-    Ok(bodies.first().map(|body| (lsn, body.header.timestamp)))
+    let (lsn, _) = feed::read_position(key).map_err(Error::from)?;
+    // One body at a time, of which nothing is kept.
+    let body = view.get(Space::Body, &document::from_suffix(shard, suffix)).await.map_err(Error::from)?;
+    Ok(Some((lsn, decode(body)?.header.timestamp)))
 }
 
-/// The documents of those entries that have a key. Feed and documents are of one view, so each has one.
-async fn bodies(
-    view: &dyn View,
-    entries: &[(ChangePosition, Option<Bytes>)],
-) -> Result<Vec<Body>, FeedError> {
-    let keys: Vec<Bytes> = entries.iter().filter_map(|(_, key)| key.clone()).collect();
-    let mut bodies = Vec::with_capacity(keys.len());
-    for group in keys.chunks(BODIES) {
-        for bytes in view.get_many(Space::Body, group, usize::MAX).await.map_err(Error::from)? {
-            let bytes = bytes.ok_or(Malformed::new("change feed entry without a document"));
-            bodies.push(bytes.and_then(Body::decode).map_err(Error::from)?);
-        }
-        if group.len() == BODIES {
-            yield_if_due().await;
-        }
-    }
-    Ok(bodies)
+/// The document of an entry. Feed and documents are of one view, so each has one.
+fn decode(body: Option<Bytes>) -> Result<Body, FeedError> {
+    let bytes = body.ok_or(Malformed::new("change feed entry without a document"));
+    Ok(bytes.and_then(Body::decode).map_err(Error::from)?)
 }
 
-struct ChangePageBuilder<T> {
+struct ChangePageBuilder<'m, T> {
     limit: PageLimit,
+    memory: &'m mut DocumentMemory,
+    /// What the reader holds with the page.
+    held: usize,
     changes: Vec<T>,
     bytes: usize,
     position: ChangePosition,
+    /// Entries to read next.
+    step: usize,
 }
 
-impl<T> ChangePageBuilder<T> {
-    fn new(limit: PageLimit, position: ChangePosition) -> ChangePageBuilder<T> {
-        ChangePageBuilder { limit, changes: Vec::new(), bytes: 0, position }
+impl<'m, T> ChangePageBuilder<'m, T> {
+    fn new(limit: PageLimit, position: ChangePosition, memory: &'m mut DocumentMemory) -> Self {
+        let held = memory.bytes();
+        ChangePageBuilder { limit, memory, held, changes: Vec::new(), bytes: 0, position, step: 0 }
     }
 
-    /// Takes an entry into the page, with its size and what is to be shown of it if anything; false if it belongs to the next page.
-    fn offer(&mut self, position: ChangePosition, change: Option<(usize, T)>) -> bool {
+    /// How many entries to read next: first one more than fits, which tells whether there is a further page; then more and more,
+    /// because most may be of other scopes.
+    fn step(&mut self) -> usize {
+        let missing = self.limit.count_max.saturating_sub(self.changes.len()).saturating_add(1);
+        self.step = missing.max(self.step * 2).min(STEP);
+        self.step
+    }
+
+    /// How many bytes to read next at most: a document that is larger ends the page.
+    fn bytes_left(&self) -> usize {
+        self.limit.bytes_max.saturating_sub(self.bytes).max(1)
+    }
+
+    /// How many of the next entries the page has room for, if all of them are shown: no more than its count, and the rest of a commit.
+    fn readable_count(&self, entries: &[(ChangePosition, Option<Bytes>)]) -> usize {
+        let (mut count, mut lsn) = (self.changes.len(), self.position.lsn);
+        let is_beyond = |(position, key): &(ChangePosition, Option<Bytes>)| {
+            if position.lsn != lsn && count >= self.limit.count_max {
+                return true;
+            }
+            lsn = position.lsn;
+            count += usize::from(key.is_some());
+            false
+        };
+        entries.iter().position(is_beyond).unwrap_or(entries.len())
+    }
+
+    /// What was read; nothing if the page ends because there is no memory for more.
+    fn or_end<R>(&self, read: Result<R, FeedError>) -> Result<Option<R>, FeedError> {
+        match read {
+            Err(FeedError::NoMemory) if !self.changes.is_empty() => Ok(None),
+            read => read.map(Some),
+        }
+    }
+
+    /// Gives back the memory of what was read and is not in the page.
+    fn drop_unshown(&mut self) {
+        self.memory.keep(self.held);
+    }
+
+    /// Takes an entry into the page, with the sizes of its texts and of what it holds, if there is something to be shown of it; false if
+    /// it belongs to the next page.
+    fn offer(&mut self, position: ChangePosition, change: Option<((usize, usize), T)>) -> bool {
         let begins_commit = position.lsn != self.position.lsn;
         let is_full = begins_commit && self.changes.len() >= self.limit.count_max;
         let is_too_large =
-            change.as_ref().is_some_and(|(bytes, _)| self.bytes + bytes > self.limit.bytes_max);
+            change.as_ref().is_some_and(|((bytes, _), _)| self.bytes + bytes > self.limit.bytes_max);
         if is_full || (is_too_large && !self.changes.is_empty()) {
             if begins_commit {
                 self.position.sequence = ChangePosition::WHOLE;
             }
             return false;
         }
-        if let Some((bytes, change)) = change {
+        if let Some(((bytes, held), change)) = change {
             self.bytes += bytes;
+            self.held += held;
             self.changes.push(change);
         }
         self.position = position;
         true
     }
 
-    fn stopped(self) -> ChangePage<T> {
+    /// Goes past an entry of another scope.
+    fn pass(&mut self, position: ChangePosition) {
+        self.position = position;
+    }
+
+    /// The page, which is full before an entry that begins a commit.
+    fn stopped_before(mut self, position: ChangePosition) -> ChangePage<T> {
+        if position.lsn != self.position.lsn {
+            self.position.sequence = ChangePosition::WHOLE;
+        }
+        self.stopped()
+    }
+
+    fn stopped(mut self) -> ChangePage<T> {
+        self.drop_unshown();
         ChangePage { changes: self.changes, position: self.position, more: true }
     }
 
-    fn finished(self, lsn: u64) -> ChangePage<T> {
+    fn finished(mut self, lsn: u64) -> ChangePage<T> {
+        self.drop_unshown();
         ChangePage { changes: self.changes, position: ChangePosition::after(lsn), more: false }
     }
 }

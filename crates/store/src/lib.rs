@@ -11,6 +11,7 @@
 //! Not here: names and permissions (`database`), the layout of keys (`keys`), what a document may be (`incoming`
 //! knows the service's rules, SQL and scripts come above).
 
+mod bodies;
 mod changes;
 mod feed;
 pub mod incoming;
@@ -26,6 +27,7 @@ pub mod transaction;
 pub mod transfer;
 pub mod verify;
 
+pub use bodies::{DocumentMemory, UnreadDocuments};
 pub use changes::{ChangePage, ChangePosition, trim_history};
 pub use feed::PageLimit;
 pub use incoming::{Incoming, Refusal};

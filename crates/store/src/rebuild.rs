@@ -27,8 +27,9 @@ use std::time::Duration;
 
 /// Documents of one step at most.
 const DOCUMENTS_MAX: usize = 200;
-/// Documents read at once; each can have megabytes.
+/// Documents read at once, since a step ends by its time, and bytes of them, about.
 const DOCUMENTS_AT_ONCE: usize = 8;
+const READ_BYTES_MAX: usize = 1 << 20;
 /// A step takes no further document once its entries have so many bytes.
 const ENTRY_BYTES_MAX: usize = 1 << 20;
 /// A step takes no further document after so long, by a clock that nobody sets.
@@ -151,12 +152,15 @@ impl RebuildStep<'_> {
         let found = self.next_documents(view, last, count_max).await?;
         let (mut built, mut is_whole) = (self.mark.built, !found.more);
         let mut added = KeyList::new();
-        'documents: for group in found.entries.chunks(DOCUMENTS_AT_ONCE) {
-            let keys: Vec<Bytes> =
-                group.iter().map(|(_, suffix)| document::from_suffix(self.shard, suffix)).collect();
-            let bodies = view.get_many(Space::Body, &keys, usize::MAX).await?;
+        let keys: Vec<Bytes> =
+            found.entries.iter().map(|(_, suffix)| document::from_suffix(self.shard, suffix)).collect();
+        let mut read_count = 0;
+        'documents: while read_count < keys.len() {
+            let group = read_count..keys.len().min(read_count + DOCUMENTS_AT_ONCE);
+            let bodies = view.get_many(Space::Body, &keys[group], READ_BYTES_MAX).await?;
             yield_if_due().await;
-            for ((directory_key, _), (key, body)) in group.iter().zip(keys.into_iter().zip(bodies)) {
+            for body in bodies {
+                let (directory_key, key) = (&found.entries[read_count].0, &keys[read_count]);
                 let is_spent = added.byte_count() >= ENTRY_BYTES_MAX || work.elapsed() >= STEP_TIME_MAX;
                 if is_spent && built > self.mark.built {
                     is_whole = false;
@@ -167,9 +171,10 @@ impl RebuildStep<'_> {
                 if let Some(body) = body.map(Body::decode).transpose()?
                     && !self.mark.has(body.header.number, body.header.lsn)
                 {
-                    self.add(&key, &body, &mut added);
-                    batch.expect(Space::Body, key, Expectation::Version(body.header.lsn));
+                    self.add(key, &body, &mut added);
+                    batch.expect(Space::Body, key.clone(), Expectation::Version(body.header.lsn));
                 }
+                read_count += 1;
             }
         }
         batch.set.added = added.sorted();

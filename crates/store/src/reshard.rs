@@ -34,8 +34,6 @@ use std::sync::Arc;
 /// Documents of one step at most, and bytes of them after which a step takes no more.
 const DOCUMENTS_MAX: usize = 200;
 const BYTES_MAX: usize = 2 << 20;
-/// Documents read at once; each can have megabytes.
-const DOCUMENTS_AT_ONCE: usize = 16;
 /// Entries of the history copied at once.
 const HISTORY_STEP: ScanLimit = ScanLimit { entry_count_max: 200, byte_count_max: 2 << 20 };
 
@@ -243,26 +241,21 @@ impl RangeCopier<'_> {
         let own: Vec<_> = found.entries.iter().filter(|(_, suffix)| copy.target.has(suffix)).collect();
         let mut batch = copy.batch();
         let mut places = self.places(copy).await?;
-        let mut bytes = 0;
-        progress.number = scanned;
-        'documents: for group in own.chunks(DOCUMENTS_AT_ONCE) {
-            let keys: Vec<Bytes> =
-                group.iter().map(|(_, suffix)| document::from_suffix(shard, suffix)).collect();
-            let bodies = view.get_many(Space::Body, &keys, usize::MAX).await?;
+        let keys: Vec<Bytes> = own.iter().map(|(_, suffix)| document::from_suffix(shard, suffix)).collect();
+        let bodies = view.get_many(Space::Body, &keys, BYTES_MAX).await?;
+        progress.number = match own.get(bodies.len()..) {
+            // The step is full: the next one begins after the last document of this one.
+            Some([_, ..]) => number::read_number(&own[bodies.len() - 1].0)?,
+            _ => scanned,
+        };
+        for ((_, suffix), body) in own.iter().zip(bodies) {
             yield_if_due().await;
-            for ((directory_key, suffix), body) in group.iter().zip(bodies) {
-                let body = body.ok_or(Malformed::new("directory entry without a document"))?;
-                let body = places.place(suffix, Body::decode(body)?).await?;
-                self.put(&mut batch, suffix, &body);
-                batch.set.extend(&self.entry_changes(batch.shard, None, Some((suffix, &body))));
-                tally(&mut batch, &body, 1);
-                progress.documents += 1;
-                bytes += body.text().len();
-                if bytes >= BYTES_MAX {
-                    progress.number = number::read_number(directory_key)?;
-                    break 'documents;
-                }
-            }
+            let body = body.ok_or(Malformed::new("directory entry without a document"))?;
+            let body = places.place(suffix, Body::decode(body)?).await?;
+            self.put(&mut batch, suffix, &body);
+            batch.set.extend(&self.entry_changes(batch.shard, None, Some((suffix, &body))));
+            tally(&mut batch, &body, 1);
+            progress.documents += 1;
         }
         Ok(StagedStep { batch, progress, step: CopyStep::Moved })
     }
@@ -344,14 +337,25 @@ impl RangeCopier<'_> {
                 found.entries.retain(|(key, _)| *key < end);
             }
         }
-        let suffixes = found.entries.into_iter().map(|(_, suffix)| suffix);
-        let changed: BTreeSet<Bytes> = suffixes.filter(|suffix| copy.target.has(suffix)).collect();
+        let mut own: Vec<(u64, Bytes)> = Vec::new();
+        for (key, suffix) in found.entries.into_iter().filter(|(_, suffix)| copy.target.has(suffix)) {
+            own.push((trail::read_lsn(&key)?, suffix));
+        }
+        let keys: Vec<Bytes> = own.iter().map(|(_, suffix)| document::from_suffix(shard, suffix)).collect();
+        let fitting = view.get_many(Space::Body, &keys, BYTES_MAX).await?.len();
+        let is_whole = fitting == own.len();
+        if !is_whole {
+            // More than a step holds: it ends before the commit that does not fit, but has the first one at least.
+            progress.lsn = own[0].0.max(own[fitting].0 - 1);
+            own.retain(|(lsn, _)| *lsn <= progress.lsn);
+        }
+        let changed: BTreeSet<Bytes> = own.into_iter().map(|(_, suffix)| suffix).collect();
         progress.documents += changed.len() as u64;
         let mut batch = copy.batch();
         if !changed.is_empty() {
             self.renew(view, copy, changed, &mut batch).await?;
         }
-        let step = if is_near_end { CopyStep::NearEnd } else { CopyStep::Moved };
+        let step = if is_near_end && is_whole { CopyStep::NearEnd } else { CopyStep::Moved };
         Ok(StagedStep { batch, progress, step })
     }
 

@@ -4,13 +4,15 @@
 //! Order: by insertion within each range; a keyed scope of more than one page's bytes comes in order of keys, because
 //! sorting it for every page would cost more than reading it.
 
-use crate::feed::{PageLimit, RangeScope, by_insertion, by_key};
+use crate::bodies::DocumentMemory;
+use crate::feed::{KeyedPage, PageLimit, RangeScope, by_insertion, by_key};
 use crate::{Error, Expiry, VisibleDocuments};
 use astrarium_catalog::container::{Container, Range};
+use astrarium_env::Memory;
 use astrarium_index::LeftOut;
 use astrarium_keys::body::Body;
-use astrarium_keys::{Malformed, document, number};
-use astrarium_kv::{Engine, KeyRange, ShardId, Space, View};
+use astrarium_keys::document;
+use astrarium_kv::{Engine, KeyRange, ShardId, View};
 use astrarium_partition::{EffectiveKey, EffectiveRange, PartitionKey};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -169,6 +171,8 @@ pub struct FeedPage {
     pub resume: Option<FeedPosition>,
     /// The range that was read.
     pub range_id: u32,
+    /// The memory of the documents, given back when this is dropped.
+    pub memory: DocumentMemory,
 }
 
 /// Why a page cannot be read.
@@ -183,6 +187,9 @@ pub enum FeedError {
     /// The position belongs to a feed of another scope.
     #[error("the position belongs to another feed")]
     ForeignPosition,
+    /// The memory budget of the server is used up. The client's to repeat later.
+    #[error("there is no memory left to read documents into")]
+    NoMemory,
 }
 
 /// Views of several ranges: all at once where they are few, one after the other otherwise.
@@ -214,12 +221,24 @@ pub struct FeedReader {
     pub expiry: Expiry,
     /// Which documents are not shown though they are there.
     left_out: Option<LeftOut>,
+    /// The budget that the memory of documents is taken from.
+    memory: Memory,
 }
 
 impl FeedReader {
     /// Reads from views at hand, each of a range of the container.
-    pub fn new(views: Vec<Arc<dyn View>>, container: Arc<Container>, expiry: Expiry) -> FeedReader {
-        FeedReader { views: views.into(), container, expiry, left_out: None }
+    pub fn new(
+        views: Vec<Arc<dyn View>>,
+        container: Arc<Container>,
+        expiry: Expiry,
+        memory: &Memory,
+    ) -> FeedReader {
+        FeedReader { views: views.into(), container, expiry, left_out: None, memory: memory.clone() }
+    }
+
+    /// The memory of documents that are going to be read, none of it taken yet.
+    pub fn document_memory(&self) -> DocumentMemory {
+        DocumentMemory::new(&self.memory)
     }
 
     /// The same reader, which does not show the documents that are left out of the index on purpose.
@@ -238,6 +257,7 @@ impl FeedReader {
         container: &Arc<Container>,
         scope: &FeedScope,
         expiry: Expiry,
+        memory: &Memory,
     ) -> Result<FeedReader, FeedError> {
         let ranges = ranges(container, scope)?;
         let wanted: Vec<_> = ranges.iter().map(|range| (range.shard, range.epoch)).collect();
@@ -245,7 +265,7 @@ impl FeedReader {
             [(shard, epoch)] => vec![engine.view(*shard, *epoch).await.map_err(Error::from)?],
             wanted => views(engine, wanted).await.map_err(Error::from)?,
         };
-        Ok(FeedReader::new(views, Arc::clone(container), expiry))
+        Ok(FeedReader::new(views, Arc::clone(container), expiry, memory))
     }
 
     /// The view of a range, by its shard.
@@ -283,39 +303,6 @@ impl FeedReader {
         ranges(&self.container, scope)
     }
 
-    /// The visible documents of a range that have these numbers and belong to a scope, each with its number, in order.
-    pub async fn by_numbers(
-        &self,
-        range: &Range,
-        scope: &FeedScope,
-        numbers: &[u64],
-    ) -> Result<Vec<Body>, FeedError> {
-        let (view, shard) = (self.view(range.shard)?, range.shard.0);
-        let entries: Vec<Bytes> = numbers.iter().map(|number| number::number_key(shard, *number)).collect();
-        let suffixes = view.get_many(Space::Log, &entries, usize::MAX).await.map_err(Error::from)?;
-        let bounds = self.key_bounds(range, scope);
-        let mut keys = Vec::with_capacity(numbers.len());
-        for (suffix, number) in suffixes.into_iter().zip(numbers) {
-            // The index and the directory are of one view, so the index is wrong.
-            let suffix = suffix.ok_or(Error::DanglingEntry { shard: range.shard, number: *number })?;
-            let key = document::from_suffix(shard, &suffix);
-            if bounds.as_ref().is_none_or(|bounds| bounds.start <= key && key < bounds.end) {
-                keys.push(key);
-            }
-        }
-        let mut documents = Vec::with_capacity(keys.len());
-        let found = view.get_many(Space::Body, &keys, usize::MAX).await.map_err(Error::from)?;
-        for (key, bytes) in keys.iter().zip(found) {
-            let bytes =
-                bytes.ok_or(Error::Malformed(Malformed::new("directory entry without a document")))?;
-            let body = Body::decode(bytes).map_err(Error::from)?;
-            if self.shown().has(&range.erasures, key, &body.header) {
-                documents.push(body);
-            }
-        }
-        Ok(documents)
-    }
-
     /// The keys of a range's documents that belong to a scope; `None` if all do.
     pub(crate) fn key_bounds(&self, range: &Range, scope: &FeedScope) -> Option<KeyRange> {
         match scope {
@@ -346,11 +333,12 @@ impl FeedReader {
         let index = ranges.iter().position(|range| range.id == range_id).ok_or(FeedError::RangeGone)?;
         let range = &ranges[index];
         let view = self.view(range.shard)?;
-        let page = by_insertion(&**view, range, number, limit, self.shown()).await?;
+        let mut memory = self.document_memory();
+        let page = by_insertion(&**view, range, number, limit, self.shown(), &mut memory).await?;
         let next = ranges.get(index + 1).map(|next| FeedPosition::start_of(next, &floors, false));
         let at = |number: u64| FeedPosition::Number { range_id, number, floors: floors.clone() };
         let documents = page.documents.into_iter().map(|(number, body)| (at(number), body)).collect();
-        Ok(FeedPage { documents, resume: page.resume.map(at).or(next), range_id })
+        Ok(FeedPage { documents, resume: page.resume.map(at).or(next), range_id, memory })
     }
 
     async fn by_key(
@@ -363,20 +351,24 @@ impl FeedReader {
         let (index, after) = self.start(&place.min, position.as_ref())?;
         let range = &self.container.ranges[index];
         let view = &**self.view(range.shard)?;
+        let mut memory = self.document_memory();
         if let Some(FeedPosition::Within { number, floors, .. }) = &position {
-            let all = self.smallest(range, scope, *number, limit).await?;
-            return Ok(self.sorted_page(index, place, all, (*number, floors), limit));
+            let all = self.smallest(range, scope, *number, limit, &mut memory).await?;
+            return Ok(self.sorted_page(index, place, (all, memory), (*number, floors), limit));
         }
         let after = after.filter(|suffix| !suffix.is_empty());
         if after.is_none() {
-            let small = by_key(view, range, scope, None, SORTED_SCOPE_MAX, self.shown()).await?;
+            let all = (SORTED_SCOPE_MAX, self.shown());
+            let small = by_key(view, range, scope, None, all, &mut memory).await?;
             if small.resume.is_none() {
                 let all = small.documents.into_iter().map(|(_, body)| body).collect();
-                return Ok(self.sorted_page(index, place, all, (0, &Floors::default()), limit));
+                return Ok(self.sorted_page(index, place, (all, memory), (0, &Floors::default()), limit));
             }
         }
-        let page = by_key(view, range, scope, after.as_deref(), limit, self.shown()).await?;
-        Ok(self.keyed_page(index, place, page.documents, page.resume))
+        // The documents that were read to see whether they are few are dropped.
+        memory.keep(0);
+        let page = by_key(view, range, scope, after.as_deref(), (limit, self.shown()), &mut memory).await?;
+        Ok(self.keyed_page(index, place, page, memory))
     }
 
     /// The range where a keyed scope starts or goes on, and the key after which.
@@ -405,14 +397,14 @@ impl FeedReader {
         &self,
         index: usize,
         place: &EffectiveRange,
-        documents: Vec<(Bytes, Body)>,
-        resume: Option<Bytes>,
+        page: KeyedPage<Bytes>,
+        memory: DocumentMemory,
     ) -> FeedPage {
         let range_id = self.container.ranges[index].id;
         let at = |suffix: Bytes| FeedPosition::Key { range_id, suffix };
-        let documents = documents.into_iter().map(|(suffix, body)| (at(suffix), body)).collect();
+        let documents = page.documents.into_iter().map(|(suffix, body)| (at(suffix), body)).collect();
         let next = || self.next_range(index, place, &Floors::default());
-        FeedPage { documents, resume: resume.map(at).or_else(next), range_id }
+        FeedPage { documents, resume: page.resume.map(at).or_else(next), range_id, memory }
     }
 
     /// The documents of a scope with the smallest numbers after a position: one pass, and no more kept than a page
@@ -423,17 +415,20 @@ impl FeedReader {
         scope: &RangeScope<'_>,
         after_number: u64,
         limit: PageLimit,
+        memory: &mut DocumentMemory,
     ) -> Result<Vec<Body>, FeedError> {
         let view = &**self.view(range.shard)?;
         let mut kept: Vec<Body> = Vec::new();
         let mut after: Option<Bytes> = None;
         loop {
-            let page = by_key(view, range, scope, after.as_deref(), SORTED_SCOPE_MAX, self.shown()).await?;
+            let all = (SORTED_SCOPE_MAX, self.shown());
+            let page = by_key(view, range, scope, after.as_deref(), all, memory).await?;
             let bodies = page.documents.into_iter().map(|(_, body)| body);
             kept.extend(bodies.filter(|body| body.header.number > after_number));
             kept.sort_by_key(|body| body.header.number);
             // One more than fits tells that there is a further page.
             kept.truncate(fitting(&kept, limit) + 1);
+            memory.keep(held_bytes(&kept));
             match page.resume {
                 Some(resume) => after = Some(resume),
                 None => return Ok(kept),
@@ -446,7 +441,7 @@ impl FeedReader {
         &self,
         index: usize,
         place: &EffectiveRange,
-        mut all: Vec<Body>,
+        (mut all, mut memory): (Vec<Body>, DocumentMemory),
         (after, floors): (u64, &Floors),
         limit: PageLimit,
     ) -> FeedPage {
@@ -455,6 +450,7 @@ impl FeedReader {
         let count = fitting(&all, limit);
         let more = all.len() > count;
         all.truncate(count);
+        memory.keep(held_bytes(&all));
         let range_id = self.container.ranges[index].id;
         let at = |body: &Body| {
             let number = body.header.number;
@@ -462,7 +458,8 @@ impl FeedReader {
         };
         let last = all.last().filter(|_| more).map(at);
         let documents: Vec<_> = all.into_iter().map(|body| (at(&body), body)).collect();
-        FeedPage { documents, resume: last.or_else(|| self.next_range(index, place, floors)), range_id }
+        let resume = last.or_else(|| self.next_range(index, place, floors));
+        FeedPage { documents, resume, range_id, memory }
     }
 }
 
@@ -481,6 +478,11 @@ fn ranges<'c>(container: &'c Container, scope: &FeedScope) -> Result<Vec<&'c Ran
 
 fn range_by_id(container: &Container, id: u32) -> Result<&Range, FeedError> {
     container.ranges.iter().find(|range| range.id == id).ok_or(FeedError::RangeGone)
+}
+
+/// The memory of some documents.
+fn held_bytes(documents: &[Body]) -> usize {
+    documents.iter().map(|body| body.as_bytes().len()).sum()
 }
 
 /// How many documents of a list fit into a page; one always does.

@@ -6,6 +6,7 @@
 //! - Where a slice is divided depends on its first and last key only, so the same data gives the same parts.
 
 use crate::Error;
+use crate::bodies::DocumentMemory;
 use crate::feed::RangeScope;
 use crate::scoped::{FeedError, FeedReader, FeedScope};
 use astrarium_catalog::container::Range;
@@ -50,12 +51,15 @@ impl FeedReader {
     }
 
     /// The next visible documents of a slice, which then begins after them; `None` at its end.
-    pub async fn next_of(&self, slice: &mut KeySlice) -> Result<Option<Vec<Body>>, FeedError> {
+    pub async fn next_of(
+        &self,
+        slice: &mut KeySlice,
+        memory: &mut DocumentMemory,
+    ) -> Result<Option<Vec<Body>>, FeedError> {
         if slice.keys.start >= slice.keys.end {
             return Ok(None);
         }
-        let batch = self.view(slice.shard)?.scan(Space::Body, &slice.keys, Direction::Forward, STEP).await;
-        let batch = batch.map_err(Error::from)?;
+        let batch = memory.scan(&**self.view(slice.shard)?, Space::Body, &slice.keys, STEP).await?;
         slice.keys.start = match batch.entries.last() {
             Some((key, _)) if batch.more => just_after(key),
             _ => slice.keys.end.clone(),

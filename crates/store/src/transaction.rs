@@ -8,7 +8,9 @@
 //! - All documents of a transaction get one LSN; the sequence tells them apart.
 //! - While a generation of the index is under construction, the batch changes it as far as it has the documents (`rebuild`).
 
+use crate::bodies::DocumentMemory;
 use crate::rebuild::Construction;
+use crate::scoped::FeedError;
 use crate::{Error, Expiry, Incoming};
 use astrarium_catalog::container::{Container, Erasures, Range};
 use astrarium_catalog::numbers::NumberSource;
@@ -242,23 +244,44 @@ impl Transaction {
         Ok(self.entries[index].current.as_ref())
     }
 
-    /// Reads the documents at some keys together, for whoever will read or write them one after another: storage may be on another
-    /// machine.
-    pub async fn read_ahead(&mut self, mut keys: Vec<Bytes>) -> Result<(), Error> {
-        keys.sort_unstable();
-        keys.dedup();
-        keys.retain(|key| !self.places.contains_key(key));
-        let bodies = self.stored_bodies(&keys).await?;
+    /// Whether all documents at some keys were read or written.
+    pub fn knows(&self, keys: &[Bytes]) -> bool {
+        keys.iter().all(|key| self.places.contains_key(key))
+    }
+
+    /// Reads documents together that will be read or written one after another, since storage may be on another machine: those at the
+    /// first of some keys, until they hold so many bytes.
+    pub async fn read_ahead<'k>(
+        &mut self,
+        keys: impl Iterator<Item = &'k Bytes>,
+        bytes_max: usize,
+        memory: &mut DocumentMemory,
+    ) -> Result<(), FeedError> {
+        let mut seen = BTreeSet::new();
+        let unknown = keys.filter(|key| !self.places.contains_key(*key));
+        let keys: Vec<Bytes> = unknown.filter(|key| seen.insert(Bytes::clone(key))).cloned().collect();
+        let bodies = self.stored_bodies(&keys, bytes_max, memory).await?;
         for (key, body) in keys.into_iter().zip(bodies) {
             self.push_stored(key, body);
         }
         Ok(())
     }
 
-    /// What storage has at some keys, for transactions that are clones of this one.
-    pub async fn stored_bodies(&self, keys: &[Bytes]) -> Result<Vec<Option<Body>>, Error> {
-        let bodies = self.stored.get_many(Space::Body, keys, usize::MAX).await?;
-        bodies.into_iter().map(|body| Ok(body.map(Body::decode).transpose()?)).collect()
+    /// What storage has at the first of some keys, until it holds so many bytes, for transactions that are clones of this one.
+    pub async fn stored_bodies(
+        &self,
+        keys: &[Bytes],
+        bytes_max: usize,
+        memory: &mut DocumentMemory,
+    ) -> Result<Vec<Option<Body>>, FeedError> {
+        let (before, mut found) = (memory.bytes(), Vec::with_capacity(keys.len()));
+        while found.len() < keys.len() && memory.bytes() - before < bytes_max {
+            let bytes_left = bytes_max - (memory.bytes() - before);
+            for body in memory.get_many(&*self.stored, &keys[found.len()..], bytes_left).await? {
+                found.push(body.map(Body::decode).transpose().map_err(Error::from)?);
+            }
+        }
+        Ok(found)
     }
 
     /// Takes in what storage has at a key that was not read yet.

@@ -242,7 +242,8 @@ impl ScriptHost {
             ..Limits::default()
         };
         let expiry = self.core.expiry(&self.container);
-        let reader = FeedReader::new(vec![self.transaction.view()], Arc::clone(&self.container), expiry);
+        let (views, memory) = (vec![self.transaction.view()], self.core.memory());
+        let reader = FeedReader::new(views, Arc::clone(&self.container), expiry, memory);
         let scope = FeedScope::Partition(self.key.clone());
         let page = self.core.query_views(reader, query, scope, resume, limits).await?;
         self.charge += page.charge;

@@ -1,13 +1,15 @@
-//! An engine that lets something else happen between what an operation read and its commit, or before it reads.
+//! An engine that lets something else happen between what an operation read and its commit, or before it reads, and counts the bytes
+//! that readers are given.
 
 use astrarium_kv::memory::MemoryEngine;
 use astrarium_kv::{
-    CommitVersion, Engine, Error, KeyPrefix, Mutation, Place, PlaceId, Reply, ShardId, ShardState, Stats,
-    View, WriteBatch,
+    CommitVersion, Direction, Engine, EntryBatch, Error, KeyBatch, KeyPrefix, KeyRange, Mutation, Place,
+    PlaceId, Reply, ScanBatch, ScanLimit, ShardId, ShardState, Space, Stats, View, WriteBatch,
 };
+use bytes::Bytes;
 use std::future::Future;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 
@@ -28,6 +30,8 @@ pub(crate) struct Interposed {
     pub(crate) is_full: AtomicBool,
     /// Whether commits that found shards fail, as those of a process do that is killed before it can.
     pub(crate) founds_nothing: AtomicBool,
+    /// Bytes of values that readers were given.
+    read_bytes: Arc<AtomicUsize>,
 }
 
 impl Default for Interposed {
@@ -40,6 +44,7 @@ impl Default for Interposed {
             exclusive: AtomicBool::default(),
             is_full: AtomicBool::default(),
             founds_nothing: AtomicBool::default(),
+            read_bytes: Arc::default(),
         }
     }
 }
@@ -58,6 +63,11 @@ impl Interposed {
     /// Does some work after the next view of a shard was taken, before anybody reads from it.
     pub(crate) fn after_view(&self, shard: ShardId, work: impl Future<Output = ()> + Send + 'static) {
         *self.after_view.lock().unwrap() = Some((shard, Box::new(move || at_once(work))));
+    }
+
+    /// Bytes of values that readers were given since this was asked last.
+    pub(crate) fn read_bytes(&self) -> usize {
+        self.read_bytes.swap(0, Ordering::Relaxed)
     }
 
     /// How many keys there are.
@@ -91,7 +101,8 @@ impl Engine for Interposed {
         if let Some((_, work)) = work {
             work();
         }
-        view
+        let read_bytes = Arc::clone(&self.read_bytes);
+        view.map(|view| view.map(|inner| -> Arc<dyn View> { Arc::new(CountedView { inner, read_bytes }) }))
     }
 
     fn commit(&self, batch: WriteBatch) -> Reply<Result<CommitVersion, Error>> {
@@ -159,5 +170,90 @@ impl Engine for Interposed {
 
     fn close(&self) -> Result<(), Error> {
         self.engine.close()
+    }
+}
+
+/// A view that counts the bytes of the values it gives.
+struct CountedView {
+    inner: Arc<dyn View>,
+    read_bytes: Arc<AtomicUsize>,
+}
+
+impl CountedView {
+    fn counted<T>(
+        &self,
+        reply: Reply<Result<T, Error>>,
+        bytes: impl FnOnce(&T) -> usize + Send + 'static,
+    ) -> Reply<Result<T, Error>>
+    where
+        T: 'static,
+    {
+        let read_bytes = Arc::clone(&self.read_bytes);
+        reply.map(move |answer| {
+            answer.inspect(|answer| {
+                read_bytes.fetch_add(bytes(answer), Ordering::Relaxed);
+            })
+        })
+    }
+}
+
+impl View for CountedView {
+    fn shard(&self) -> ShardId {
+        self.inner.shard()
+    }
+
+    fn state(&self) -> ShardState {
+        self.inner.state()
+    }
+
+    fn get(&self, space: Space, key: &[u8]) -> Reply<Result<Option<Bytes>, Error>> {
+        self.counted(self.inner.get(space, key), |value| value.as_ref().map_or(0, Bytes::len))
+    }
+
+    fn get_many(
+        &self,
+        space: Space,
+        keys: &[Bytes],
+        byte_count_max: usize,
+    ) -> Reply<Result<Vec<Option<Bytes>>, Error>> {
+        let values = self.inner.get_many(space, keys, byte_count_max);
+        self.counted(values, |values| values.iter().flatten().map(Bytes::len).sum())
+    }
+
+    fn scan(
+        &self,
+        space: Space,
+        range: &KeyRange,
+        direction: Direction,
+        limit: ScanLimit,
+    ) -> Reply<Result<ScanBatch, Error>> {
+        let batch = self.inner.scan(space, range, direction, limit);
+        self.counted(batch, |batch| batch.entries.iter().map(|(_, value)| value.len()).sum())
+    }
+
+    fn scan_keys(
+        &self,
+        range: &KeyRange,
+        direction: Direction,
+        limit: ScanLimit,
+    ) -> Reply<Result<KeyBatch, Error>> {
+        self.inner.scan_keys(range, direction, limit)
+    }
+
+    fn scan_entries(
+        &self,
+        range: &KeyRange,
+        direction: Direction,
+        limit: ScanLimit,
+    ) -> Reply<Result<EntryBatch, Error>> {
+        self.inner.scan_entries(range, direction, limit)
+    }
+
+    fn count_keys(&self, family: &[u8; astrarium_kv::FAMILY_BYTES]) -> Reply<Result<u64, Error>> {
+        self.inner.count_keys(family)
+    }
+
+    fn estimate_keys(&self, range: &KeyRange) -> Reply<Result<u64, Error>> {
+        self.inner.estimate_keys(range)
     }
 }

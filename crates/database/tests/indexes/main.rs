@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that fails to set up fails")]
 
+mod bodies;
 mod computed;
 mod directives;
 mod equality;

@@ -474,3 +474,42 @@ async fn ranges_that_hold_too_much_are_split() {
     }
     assert_eq!(one.container().await.ranges.len(), 1);
 }
+
+/// A step of a copy reads a few megabytes, however large documents are and however many of them change meanwhile.
+#[tokio::test]
+async fn large_documents_are_copied_a_few_at_a_time() {
+    const LARGE: usize = 700_000;
+    let world = World::new(json!({"indexingPolicy": {"excludedPaths": [{"path": "/filler/?"}]}})).await;
+    let mut model = BTreeMap::new();
+    let filler = "x".repeat(LARGE);
+    let large = |id: usize, n: usize| {
+        let mut document = item(id, id, n);
+        document["filler"] = json!(filler);
+        document
+    };
+    for id in 0..24 {
+        world.put(&large(id, 0)).await;
+    }
+    split(&world, 0).await.unwrap();
+    world.engine.read_bytes();
+    let (mut n, mut most) = (0, 0);
+    while world.account.maintenance().reshard().await.unwrap() {
+        most = most.max(world.engine.read_bytes());
+        n += 1;
+        assert!(n < 1_000, "the copy has an end");
+        // All of them change while the first pass goes on, and a few afterwards.
+        for id in (0..24).filter(|id| n < 4 || n < 40 && id % 12 == n % 12) {
+            world.put(&large(id, n)).await;
+            model.insert(format!("{id}"), n as u64);
+        }
+        world.engine.read_bytes();
+    }
+    assert!(most < 20 * LARGE, "a step read {most} bytes");
+    let copied: BTreeMap<String, u64> = documents(&world)
+        .await
+        .into_iter()
+        .map(|(id, document)| (id, document["n"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(copied, model);
+    world.is_sound("after the split").await;
+}

@@ -6,7 +6,7 @@ use astrarium_database::definition::database::DatabaseDefinition;
 use astrarium_database::partition::PartitionKey;
 use astrarium_database::value::json::Text;
 use astrarium_database::{
-    Account, Conditions, Container, Env, Error, FeedScope, IndexDirective, IndexUse, Limits, Link,
+    Account, Conditions, Container, Env, Error, FeedScope, IndexDirective, IndexUse, Limits, Link, Memory,
     NewContainer, Outcome, Query, QueryScope, RangeSettings, Resources, WriteMode, WriteOptions,
 };
 use astrarium_env::{Clock, Random};
@@ -60,6 +60,14 @@ impl World {
         let world = World { account, engine, clock };
         world.add_container("c", definition).await;
         world
+    }
+
+    /// The same in another process, which has a budget of memory.
+    pub(crate) async fn with_memory(&self, memory: &Memory) -> World {
+        let env = Env::new(Box::new(self.clock.clone()), Random::from_seed(5));
+        let engine: Arc<dyn Engine> = self.engine.clone();
+        let resources = Resources { memory: memory.clone(), ..Resources::default() };
+        World { account: Account::open_within(engine, env, resources).await.unwrap(), ..self.clone() }
     }
 
     /// The same with ranges that are split when they hold more than so many bytes.

@@ -134,7 +134,7 @@ fn answer(
     (mode, previous_images): (ChangeFeedMode, bool),
     page: ChangeFeedPage,
 ) -> Answer {
-    let ChangeFeedPage { container, changes, position, range_id, lsn, charge } = page;
+    let ChangeFeedPage { container, changes, position, range_id, lsn, charge, .. } = page;
     let mut answer = if changes.is_empty() {
         Answer::empty(StatusCode::NOT_MODIFIED)
     } else {

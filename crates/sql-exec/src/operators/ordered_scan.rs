@@ -27,7 +27,7 @@ use astrarium_keys::body::Body;
 use astrarium_kv::{Direction, KeyRange, ScanLimit, just_after};
 use astrarium_sql_plan::evaluate::EvaluateError;
 use astrarium_sql_plan::physical::{IndexPlan, Lacking};
-use astrarium_store::{FeedReader, FeedScope};
+use astrarium_store::{DocumentMemory, FeedReader, FeedScope, UnreadDocuments};
 use astrarium_value::Value;
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -58,9 +58,12 @@ pub(crate) struct OrderedScan<'a> {
     /// What is still to be read, the next one first.
     sections: VecDeque<Section>,
     step: usize,
-    /// Documents that were read, with the section they are in.
+    /// Documents that were read, with the section they are in, and those that come after them.
     bodies: VecDeque<Body>,
+    unread: UnreadDocuments,
     is_lacking: bool,
+    /// The memory of the documents that were read last.
+    memory: DocumentMemory,
     /// Entries of one shortened term, whose documents come after those that were read.
     group: Option<KeyRange>,
     /// Rows that were made, in order.
@@ -96,7 +99,9 @@ impl<'a> OrderedScan<'a> {
             sections: VecDeque::new(),
             step: STEP.0,
             bodies: VecDeque::new(),
+            unread: UnreadDocuments::default(),
             is_lacking: false,
+            memory: scanned.reader.document_memory(),
             group: None,
             rows: VecDeque::new(),
             examined: None,
@@ -180,6 +185,10 @@ impl<'a> OrderedScan<'a> {
                 execution.access.priced.add(std::mem::take(&mut self.unpaid));
                 return Ok(());
             }
+            if !self.unread.is_empty() {
+                self.read_documents(execution).await?;
+                continue;
+            }
             if let Some(group) = self.group.take() {
                 self.sort_group(execution, group).await?;
                 continue;
@@ -231,7 +240,7 @@ impl<'a> OrderedScan<'a> {
             numbers.push(number);
         }
         self.is_lacking = false;
-        self.read_documents(execution, &numbers).await?;
+        self.find_documents(&numbers).await?;
         let has_more = match (&self.group, batch.keys.last(), direction) {
             (Some(group), _, Direction::Forward) => {
                 entries.start = group.end.clone();
@@ -274,22 +283,30 @@ impl<'a> OrderedScan<'a> {
         let Some(furthest) = numbers.last().copied() else { return Ok(None) };
         self.step = (self.step * 4).min(STEP.1);
         self.is_lacking = true;
-        self.read_documents(execution, &numbers).await?;
-        if self.bodies.is_empty() {
+        self.find_documents(&numbers).await?;
+        if self.unread.is_empty() {
             self.examined = Some((vec![Value::Undefined], (furthest, WHOLE_DOCUMENT)));
         }
         Ok(Some(Section::Lacking(beyond(furthest, direction), way, listed)))
     }
 
-    async fn read_documents(
-        &mut self,
-        execution: &mut Execution<'_>,
-        numbers: &[u64],
-    ) -> Result<(), ExecuteError> {
+    async fn find_documents(&mut self, numbers: &[u64]) -> Result<(), ExecuteError> {
         let Scanned { reader, scope, .. } = self.scanned;
+        self.unread = reader.find_documents(self.range, scope, numbers).await?;
+        Ok(())
+    }
+
+    /// Reads the next of the documents that were found.
+    async fn read_documents(&mut self, execution: &mut Execution<'_>) -> Result<(), ExecuteError> {
         let began = Instant::now();
-        self.bodies = reader.by_numbers(self.range, scope, numbers).await?.into();
+        self.memory.keep(0);
+        let bodies =
+            self.scanned.reader.read_documents(self.range, &mut self.unread, &mut self.memory).await?;
+        self.bodies = bodies.into();
         execution.access.load += began.elapsed();
+        if let (true, true, Some(last)) = (self.is_lacking, self.bodies.is_empty(), self.unread.last_read()) {
+            self.examined = Some((vec![Value::Undefined], (last, WHOLE_DOCUMENT)));
+        }
         Ok(())
     }
 
@@ -341,17 +358,21 @@ impl<'a> OrderedScan<'a> {
             let batch = batch.map_err(IndexError::from)?;
             let numbers = batch.keys.iter().map(|key| read_entry(key).map(|(_, number)| number));
             let numbers: Vec<u64> = numbers.collect::<Result<_, _>>().map_err(IndexError::from)?;
-            for body in reader.by_numbers(self.range, scope, &numbers).await? {
-                let number = body.header.number;
-                execution.take_document(reader.container.rid(), body, 1)?;
-                execution.with_machine(|machine| {
-                    let mut index = 0;
-                    machine.visit(plan, &mut || {
-                        sorted.take(&machine.row(), plan, (number, index))?;
-                        index += 1;
-                        Ok(Flow::Continue(()))
-                    })
-                })?;
+            let mut unread = reader.find_documents(self.range, scope, &numbers).await?;
+            while !unread.is_empty() {
+                self.memory.keep(0);
+                for body in reader.read_documents(self.range, &mut unread, &mut self.memory).await? {
+                    let number = body.header.number;
+                    execution.take_document(reader.container.rid(), body, 1)?;
+                    execution.with_machine(|machine| {
+                        let mut index = 0;
+                        machine.visit(plan, &mut || {
+                            sorted.take(&machine.row(), plan, (number, index))?;
+                            index += 1;
+                            Ok(Flow::Continue(()))
+                        })
+                    })?;
+                }
             }
             match batch.keys.last() {
                 Some(key) if batch.more => rest.start = just_after(key),
