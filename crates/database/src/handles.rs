@@ -190,8 +190,8 @@ impl MaintenanceHandle {
         self.core.reshard().await
     }
 
-    /// Drops what older versions of the program left to be removed, and lets numbers of replaced indexes be used again once
-    /// storage has given back their space; false when there is nothing to do.
+    /// Removes some of what removed databases left behind, drops what older versions of the program left to be removed, and lets
+    /// numbers of replaced indexes be used again once storage has given back their space; false when there is nothing to do for now.
     pub async fn sweep(&self) -> Result<bool, Error> {
         self.core.sweep().await
     }
