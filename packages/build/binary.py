@@ -6,6 +6,7 @@ In: the built program. Out: plain values. Nothing is guessed from the machine th
 import re
 import struct
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,3 +47,9 @@ def is_dynamic(content: bytes) -> bool:
     (offset,) = struct.unpack_from("<Q", content, 32)
     size, count = struct.unpack_from("<HH", content, 54)
     return any(struct.unpack_from("<I", content, offset + at * size)[0] == 3 for at in range(count))
+
+
+if __name__ == "__main__":
+    program = inspect(Path(sys.argv[1]))
+    needs = "no C library" if program.glibc is None else "glibc {}.{}".format(*program.glibc)
+    print(f"astrarium {program.version} for {program.machine} needs {needs}")
