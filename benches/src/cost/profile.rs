@@ -21,6 +21,8 @@ const ALLOCATING: [&str; 7] = [
     "mi_calloc",
 ];
 const CLOCK: &str = "clock_gettime";
+/// What runs these is no request's: it is there every second, however many requests there are in one, which is a matter of speed.
+const BACKGROUND: &str = "astrarium::background::";
 /// Instructions that are executed less often are not looked up in their program.
 const REPEATED_MIN: u64 = 64;
 
@@ -62,7 +64,8 @@ impl Profile {
         let mut profile = Profile::default();
         let (mut functions, mut objects) = (Names::default(), Names::default());
         let (mut function, mut called, mut object) = (String::new(), String::new(), String::new());
-        let mut is_call = false;
+        let (mut is_call, mut is_background) = (false, false);
+        let mut background = 0;
         let mut repeated: HashMap<(String, u64), u64> = HashMap::new();
         for line in text.lines() {
             if let Some(name) = line.strip_prefix("fn=") {
@@ -75,13 +78,16 @@ impl Profile {
                 objects.resolve(name).context("a called program without a name")?;
             } else if let Some(rest) = line.strip_prefix("calls=") {
                 is_call = true;
+                is_background = called.starts_with(BACKGROUND) && !function.starts_with(BACKGROUND);
                 let count = rest.split(' ').next().and_then(|count| count.parse().ok());
                 profile.add_calls(&function, &called, count.context("calls without a number")?);
             } else if let Some(address) = line.strip_prefix("0x") {
+                let mut fields = address.split(' ');
                 if std::mem::take(&mut is_call) {
+                    let inclusive = fields.nth(2).and_then(|count| count.parse::<u64>().ok());
+                    background += inclusive.filter(|_| is_background).unwrap_or(0);
                     continue;
                 }
-                let mut fields = address.split(' ');
                 let place = fields.next().and_then(|place| u64::from_str_radix(place, 16).ok());
                 let mut counts = fields.skip(1).map(|count| count.parse::<i64>().unwrap_or(0));
                 let executed = u64::try_from(counts.next().unwrap_or(0)).unwrap_or(0);
@@ -96,9 +102,10 @@ impl Profile {
                 profile.system_calls = u64::try_from(calls.unwrap_or(0)).unwrap_or(0);
             }
         }
+        profile.instructions = profile.instructions.saturating_sub(background);
         for ((object, place), executed) in repeated {
             if let Some(width) = programs.repeated_width(&object, place) {
-                profile.instructions -= executed;
+                profile.instructions = profile.instructions.saturating_sub(executed);
                 profile.moved_bytes += executed * width;
             }
         }
@@ -234,6 +241,14 @@ fn=(4)
             system_calls: 7.0,
         };
         assert_eq!(counts, expected);
+    }
+
+    #[test]
+    fn work_in_the_background_is_no_request_s() {
+        let text = "fn=(1) poll\n0x10 7 100\ncfn=(2) astrarium::background::supervise\ncalls=1 0x40 0\n0x14 8 30 0 0\n\n\
+                    fn=(2)\n0x40 0 10\ncfn=(3) scan\ncalls=1 0x60 0\n0x44 0 20\nfn=(3)\n0x60 0 20\n";
+        let counts = Profile::parse(text, &mut Programs::default()).expect("a profile").counts();
+        assert_eq!(counts.instructions, 100.0);
     }
 
     #[test]
