@@ -134,7 +134,8 @@ impl AccountCore {
         let mut room = MadeRoom::default();
         loop {
             let outcome = self.attempt(container, |trial| async move {
-                self.transact_once(&trial.container, operations, shown_bytes_max, deadline).await
+                // Boxed, since the future of a batch would be a part of every request's.
+                Box::pin(self.transact_once(&trial.container, operations, shown_bytes_max, deadline)).await
             });
             if let Some(outcome) = room.or_again(self, outcome.await) {
                 return outcome;

@@ -311,8 +311,6 @@ pub(crate) struct Cursor {
     reader: FeedReader,
     scope: FeedScope,
     pieces: VecDeque<Piece>,
-    /// Documents of the first piece that were found and are to be read next.
-    unread: UnreadDocuments,
     /// The memory of the documents that were read last.
     memory: DocumentMemory,
 }
@@ -321,8 +319,8 @@ pub(crate) struct Cursor {
 enum Piece {
     /// All of a slice.
     Slice(KeySlice),
-    /// Those of a range, by number.
-    Numbers(Range, std::vec::IntoIter<u64>),
+    /// Those of a range that were found, and then others by number.
+    Numbers(Range, UnreadDocuments, std::vec::IntoIter<u64>),
 }
 
 /// Numbers of documents read at once.
@@ -337,8 +335,7 @@ impl Cursor {
     }
 
     fn of_pieces(reader: &FeedReader, scope: &FeedScope, pieces: VecDeque<Piece>) -> Cursor {
-        let (unread, memory) = (UnreadDocuments::default(), reader.document_memory());
-        Cursor { reader: reader.clone(), scope: scope.clone(), pieces, unread, memory }
+        Cursor { reader: reader.clone(), scope: scope.clone(), pieces, memory: reader.document_memory() }
     }
 
     /// The documents of a scope by the ways that were chosen, and what was done for that.
@@ -358,7 +355,7 @@ impl Cursor {
                 Some(mut found) => {
                     let numbers = found.candidates.numbers(&found.finder, 0, usize::MAX).await?;
                     work.entries += found.candidates.entries;
-                    Piece::Numbers(index.range.clone(), numbers.into_iter())
+                    Piece::Numbers(index.range.clone(), UnreadDocuments::default(), numbers.into_iter())
                 }
                 None => Piece::Slice(reader.slice(scope, index.range)),
             });
@@ -382,14 +379,13 @@ impl Cursor {
                         return Ok(Some(bodies));
                     }
                 }
-                Piece::Numbers(range, numbers) => {
-                    if self.unread.is_empty() && !numbers.as_slice().is_empty() {
+                Piece::Numbers(range, unread, numbers) => {
+                    if unread.is_empty() && !numbers.as_slice().is_empty() {
                         let step: Vec<u64> = numbers.take(NUMBERS_STEP).collect();
-                        self.unread = self.reader.find_documents(range, &self.scope, &step).await?;
+                        *unread = self.reader.find_documents(range, &self.scope, &step).await?;
                     }
-                    if !self.unread.is_empty() {
-                        let (unread, memory) = (&mut self.unread, &mut self.memory);
-                        return Ok(Some(self.reader.read_documents(range, unread, memory).await?));
+                    if !unread.is_empty() {
+                        return Ok(Some(self.reader.read_documents(range, unread, &mut self.memory).await?));
                     }
                     if !numbers.as_slice().is_empty() {
                         continue;
@@ -405,24 +401,21 @@ impl Cursor {
     pub(crate) async fn divide(self, count: usize) -> Result<Vec<Cursor>, ExecuteError> {
         let per_piece = count.div_ceil(self.pieces.len().max(1));
         let mut parts = Vec::new();
-        let mut unread = Some(self.unread);
         for piece in self.pieces {
             match piece {
                 Piece::Slice(slice) => {
                     parts.extend(self.reader.divide(slice, per_piece).await?.into_iter().map(Piece::Slice));
                 }
-                Piece::Numbers(range, numbers) => {
-                    let numbers: Vec<u64> = match unread.take() {
-                        // Those that were found of the first piece belong to it still.
-                        Some(unread) => unread.into_numbers().chain(numbers).collect(),
-                        None => numbers.collect(),
-                    };
+                Piece::Numbers(range, unread, numbers) => {
+                    let numbers: Vec<u64> = unread.into_numbers().chain(numbers).collect();
                     let chunks = numbers.chunks(numbers.len().div_ceil(per_piece).max(NUMBERS_STEP));
-                    let numbers = |chunk: &[u64]| Piece::Numbers(range.clone(), Vec::from(chunk).into_iter());
-                    parts.extend(chunks.map(numbers));
+                    let part = |chunk: &[u64]| {
+                        let numbers = Vec::from(chunk).into_iter();
+                        Piece::Numbers(range.clone(), UnreadDocuments::default(), numbers)
+                    };
+                    parts.extend(chunks.map(part));
                 }
             }
-            unread = None;
         }
         let cursor = |piece| Cursor::of_pieces(&self.reader, &self.scope, VecDeque::from([piece]));
         Ok(parts.into_iter().map(cursor).collect())
