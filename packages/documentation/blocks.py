@@ -35,7 +35,7 @@ import astrarium
 from azure.cosmos import CosmosClient, PartitionKey
 
 FENCE = re.compile(r"^(\s*)```(\S*)[ \t]*(.*)$")
-SECONDS_MAX = 120
+SECONDS_MAX = 300
 #: The name of the package of the suite of the Rust SDK, and so of the programs that are built with it.
 RUST_PROGRAM = "sdk-tests"
 ADDRESS = re.compile(r"(127\.0\.0\.1|localhost):8081")

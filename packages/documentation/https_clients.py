@@ -22,7 +22,7 @@ from typing import Callable, Optional
 import astrarium
 import blocks
 
-SECONDS_MAX = 120
+SECONDS_MAX = 300
 #: What clients say of a certificate that they do not trust; curl speaks of asn1, since both authorities have the same name.
 REFUSAL = re.compile(r"certificate|PKIX|CERT_|asn1", re.IGNORECASE)
 LOCAL, OTHER = "https://127.0.0.1", "https://127.0.0.2"

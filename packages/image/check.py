@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 CERTIFICATE = "tmp/cosmos/appdata/.system/profiles/Client/AppData/Local/CosmosDBEmulator/emulator.pem"
-SECONDS_MAX = 60
+SECONDS_MAX = 300
 #: It is where administrators have their programs, which may not be on the path.
 CHROOT = shutil.which("chroot", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
 

