@@ -248,7 +248,7 @@ fn=(4)
         let text = "fn=(1) poll\n0x10 7 100\ncfn=(2) astrarium::background::supervise\ncalls=1 0x40 0\n0x14 8 30 0 0\n\n\
                     fn=(2)\n0x40 0 10\ncfn=(3) scan\ncalls=1 0x60 0\n0x44 0 20\nfn=(3)\n0x60 0 20\n";
         let counts = Profile::parse(text, &mut Programs::default()).expect("a profile").counts();
-        assert_eq!(counts.instructions, 100.0);
+        assert_eq!(counts, Counts { instructions: 100.0, ..Counts::default() });
     }
 
     #[test]
