@@ -222,6 +222,9 @@ class Runner:
         for tool, given in tools.items():
             if re.search(rf"^{tool} ", block.text, re.MULTILINE) and not given:
                 return self.left_out(tool)
+        if "-maven.tar.gz" in block.text and not self.given.maven:
+            # The archive is made by the part `java`.
+            return self.left_out("mvn")
         if block.mode != "server":
             for _ in range(2 if block.mode == "repeat" else 1):
                 self.command(["bash", "-euo", "pipefail", "-c", block.text], folder, ASTRARIUM_ENDPOINT=server.endpoint)
