@@ -4,7 +4,7 @@
 //! Invariants
 //! - The page's files hold nothing secret. A session is two opaque numbers: one in a cookie that no script can read, one that the page
 //!   sends in a header of its own, since browsers send cookies to every port of a machine. They count together, below `/_explorer/api`
-//!   only, and only from the page's own origin (`doors`).
+//!   only, and only from the page's own origin (`page_checks`).
 //! - What a session asks of the protocol (`/_explorer/api/wire/..`) goes the way of every request: the session takes the place of the
 //!   signature and of nothing else, so a read-only session can do what a read-only key can.
 //! - Answers here are never shared between origins (no CORS), never framed, and of the type that they say.
@@ -12,7 +12,7 @@
 //! Not here: the page itself (`crates/explorer`), which operation needs what (`operation`, `authorize`).
 
 mod api;
-mod doors;
+mod page_checks;
 mod pages;
 mod refusal;
 mod requests;
@@ -176,13 +176,13 @@ impl ExplorerCall<'_> {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         if path == "session" && self.parts.method == Method::POST {
-            doors::check_origin(self)?;
-            doors::check_json(self.parts)?;
+            page_checks::check_origin(self)?;
+            page_checks::check_json(self.parts)?;
             let body = self.body(body, SIGN_IN_BYTES_MAX).await?;
             return sign_in::sign_in(self, &body);
         }
         if path == "sign-in" && self.parts.method == Method::GET {
-            doors::check_origin(self)?;
+            page_checks::check_origin(self)?;
             return sign_in::ways(self);
         }
         let (cookie, session) = self.session()?;
@@ -205,7 +205,7 @@ impl ExplorerCall<'_> {
         let mut parts = self.parts.clone();
         // What shows who asks ends here: whatever comes after this goes by what he may do.
         parts.headers.remove(http::header::COOKIE);
-        parts.headers.remove(doors::OWN_HEADER);
+        parts.headers.remove(page_checks::OWN_HEADER);
         parts.uri = target
             .map_err(|_| ApiRefusal::bad_request("The path after wire/ is not one."))
             .map_err(CallFailure::Explorer)?;
@@ -215,14 +215,14 @@ impl ExplorerCall<'_> {
             .map_err(CallFailure::Wire)
     }
 
-    /// The session of the request, with its cookie, if it has one and comes through the right door.
+    /// The session of the request, with its cookie, if it has one and comes from the explorer's own page.
     fn session(&self) -> Result<(String, Session), ApiRefusal> {
-        doors::check_origin(self)?;
-        let page_token = doors::page_token(self.parts)?;
+        page_checks::check_origin(self)?;
+        let page_token = page_checks::page_token(self.parts)?;
         let now = self.gateway.shared.account.env().now_seconds();
         let sessions = &self.explorer.sessions;
         let alive = |cookie: &str| Some((cookie.to_owned(), sessions.find(cookie, page_token, now)?));
-        doors::cookies(self.parts).find_map(alive).ok_or_else(ApiRefusal::sign_in)
+        page_checks::cookies(self.parts).find_map(alive).ok_or_else(ApiRefusal::sign_in)
     }
 
     /// Reads the body of a call; one that says it is too long is not waited for.

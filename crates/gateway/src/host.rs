@@ -6,7 +6,7 @@
 //! In: the authority of a request's target and its `Host`. Out: nothing, or the refusal.
 //! Invariants
 //! - Every name that a request gives must pass. Forwarded headers never let anybody in: who talks to us directly can write them. Where
-//!   they are trusted, the explorer refuses by them, too (`explorer::doors`).
+//!   they are trusted, the explorer refuses by them, too (`explorer::page_checks`).
 //! - A request without any name passes: browsers always send one.
 //!
 //! Not here: which endpoint clients are told (`account_document`).

@@ -7,9 +7,9 @@
 
 use crate::counted::ConnectionMemory;
 use crate::framing::Framed;
-use crate::patience::Patient;
-use crate::rewake::rewaking;
 use crate::service::{Gateway, Peer, Scheme};
+use crate::timeouts::TimedStream;
+use crate::wakeups::with_fewer_wakeups;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use rustls::ServerConfig;
@@ -125,7 +125,7 @@ impl Connection {
         };
         // A connection that is gone already has no address, and sends nothing either.
         let address = stream.peer_addr().map_or(Ipv4Addr::UNSPECIFIED.into(), |address| address.ip());
-        let stream = Patient::new(stream, self.gateway.memory().clone());
+        let stream = TimedStream::new(stream, self.gateway.memory().clone());
         match (peeked, &self.acceptor) {
             (Ok(Ok(1)), Some(acceptor)) if first[0] == TLS_HANDSHAKE => {
                 let handshake =
@@ -177,7 +177,7 @@ impl Connection {
         let mut stopped = self.stopped.clone();
         // Errors here are the client's (reset, garbage instead of HTTP): nothing to tell anybody.
         let done = tokio::select! {
-            _ = rewaking(connection.as_mut()) => true,
+            _ = with_fewer_wakeups(connection.as_mut()) => true,
             () = silence => true,
             () = left_lying.left_lying() => true,
             _ = stopped.wait_for(|stopped| *stopped) => false,

@@ -4,15 +4,15 @@
 use crate::answer::{Answer, digit, fixed_header, fixed_name, text_value};
 use crate::authenticate::{self, Sender, SenderAccess, SessionSender};
 use crate::cluster::Cluster;
-use crate::complaints::Complaints;
 use crate::counted::ConnectionMemory;
 use crate::database::{Account, Error, Memory};
-use crate::doors::{self, Door, DoorState};
+use crate::emulator_ports::{self, PortRole, PortState};
 use crate::error::ErrorAnswer;
+use crate::error_log_limit::ErrorLogLimit;
 use crate::explorer::{Explorer, ExplorerSettings};
-use crate::heavy::Heavy;
 use crate::host::Hosts;
 use crate::metrics::Metrics;
+use crate::offload::Offload;
 use crate::operation::Operation;
 use crate::request::{Headers, Request, header};
 use crate::request_log::Note;
@@ -124,7 +124,7 @@ pub(crate) struct Peer {
 #[derive(Clone)]
 pub struct Gateway {
     pub(crate) shared: Arc<GatewayState>,
-    door: Door,
+    role: PortRole,
 }
 
 pub(crate) struct GatewayState {
@@ -134,8 +134,8 @@ pub(crate) struct GatewayState {
     pub(crate) metrics: Metrics,
     pub(crate) hosts: Hosts,
     pub(crate) explorer: Option<Explorer>,
-    pub(crate) heavy: Heavy,
-    complaints: Complaints,
+    pub(crate) offload: Offload,
+    error_log_limit: ErrorLogLimit,
     started: HeaderValue,
 }
 
@@ -149,7 +149,8 @@ impl Gateway {
         let metrics = Metrics::new(account.env().now_seconds());
         let is_well_known = settings.keys.has_well_known();
         let hosts = Hosts::new(is_well_known, settings.public_endpoint.as_deref(), &settings.allowed_hosts);
-        let (heavy, complaints, explorer) = (Heavy::new(), Complaints::default(), Explorer::new(&settings));
+        let (offload, error_log_limit, explorer) =
+            (Offload::new(), ErrorLogLimit::default(), Explorer::new(&settings));
         let shared = GatewayState {
             account,
             settings,
@@ -157,17 +158,17 @@ impl Gateway {
             metrics,
             hosts,
             explorer,
-            heavy,
-            complaints,
+            offload,
+            error_log_limit,
             started,
         };
-        Gateway { shared: Arc::new(shared), door: Door::Account }
+        Gateway { shared: Arc::new(shared), role: PortRole::Account }
     }
 
-    /// The same gateway for connections that come in by another door.
+    /// The same gateway for connections to a port of another role.
     #[must_use]
-    pub fn at(&self, door: Door) -> Gateway {
-        Gateway { shared: Arc::clone(&self.shared), door }
+    pub fn at(&self, role: PortRole) -> Gateway {
+        Gateway { shared: Arc::clone(&self.shared), role }
     }
 
     /// Memory for what clients can size.
@@ -224,9 +225,9 @@ impl Gateway {
         };
         let mut answer = answered.unwrap_or_else(|failure| {
             if failure.is_ours()
-                && let Some(unsaid) = self.shared.complaints.next(Instant::now())
+                && let Some(not_logged) = self.shared.error_log_limit.next(Instant::now())
             {
-                tracing::error!(status = failure.status, activity_id, unsaid, "{}", failure.message);
+                tracing::error!(status = failure.status, activity_id, not_logged, "{}", failure.message);
             }
             note.failed(&self.shared.settings, &failure);
             failure.answer(&activity_id)
@@ -260,8 +261,8 @@ impl Gateway {
     /// Pages for operators and tools, without signature.
     fn operator_page(&self, parts: &Parts) -> Option<Answer> {
         let shared = &self.shared;
-        let state = || DoorState { refusal: self.write_refusal() };
-        if let Some(answer) = doors::answer(self.door, parts, shared.explorer.is_some(), state) {
+        let state = || PortState { refusal: self.write_refusal() };
+        if let Some(answer) = emulator_ports::answer(self.role, parts, shared.explorer.is_some(), state) {
             return Some(answer);
         }
         if parts.method == Method::OPTIONS {
@@ -399,7 +400,7 @@ impl Gateway {
         authorize::check(shared, access, parts, request).await?;
         let dispatched = routes::dispatch(shared, request);
         if request.operation.takes_as_long_as_its_body() {
-            shared.heavy.run_async(request.body.len(), dispatched).await
+            shared.offload.run_async(request.body.len(), dispatched).await
         } else {
             dispatched.await
         }

@@ -6,7 +6,7 @@
 //! - `sandbox`: one fresh, limited JavaScript world; `api`: what scripts find in it;
 //! - `execution`: one run of a procedure or trigger; `functions`: user-defined functions for one query;
 //! - `pool`: the threads, whose turn it is, and their deadlines; `process`: scripts in processes that can be killed;
-//! - `foresight`: which document a script reads first; `caution`: which scripts wait for their writes;
+//! - `speculation`: which document a script reads first; `safety`: which scripts wait for their writes;
 //! - `scripts`: all of it behind one handle.
 //!
 //! Invariants
@@ -20,7 +20,6 @@
 
 mod api;
 mod cache;
-mod caution;
 mod compile;
 #[cfg(test)]
 mod counting;
@@ -28,17 +27,18 @@ mod deadline;
 mod error;
 mod exception;
 mod execution;
-mod foresight;
 mod functions;
 mod host;
 mod json;
 mod limits;
 mod pool;
 mod process;
+mod safety;
 mod sandbox;
 mod script;
 mod scripts;
 mod source;
+mod speculation;
 mod values;
 
 pub use error::{Error, Exception, Kind};

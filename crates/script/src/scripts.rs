@@ -1,15 +1,15 @@
 //! The one handle on everything: runs scripts, checks them, and runs pages that call user-defined functions.
 
 use crate::cache::Cache;
-use crate::caution::Caution;
 use crate::compile;
 use crate::deadline::{Deadline, Stop};
 use crate::execution;
-use crate::foresight::Foresight;
 use crate::functions::{self, PageFunctions, PageSetting};
 use crate::pool::{Lost, Pool, PoolSettings, PoolWork, Runner, Ticket};
 use crate::process::ProcessRun;
+use crate::safety::Safety;
 use crate::sandbox::Purpose;
+use crate::speculation::Speculation;
 use crate::{
     Call, Error, Host, Isolation, Script, ScriptAnswer, ScriptFailure, ScriptKey, ScriptLimits,
     ScriptSettings,
@@ -30,8 +30,8 @@ pub struct Scripts {
 struct ScriptsShared {
     settings: ScriptSettings,
     cache: Arc<Cache>,
-    caution: Arc<Caution>,
-    foresight: Arc<Foresight>,
+    safety: Arc<Safety>,
+    speculation: Arc<Speculation>,
     procedures: Pool,
     functions: Pool,
 }
@@ -76,9 +76,9 @@ impl Scripts {
         let procedures = pool(Purpose::Procedure, settings.procedure_threads_max);
         let functions = pool(Purpose::Function, settings.function_threads_max);
         let cache = Arc::new(Cache::new(settings.cache_bytes_max));
-        let (caution, foresight) = (Arc::default(), Arc::default());
+        let (safety, speculation) = (Arc::default(), Arc::default());
         Scripts {
-            inner: Arc::new(ScriptsShared { settings, cache, caution, foresight, procedures, functions }),
+            inner: Arc::new(ScriptsShared { settings, cache, safety, speculation, procedures, functions }),
         }
     }
 
@@ -90,18 +90,18 @@ impl Scripts {
         mut call: Call,
         host: H,
     ) -> Result<ScriptAnswer<H>, Box<ScriptFailure<H>>> {
-        call.ahead = call.ahead && self.inner.caution.allows(&script.key.id);
+        call.ahead = call.ahead && self.inner.safety.allows(&script.key.id);
         let limits = self.inner.settings.limits.clone();
-        let (cache, foresight) = (Arc::clone(&self.inner.cache), Arc::clone(&self.inner.foresight));
+        let (cache, speculation) = (Arc::clone(&self.inner.cache), Arc::clone(&self.inner.speculation));
         let time = call.time.map_or(limits.time, |time| time.min(limits.time));
         let own = script.clone();
         let failed = move |error| Err(Box::new(ScriptFailure { error, log: String::new(), host: None }));
-        let job = ExecutionJob { script, call, host, time, limits, cache, foresight };
+        let job = ExecutionJob { script, call, host, time, limits, cache, speculation };
         let result = self.run(&self.inner.procedures, &own, time, job, failed).await;
         if let Err(failure) = &result
             && let Error::Void { .. } = failure.error
         {
-            self.inner.caution.note(own.key.id);
+            self.inner.safety.note(own.key.id);
         }
         result
     }
@@ -233,16 +233,16 @@ struct ExecutionJob<H> {
     time: Duration,
     limits: ScriptLimits,
     cache: Arc<Cache>,
-    foresight: Arc<Foresight>,
+    speculation: Arc<Speculation>,
 }
 
 impl<H: Host> ScriptJob<Result<ScriptAnswer<H>, Box<ScriptFailure<H>>>> for ExecutionJob<H> {
     fn announce(&mut self, runner: &Runner, time: Duration) -> bool {
-        let ExecutionJob { script, call, host, foresight, .. } = self;
+        let ExecutionJob { script, call, host, speculation, .. } = self;
         match runner {
             Runner::Thread(_) => false,
             Runner::Process(child) => {
-                child.borrow_mut().announce(&ProcessRun { script, call, time, foresight }, host)
+                child.borrow_mut().announce(&ProcessRun { script, call, time, speculation }, host)
             }
         }
     }
@@ -253,13 +253,13 @@ impl<H: Host> ScriptJob<Result<ScriptAnswer<H>, Box<ScriptFailure<H>>>> for Exec
         stop: &Stop,
         deadline: Deadline,
     ) -> Result<ScriptAnswer<H>, Box<ScriptFailure<H>>> {
-        let ExecutionJob { script, call, host, time, limits, cache, foresight } = self;
+        let ExecutionJob { script, call, host, time, limits, cache, speculation } = self;
         match runner {
             Runner::Thread(sandbox) => {
                 execution::run(sandbox, &cache, &limits, deadline, &script, &call, host)
             }
             Runner::Process(child) => {
-                let run = ProcessRun { script: &script, call: &call, time, foresight: &foresight };
+                let run = ProcessRun { script: &script, call: &call, time, speculation: &speculation };
                 child.borrow_mut().run(stop, &deadline, &run, host)
             }
         }

@@ -13,7 +13,7 @@ use anyhow::{Context as _, bail};
 use astrarium_env::read_file;
 use astrarium_gateway::Gateway;
 use astrarium_gateway::certificate::Certificate;
-use astrarium_gateway::doors::Door;
+use astrarium_gateway::emulator_ports::PortRole;
 use astrarium_gateway::listener::{self, ConnectionLimits};
 use std::ffi::OsString;
 use std::future::Future;
@@ -43,8 +43,8 @@ pub(crate) struct EmulatorProfile {
 }
 
 /// The emulator's further ports, open.
-pub(crate) struct SideDoors {
-    listeners: Vec<(Door, TcpListener)>,
+pub(crate) struct SidePorts {
+    listeners: Vec<(PortRole, TcpListener)>,
 }
 
 pub(crate) fn run(settings: &EmulatorSettings) -> anyhow::Result<()> {
@@ -185,11 +185,12 @@ fn public_endpoint(settings: &EmulatorSettings, endpoint: &str) -> String {
 
 impl EmulatorProfile {
     /// Takes the further ports.
-    pub(crate) fn take_ports(&self) -> anyhow::Result<Vec<(Door, TakenPort)>> {
+    pub(crate) fn take_ports(&self) -> anyhow::Result<Vec<(PortRole, TakenPort)>> {
         let health = TakenPort::take(self.health, "--health-port (or HEALTH_PORT)")?;
-        let mut taken = vec![(Door::Health, health)];
+        let mut taken = vec![(PortRole::Health, health)];
         if let Some(explorer) = self.explorer {
-            taken.push((Door::Explorer, TakenPort::take(explorer, "--explorer-port (or EXPLORER_PORT)")?));
+            taken
+                .push((PortRole::Explorer, TakenPort::take(explorer, "--explorer-port (or EXPLORER_PORT)")?));
         }
         Ok(taken)
     }
@@ -203,16 +204,16 @@ impl EmulatorProfile {
     }
 
     /// Says that the server is ready, as the emulator does. Nobody needs to listen.
-    pub(crate) fn announce(&self, address: SocketAddr, doors: &[(Door, SocketAddr)]) {
-        let _ = self.say_started(address, doors);
+    pub(crate) fn announce(&self, address: SocketAddr, side_ports: &[(PortRole, SocketAddr)]) {
+        let _ = self.say_started(address, side_ports);
     }
 
-    fn say_started(&self, address: SocketAddr, doors: &[(Door, SocketAddr)]) -> io::Result<()> {
+    fn say_started(&self, address: SocketAddr, side_ports: &[(PortRole, SocketAddr)]) -> io::Result<()> {
         let mut out = io::stdout().lock();
         writeln!(out, "Now listening on: {}://{address}", self.scheme)?;
-        for (door, address) in doors {
-            match door {
-                Door::Explorer => {
+        for (role, address) in side_ports {
+            match role {
+                PortRole::Explorer => {
                     writeln!(out, "Explorer also at: {}://{}/", self.explorer_scheme, shown(*address))?;
                 }
                 _ => writeln!(out, "Health: http://{}/ready", shown(*address))?,
@@ -234,16 +235,16 @@ fn shown(address: SocketAddr) -> String {
     }
 }
 
-impl SideDoors {
+impl SidePorts {
     /// Opens the ports that were taken.
-    pub(crate) fn listen(taken: Vec<(Door, TakenPort)>) -> anyhow::Result<SideDoors> {
-        let listeners = taken.into_iter().map(|(door, port)| Ok((door, port.listen()?)));
-        Ok(SideDoors { listeners: listeners.collect::<anyhow::Result<_>>()? })
+    pub(crate) fn listen(taken: Vec<(PortRole, TakenPort)>) -> anyhow::Result<SidePorts> {
+        let listeners = taken.into_iter().map(|(role, port)| Ok((role, port.listen()?)));
+        Ok(SidePorts { listeners: listeners.collect::<anyhow::Result<_>>()? })
     }
 
     /// Where they are.
-    pub(crate) fn addresses(&self) -> io::Result<Vec<(Door, SocketAddr)>> {
-        self.listeners.iter().map(|(door, listener)| Ok((*door, listener.local_addr()?))).collect()
+    pub(crate) fn addresses(&self) -> io::Result<Vec<(PortRole, SocketAddr)>> {
+        self.listeners.iter().map(|(role, listener)| Ok((*role, listener.local_addr()?))).collect()
     }
 
     /// Serves the further ports until `stopped` says so.
@@ -255,24 +256,24 @@ impl SideDoors {
         stopped: &watch::Receiver<bool>,
     ) -> impl Future<Output = ()> + use<> {
         let limits = ConnectionLimits { connections_max: SIDE_CONNECTIONS_MAX, ..limits };
-        let mut doors = tokio::task::JoinSet::new();
-        for (door, listener) in self.listeners {
+        let mut side_ports = tokio::task::JoinSet::new();
+        for (role, listener) in self.listeners {
             let (gateway, tls, mut stopped) =
-                (gateway.at(door), Arc::clone(&certificate.config), stopped.clone());
-            doors.spawn(async move {
+                (gateway.at(role), Arc::clone(&certificate.config), stopped.clone());
+            side_ports.spawn(async move {
                 let shutdown = async move {
                     let _ = stopped.wait_for(|stopped| *stopped).await;
                 };
                 listener::serve(gateway, listener, Some(tls), limits, shutdown).await;
             });
         }
-        async move { while doors.join_next().await.is_some() {} }
+        async move { while side_ports.join_next().await.is_some() {} }
     }
 }
 
-/// The door of the account itself.
-pub(crate) fn account_door(profile: Option<&EmulatorProfile>) -> Door {
-    if profile.is_some() { Door::Emulator } else { Door::Account }
+/// The role of the account itself.
+pub(crate) fn account_door(profile: Option<&EmulatorProfile>) -> PortRole {
+    if profile.is_some() { PortRole::Emulator } else { PortRole::Account }
 }
 
 /// Settings of a test.

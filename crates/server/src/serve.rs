@@ -2,7 +2,7 @@
 
 use crate::background::BackgroundThread;
 use crate::cluster::Servers;
-use crate::emulator::{EmulatorProfile, SideDoors, account_door};
+use crate::emulator::{EmulatorProfile, SidePorts, account_door};
 use crate::machine::FileShares;
 use crate::memory::Shares;
 use crate::ports::TakenPort;
@@ -13,7 +13,7 @@ use astrarium_database::{Account, Env, Memory, Resources};
 use astrarium_env::ClockShift;
 use astrarium_gateway::certificate::{Certificate, GivenFile};
 use astrarium_gateway::cluster::Cluster;
-use astrarium_gateway::doors::Door;
+use astrarium_gateway::emulator_ports::PortRole;
 use astrarium_gateway::listener::{self, ConnectionLimits};
 use astrarium_gateway::{ExplorerSettings, Gateway, Settings};
 use astrarium_kv::Engine;
@@ -95,15 +95,15 @@ struct ServerStart<'a> {
 /// All ports of a server.
 struct TakenPorts {
     account: TakenPort,
-    doors: Vec<(Door, TakenPort)>,
+    side_ports: Vec<(PortRole, TakenPort)>,
 }
 
 impl TakenPorts {
     fn take(settings: &ServeSettings, profile: Option<&EmulatorProfile>) -> anyhow::Result<TakenPorts> {
         let setting = if profile.is_some() { "--port (or PORT)" } else { "--listen" };
         let account = TakenPort::take(settings.listen, setting)?;
-        let doors = profile.map(EmulatorProfile::take_ports).transpose()?.unwrap_or_default();
-        Ok(TakenPorts { account, doors })
+        let side_ports = profile.map(EmulatorProfile::take_ports).transpose()?.unwrap_or_default();
+        Ok(TakenPorts { account, side_ports })
     }
 }
 
@@ -173,7 +173,7 @@ async fn serve(settings: &ServeSettings, start: ServerStart<'_>) -> anyhow::Resu
     if let Some(profile) = profile {
         profile.write_certificate(&certificate.authority_pem)?;
     }
-    let doors = SideDoors::listen(ports.doors)?;
+    let side_ports = SidePorts::listen(ports.side_ports)?;
     let gateway = gateway(settings, keys, &account, &storage, address, certificate.authority_pem.clone());
     let gateway = gateway.at(account_door(profile));
     let mut terminate = signal(SignalKind::terminate()).context("listen for SIGTERM")?;
@@ -184,8 +184,8 @@ async fn serve(settings: &ServeSettings, start: ServerStart<'_>) -> anyhow::Resu
     let background = BackgroundThread::start(gateway.clone(), account.maintenance())?;
     let limits = limits(&files);
     let (stop, stopped) = watch::channel(false);
-    let addresses = doors.addresses()?;
-    let doors_served = doors.serve(&gateway, &certificate, limits, &stopped);
+    let addresses = side_ports.addresses()?;
+    let side_served = side_ports.serve(&gateway, &certificate, limits, &stopped);
     let input_closed = input_closed(settings);
     let (refused, seeding) = oneshot::channel();
     let explorer_line = settings.explorer.then(|| explorer_line(settings, &gateway, address));
@@ -214,7 +214,7 @@ async fn serve(settings: &ServeSettings, start: ServerStart<'_>) -> anyhow::Resu
     };
     let serving = listener::serve(gateway, listener, Some(certificate.config), limits, shutdown);
     let (outcome, ()) = tokio::join!(beginning, serving);
-    doors_served.await;
+    side_served.await;
     background.stop();
     account.maintenance().close().context("close the data folder")?;
     tracing::info!("stopped");

@@ -2,7 +2,7 @@
 
 use super::refusal::ApiRefusal;
 use super::sessions::{Session, Sessions, SignedIn};
-use super::{ExplorerCall, doors, this_machine};
+use super::{ExplorerCall, page_checks, this_machine};
 use crate::account_document;
 use crate::answer::Answer;
 use crate::wire::authorization::{AccountKeys, KeyAccess, MasterKey};
@@ -12,7 +12,7 @@ use std::net::IpAddr;
 
 /// How one may sign in besides with a key or a link; answered without a session.
 pub(super) fn ways(call: &ExplorerCall<'_>) -> Result<Answer, ApiRefusal> {
-    doors::page_token(call.parts)?;
+    page_checks::page_token(call.parts)?;
     let told = json!({"wellKnownKey": this_machine::access(call).is_some()});
     Ok(Answer::json(StatusCode::OK, told.to_string().into_bytes()))
 }
@@ -32,7 +32,7 @@ pub(super) fn sign_in(call: &ExplorerCall<'_>, body: &[u8]) -> Result<Answer, Ap
         }
         (None, None, Some(Value::Bool(true))) => {
             // A header of the page's own: no form of another site can send it.
-            doors::page_token(call.parts)?;
+            page_checks::page_token(call.parts)?;
             this_machine::access(call).ok_or_else(ApiRefusal::not_this_machine)?
         }
         _ => return Err(ApiRefusal::bad_request("A sign-in has a key or a link, as text.")),
@@ -44,7 +44,7 @@ pub(super) fn sign_in(call: &ExplorerCall<'_>, body: &[u8]) -> Result<Answer, Ap
     };
     // The browser forgets the session that it has, so nobody could sign out of that any more.
     let sessions = &call.explorer.sessions;
-    doors::cookies(call.parts).for_each(|former| sessions.end(former));
+    page_checks::cookies(call.parts).for_each(|former| sessions.end(former));
     let SignedIn { cookie, page_token, session } = sessions.begin(access, now);
     let mut described = describe(call, session);
     described["pageToken"] = page_token.into();
@@ -107,8 +107,8 @@ fn describe(call: &ExplorerCall<'_>, session: Session) -> Value {
 }
 
 fn set_cookie(call: &ExplorerCall<'_>, answer: &mut Answer, token: &str, seconds: u64) {
-    let name = doors::cookie_name(call.parts);
-    let secure = if doors::is_secure(call) { "; Secure" } else { "" };
+    let name = page_checks::cookie_name(call.parts);
+    let secure = if page_checks::is_secure(call) { "; Secure" } else { "" };
     let cookie =
         format!("{name}={token}; Path={}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}", super::ROOT);
     answer.set_text("set-cookie", cookie);

@@ -6,9 +6,9 @@
 //! - The server listens on this machine only, the connection comes from it, and every name that the request gives is a name of this
 //!   machine. A page whose own name points here (DNS rebinding) sends that name.
 //! - Nothing stands between: a proxy says that it is one in its headers, or the operator has said so in the settings. One that hides
-//!   itself passes on the browser's `Origin`, which is then not ours (`doors`).
+//!   itself passes on the browser's `Origin`, which is then not ours (`page_checks`).
 //!
-//! Not here: origins, which every sign-in needs (`doors`); keys and links (`sign_in`).
+//! Not here: origins, which every sign-in needs (`page_checks`); keys and links (`sign_in`).
 
 use super::ExplorerCall;
 use crate::host;

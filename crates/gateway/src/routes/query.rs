@@ -33,7 +33,7 @@ pub(super) async fn documents(
     container: &Arc<Container>,
     key: Option<&PartitionKey>,
 ) -> Result<Answer, ErrorAnswer> {
-    let body = shared.heavy.run(request.body.len(), || QueryBody::read(shared, request)).await?;
+    let body = shared.offload.run(request.body.len(), || QueryBody::read(shared, request)).await?;
     let query = body.of_documents(container.rid())?;
     let (scope, scoped) = scope(shared, request, container, key)?;
     if explain::is_asked(request) {
@@ -101,7 +101,7 @@ pub(super) async fn resources(
     feed: Feed,
     resources: Vec<serde_json::Value>,
 ) -> Result<Answer, ErrorAnswer> {
-    let body = shared.heavy.run(request.body.len(), || QueryBody::read(shared, request)).await?;
+    let body = shared.offload.run(request.body.len(), || QueryBody::read(shared, request)).await?;
     let query = body.of_resources()?;
     let values =
         resources.iter().map(|resource| json_text::seek::value(resource.to_string().as_bytes())).collect();

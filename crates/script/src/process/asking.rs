@@ -3,7 +3,7 @@
 use super::channel::Channel;
 use super::encoding::List;
 use super::messages::{
-    Foreseen, HostReply, HostResult, LinkMessage, PageRequest, ProcessOrder, ProcessReport, Question,
+    Guessed, HostReply, HostResult, LinkMessage, PageRequest, ProcessOrder, ProcessReport, Question,
 };
 use crate::{
     DocumentLink, Host, HostError, IndexAction, Paging, Read, RowPage, ScriptQuery, Spatial, UnseenWrite,
@@ -108,11 +108,11 @@ pub(super) struct AskingHost {
     ahead_count: usize,
     ahead_bytes: usize,
     /// What the server has sent for the first question.
-    foreseen: Option<Foreseen>,
+    foreseen: Option<Guessed>,
 }
 
 impl AskingHost {
-    pub(super) fn new(server: Server, accepts: bool, ahead: bool, foreseen: Option<Foreseen>) -> AskingHost {
+    pub(super) fn new(server: Server, accepts: bool, ahead: bool, foreseen: Option<Guessed>) -> AskingHost {
         AskingHost { server, accepts, ahead, ahead_count: 0, ahead_bytes: 0, foreseen }
     }
 

@@ -6,12 +6,12 @@
 use super::channel::Channel;
 use super::encoding::List;
 use super::messages::{
-    Foreseen, HostReply, HostResult, LinkMessage, NamedScript, PageRequest, ProcessOrder, ProcessReport,
+    Guessed, HostReply, HostResult, LinkMessage, NamedScript, PageRequest, ProcessOrder, ProcessReport,
     Question, RunSetting, Task,
 };
 use crate::deadline::{Deadline, Stop};
-use crate::foresight::Foresight;
 use crate::sandbox::Purpose;
+use crate::speculation::Speculation;
 use crate::{
     Call, DocumentLink, Error, Host, HostError, Paging, Read, Script, ScriptAnswer, ScriptFailure,
     ScriptLimits, ScriptQuery, ScriptWork, Spatial, UnseenWrite, Written,
@@ -84,7 +84,7 @@ pub(crate) enum Opening {
     /// By reading the document of this id.
     Read(String),
     /// By reading what was foreseen.
-    Foreseen,
+    Guessed,
     Other,
 }
 
@@ -93,7 +93,7 @@ pub(crate) struct ProcessRun<'a> {
     pub(crate) script: &'a Script,
     pub(crate) call: &'a Call,
     pub(crate) time: Duration,
-    pub(crate) foresight: &'a Foresight,
+    pub(crate) speculation: &'a Speculation,
 }
 
 /// A process, and the way to talk to it.
@@ -188,7 +188,7 @@ impl Child {
         if let ScriptWork::Procedure { parameters } = &call.work
             && call.ahead
         {
-            run.foresight.note(&script.key.id, &opening, parameters);
+            run.speculation.note(&script.key.id, &opening, parameters);
         }
         let (result, log) = match result {
             _ if is_void => {
@@ -356,14 +356,14 @@ fn setting(deadline: &Deadline, env: &Env) -> RunSetting {
 
 /// The order to run a procedure or trigger, with the document that a procedure is likely to read first.
 fn run_order(run: &ProcessRun<'_>, host: &mut impl Host) -> ProcessOrder {
-    let ProcessRun { script, call, time, foresight } = *run;
+    let ProcessRun { script, call, time, speculation } = *run;
     let likely = match &call.work {
-        ScriptWork::Procedure { parameters } if call.ahead => foresight.guess(&script.key.id, parameters),
+        ScriptWork::Procedure { parameters } if call.ahead => speculation.guess(&script.key.id, parameters),
         _ => None,
     };
     let foreseen = likely.and_then(|id| {
         let document = host.foresee(DocumentLink::Id(&id))?;
-        Some(Foreseen { id, document })
+        Some(Guessed { id, document })
     });
     let task = Task {
         work: call.work.clone(),
@@ -426,7 +426,7 @@ impl<'a> QuestionContext<'a> {
         }
         self.opening = match question {
             Question::Time | Question::Source { .. } => Opening::Nothing,
-            Question::Read { .. } if is_presumed => Opening::Foreseen,
+            Question::Read { .. } if is_presumed => Opening::Guessed,
             Question::Read { link, if_none_match: None } if !link.is_rid => Opening::Read(link.id.clone()),
             _ => Opening::Other,
         };

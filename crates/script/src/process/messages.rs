@@ -58,12 +58,12 @@ pub(super) struct Task {
     /// Whether writes may be sent ahead.
     pub(super) ahead: bool,
     /// What the script is likely to read first.
-    pub(super) foreseen: Option<Foreseen>,
+    pub(super) foreseen: Option<Guessed>,
 }
 
 /// A document by its id, as the script would see it before its first write.
 #[derive(Debug)]
-pub(super) struct Foreseen {
+pub(super) struct Guessed {
     pub(super) id: String,
     pub(super) document: Vec<u8>,
 }
@@ -173,7 +173,7 @@ pub(super) enum HostResult {
 structure!(NamedScript { key, name });
 structure!(RunSetting { time, seed });
 structure!(Task { work, container, request_values, log, accepts, ahead, foreseen });
-structure!(Foreseen { id, document });
+structure!(Guessed { id, document });
 structure!(LinkMessage { is_rid, id });
 structure!(PageRequest { row_count_max, continuation });
 structure!(HostReply { accepts, result });

@@ -36,7 +36,7 @@ pub(super) async fn explain(call: &ExplorerCall<'_>, body: &[u8]) -> Result<Stri
     };
     let runs = asked.get("run").and_then(Node::as_bool).unwrap_or(false);
     let container = find_container(call, &database, &container).await?;
-    let parsed = shared.heavy.run(body.len(), || shared.account.parse_query(&sql, parameters)).await;
+    let parsed = shared.offload.run(body.len(), || shared.account.parse_query(&sql, parameters)).await;
     let query = parsed?;
     let scope = QueryScope::Open { cross_partition: true, whole: true };
     let limits = Limits { client: call.peer.client, ..Limits::default() };

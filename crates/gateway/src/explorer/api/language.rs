@@ -25,7 +25,7 @@ pub(super) async fn check(call: &ExplorerCall<'_>, body: &[u8]) -> Result<String
         (Some(database), Some(container)) => find_container(call, database, container).await.ok(),
         _ => None,
     };
-    let faults = shared.heavy.run(sql.len(), || shared.account.query_faults(sql, container.as_ref())).await;
+    let faults = shared.offload.run(sql.len(), || shared.account.query_faults(sql, container.as_ref())).await;
     let error = |fault: &QueryFault| json!({"message": fault.message, "detail": fault.detail, "start": fault.start, "end": fault.end, "code": fault.code});
     Ok(json!({"errors": faults.iter().map(error).collect::<Vec<_>>()}).to_string())
 }

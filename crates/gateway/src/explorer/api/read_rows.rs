@@ -86,7 +86,7 @@ pub(super) async fn read(call: &ExplorerCall<'_>, body: &[u8]) -> Result<String,
         (name("database").ok_or_else(malformed)?, name("container").ok_or_else(malformed)?);
     let container = find_container(call, database, container).await?;
     let request = wanted(&asked, piece, &container.definition.partition_key)?.ok_or_else(malformed)?;
-    shared.heavy.run(body.len(), || answered(request, piece)).await
+    shared.offload.run(body.len(), || answered(request, piece)).await
 }
 
 /// What the first line says; nothing if that is malformed.

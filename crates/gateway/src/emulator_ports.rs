@@ -1,10 +1,10 @@
 //! The ports of the service's emulator: what each of them answers besides, or instead of, the account.
 //!
-//! In: a request and the door that its connection came in by. Out: an answer, or nothing where the account answers as ever.
+//! In: a request and the role of the port that its connection came in by. Out: an answer, or none where the account answers as on its own port.
 //! Invariants
-//! - A door never lets in what the account's own port would refuse: it answers less, or what says nothing about the data.
+//! - No port allows what the account's own port refuses: it answers less, or says nothing about the data.
 //!
-//! Not here: which ports there are, and their listeners (`server`); host names, which are checked at every door (`host`).
+//! Not here: which ports there are, and their listeners (`server`); host names, which are checked on every port (`host`).
 
 use crate::answer::Answer;
 use crate::request::header;
@@ -14,11 +14,11 @@ use http::{HeaderValue, Method, StatusCode};
 
 /// Which port a connection came in by.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Door {
+pub enum PortRole {
     /// The account's, as every server has it.
     #[default]
     Account,
-    /// The account's in the emulator's place: tools ask `/` without a signature whether somebody is there.
+    /// The account's in the emulator's place: tools ask `/` without a signature whether the server is there.
     Emulator,
     /// For probes: whether the server is alive and ready, and nothing else.
     Health,
@@ -29,34 +29,36 @@ pub enum Door {
 /// How the `Accept` begins that Java's `HttpURLConnection` sends by itself.
 const JAVA_ACCEPT: &str = "text/html, image/gif, image/jpeg,";
 
-/// What a door says of the server's state.
-pub(crate) struct DoorState {
+/// What a port reports of the server's state.
+pub(crate) struct PortState {
     /// Why the server takes no writes, if it does not.
     pub(crate) refusal: Option<String>,
 }
 
-/// What the door answers by itself. An unsigned look at the root by a browser leads to the explorer, if there is one.
+/// What the port answers by itself. An unsigned request of a browser for the root is redirected to the explorer, if there is one.
 pub(crate) fn answer(
-    door: Door,
+    role: PortRole,
     parts: &Parts,
     has_explorer: bool,
-    state: impl FnOnce() -> DoorState,
+    state: impl FnOnce() -> PortState,
 ) -> Option<Answer> {
     let path = parts.uri.path();
     let is_read = matches!(parts.method, Method::GET | Method::HEAD);
     let is_unsigned_root = is_read && path == "/" && !parts.headers.contains_key(AUTHORIZATION);
-    match door {
-        Door::Account | Door::Emulator if is_unsigned_root && has_explorer && wants_a_page(parts) => {
+    match role {
+        PortRole::Account | PortRole::Emulator if is_unsigned_root && has_explorer && wants_a_page(parts) => {
             Some(to_explorer())
         }
-        Door::Account => None,
-        Door::Emulator => is_unsigned_root.then(|| Answer::content("text/plain", "Astrarium is ready.\n")),
-        Door::Health => Some(match path {
+        PortRole::Account => None,
+        PortRole::Emulator => {
+            is_unsigned_root.then(|| Answer::content("text/plain", "Astrarium is ready.\n"))
+        }
+        PortRole::Health => Some(match path {
             "/alive" if is_read => health(&state(), false),
             "/ready" | "/status" if is_read => health(&state(), true),
             _ => absent("Only /alive and /ready are here; the account is at the server's other port.\n"),
         }),
-        Door::Explorer => match path {
+        PortRole::Explorer => match path {
             "/" if is_read => Some(to_explorer()),
             _ if path == "/_explorer" || path.starts_with("/_explorer/") => None,
             _ => Some(absent("Only /_explorer/ is here; the account is at the server's other port.\n")),
@@ -65,7 +67,7 @@ pub(crate) fn answer(
 }
 
 /// The emulator names its storage after PostgreSQL, and probes look for that name.
-fn health(state: &DoorState, must_write: bool) -> Answer {
+fn health(state: &PortState, must_write: bool) -> Answer {
     let word = if state.refusal.is_some() { "unhealthy" } else { "healthy" };
     let mut body = serde_json::json!({"status": word, "checks": {"gateway": "healthy", "postgres": word}});
     if let Some(refusal) = &state.refusal {
@@ -107,76 +109,77 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(door: Door, method: &str, path: &str, refusal: Option<&str>, expected: Option<(u16, &str)>) {
+    fn check(role: PortRole, method: &str, path: &str, refusal: Option<&str>, expected: Option<(u16, &str)>) {
         let request = http::Request::builder().method(method).uri(path).body(()).expect("a request");
-        let state = || DoorState { refusal: refusal.map(str::to_owned) };
-        let answer = answer(door, &request.into_parts().0, true, state);
+        let state = || PortState { refusal: refusal.map(str::to_owned) };
+        let answer = answer(role, &request.into_parts().0, true, state);
         let found =
             answer.map(|answer| (answer.status.as_u16(), String::from_utf8_lossy(&answer.body).into_owned()));
         match (found, expected) {
             (None, None) => {}
             (Some((status, body)), Some((expected, part))) => {
-                assert_eq!(status, expected, "{door:?} {path}");
+                assert_eq!(status, expected, "{role:?} {path}");
                 assert!(body.contains(part), "{part} in {body}");
             }
-            (found, expected) => panic!("{door:?} {path}: {found:?} instead of {expected:?}"),
+            (found, expected) => panic!("{role:?} {path}: {found:?} instead of {expected:?}"),
         }
     }
 
     #[test]
-    fn doors_answer_what_is_theirs() {
+    fn each_port_answers_what_its_role_says() {
         let healthy = r#""checks":{"gateway":"healthy","postgres":"healthy"}"#;
-        check(Door::Health, "GET", "/alive", None, Some((200, healthy)));
-        check(Door::Health, "GET", "/ready", None, Some((200, healthy)));
-        check(Door::Health, "GET", "/alive", Some("full"), Some((200, r#""postgres":"unhealthy""#)));
-        check(Door::Health, "GET", "/ready", Some("full"), Some((503, r#""reason":"full""#)));
-        check(Door::Health, "GET", "/dbs", None, Some((404, "/alive")));
-        check(Door::Health, "POST", "/alive", None, Some((404, "/alive")));
-        check(Door::Explorer, "GET", "/", None, Some((307, "/_explorer/")));
-        check(Door::Explorer, "GET", "/_explorer/index.html", None, None);
-        check(Door::Explorer, "POST", "/dbs", None, Some((404, "/_explorer/")));
-        check(Door::Explorer, "GET", "/_explorerx", None, Some((404, "/_explorer/")));
-        check(Door::Emulator, "GET", "/", None, Some((200, "ready")));
-        check(Door::Emulator, "GET", "/dbs", None, None);
-        check(Door::Account, "GET", "/", None, None);
+        check(PortRole::Health, "GET", "/alive", None, Some((200, healthy)));
+        check(PortRole::Health, "GET", "/ready", None, Some((200, healthy)));
+        check(PortRole::Health, "GET", "/alive", Some("full"), Some((200, r#""postgres":"unhealthy""#)));
+        check(PortRole::Health, "GET", "/ready", Some("full"), Some((503, r#""reason":"full""#)));
+        check(PortRole::Health, "GET", "/dbs", None, Some((404, "/alive")));
+        check(PortRole::Health, "POST", "/alive", None, Some((404, "/alive")));
+        check(PortRole::Explorer, "GET", "/", None, Some((307, "/_explorer/")));
+        check(PortRole::Explorer, "GET", "/_explorer/index.html", None, None);
+        check(PortRole::Explorer, "POST", "/dbs", None, Some((404, "/_explorer/")));
+        check(PortRole::Explorer, "GET", "/_explorerx", None, Some((404, "/_explorer/")));
+        check(PortRole::Emulator, "GET", "/", None, Some((200, "ready")));
+        check(PortRole::Emulator, "GET", "/dbs", None, None);
+        check(PortRole::Account, "GET", "/", None, None);
     }
 
     #[test]
     fn who_signs_is_answered_by_the_account() {
         let signed = http::Request::get("/").header(AUTHORIZATION, "x").body(()).expect("a request");
-        let answer = answer(Door::Emulator, &signed.into_parts().0, true, || DoorState { refusal: None });
+        let answer = answer(PortRole::Emulator, &signed.into_parts().0, true, || PortState { refusal: None });
         assert!(answer.is_none());
     }
 
     #[test]
     fn browsers_are_led_to_the_explorer_and_nobody_else_is() {
         const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
-        let leads = |door: Door, method: &str, path: &str, headers: &[(&str, &str)], has_explorer: bool| {
-            let request = http::Request::builder().method(method).uri(path);
-            let request =
-                headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
-            let parts = request.body(()).expect("a request").into_parts().0;
-            answer(door, &parts, has_explorer, || DoorState { refusal: None })
-                .is_some_and(|answer| answer.status == StatusCode::TEMPORARY_REDIRECT)
-        };
-        for door in [Door::Account, Door::Emulator] {
+        let leads =
+            |role: PortRole, method: &str, path: &str, headers: &[(&str, &str)], has_explorer: bool| {
+                let request = http::Request::builder().method(method).uri(path);
+                let request =
+                    headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+                let parts = request.body(()).expect("a request").into_parts().0;
+                answer(role, &parts, has_explorer, || PortState { refusal: None })
+                    .is_some_and(|answer| answer.status == StatusCode::TEMPORARY_REDIRECT)
+            };
+        for role in [PortRole::Account, PortRole::Emulator] {
             for accept in [BROWSER, "text/html", "application/json, Text/HTML;q=0.5"] {
-                assert!(leads(door, "GET", "/", &[("accept", accept)], true), "{accept}");
+                assert!(leads(role, "GET", "/", &[("accept", accept)], true), "{accept}");
             }
-            assert!(leads(door, "HEAD", "/?x=1", &[("accept", BROWSER)], true));
-            assert!(!leads(door, "GET", "/", &[("accept", BROWSER)], false), "there is no explorer");
-            assert!(!leads(door, "GET", "/", &[("accept", BROWSER), ("authorization", "x")], true));
-            assert!(!leads(door, "POST", "/", &[("accept", BROWSER)], true));
-            assert!(!leads(door, "GET", "/dbs", &[("accept", BROWSER)], true));
+            assert!(leads(role, "HEAD", "/?x=1", &[("accept", BROWSER)], true));
+            assert!(!leads(role, "GET", "/", &[("accept", BROWSER)], false), "there is no explorer");
+            assert!(!leads(role, "GET", "/", &[("accept", BROWSER), ("authorization", "x")], true));
+            assert!(!leads(role, "POST", "/", &[("accept", BROWSER)], true));
+            assert!(!leads(role, "GET", "/dbs", &[("accept", BROWSER)], true));
             for accept in ["*/*", "application/json", "text/plain", "", "text/htmlx"] {
-                assert!(!leads(door, "GET", "/", &[("accept", accept)], true), "{accept}");
+                assert!(!leads(role, "GET", "/", &[("accept", accept)], true), "{accept}");
             }
-            assert!(!leads(door, "GET", "/", &[], true));
+            assert!(!leads(role, "GET", "/", &[], true));
             for java in ["*; q=.2, */*; q=.2", "*/*; q=0.2"] {
                 let accept = format!("text/html, image/gif, image/jpeg, {java}");
-                assert!(!leads(door, "GET", "/", &[("accept", &accept)], true), "{accept}");
+                assert!(!leads(role, "GET", "/", &[("accept", &accept)], true), "{accept}");
             }
         }
-        assert!(!leads(Door::Health, "GET", "/", &[("accept", BROWSER)], true));
+        assert!(!leads(PortRole::Health, "GET", "/", &[("accept", BROWSER)], true));
     }
 }

@@ -1,8 +1,8 @@
-//! A stream whose peer has to go on taking what is sent to it.
+//! Ends connections whose client stops reading its answers.
 //!
-//! In: a stream. Out: the same stream, which fails when nothing could be written for a while. An answer that its client does
-//! not read keeps its memory; a client that stops reading altogether must not keep it for good.
-//! Invariant: only writing is timed. A client that takes its time to ask costs next to nothing.
+//! In: a stream. Out: the same stream, which fails when nothing could be written for a while. An answer that is not read
+//! keeps its memory, which a client that stops reading must not hold for ever.
+//! Invariant: only writing is timed. A client that sends its requests slowly holds next to no memory.
 
 use crate::database::Memory;
 use std::io;
@@ -12,27 +12,28 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-/// How long a client may take nothing of what waits for it.
+/// How long nothing may be written although there is something to write.
 #[derive(Debug, Clone, Copy)]
-struct Patience {
+struct WriteTimeouts {
     usual: Duration,
     /// While memory is short.
     short: Duration,
 }
 
-const PATIENCE: Patience = Patience { usual: Duration::from_mins(1), short: Duration::from_secs(5) };
+const WRITE_TIMEOUTS: WriteTimeouts =
+    WriteTimeouts { usual: Duration::from_mins(1), short: Duration::from_secs(5) };
 
-pub(crate) struct Patient<S> {
+pub(crate) struct TimedStream<S> {
     stream: S,
     memory: Memory,
-    patience: Patience,
+    timeouts: WriteTimeouts,
     /// When writing began to wait, and a timer; nothing while writing goes well.
     waiting: Option<(Instant, Pin<Box<Sleep>>)>,
 }
 
-impl<S> Patient<S> {
-    pub(crate) fn new(stream: S, memory: Memory) -> Patient<S> {
-        Patient { stream, memory, patience: PATIENCE, waiting: None }
+impl<S> TimedStream<S> {
+    pub(crate) fn new(stream: S, memory: Memory) -> TimedStream<S> {
+        TimedStream { stream, memory, timeouts: WRITE_TIMEOUTS, waiting: None }
     }
 
     /// Notes whether writing got on; an error when it has not for too long.
@@ -41,14 +42,14 @@ impl<S> Patient<S> {
             self.waiting = None;
             return polled;
         }
-        let Patience { usual, short } = self.patience;
+        let WriteTimeouts { usual, short } = self.timeouts;
         let timer = || (Instant::now(), Box::pin(tokio::time::sleep(short)));
         let (since, sleep) = self.waiting.get_or_insert_with(timer);
         loop {
             ready!(sleep.as_mut().poll(context));
             let is_short = self.memory.taken() > self.memory.bytes_max() / 2;
-            let patience = if is_short { short } else { usual };
-            if since.elapsed() >= patience {
+            let timeout = if is_short { short } else { usual };
+            if since.elapsed() >= timeout {
                 let message = "the client does not take its answer";
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, message)));
             }
@@ -57,7 +58,7 @@ impl<S> Patient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -67,7 +68,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -105,11 +106,12 @@ mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-    const TEST: Patience = Patience { usual: Duration::from_millis(900), short: Duration::from_millis(100) };
+    const TEST: WriteTimeouts =
+        WriteTimeouts { usual: Duration::from_millis(900), short: Duration::from_millis(100) };
 
     async fn give_up_after(memory: Memory) -> Duration {
         let (ours, theirs) = tokio::io::duplex(16);
-        let mut stream = Patient { patience: TEST, ..Patient::new(ours, memory) };
+        let mut stream = TimedStream { timeouts: TEST, ..TimedStream::new(ours, memory) };
         let began = Instant::now();
         let error = stream.write_all(&[0; 64]).await.expect_err("nobody reads");
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
@@ -133,7 +135,7 @@ mod tests {
     #[tokio::test]
     async fn a_slow_client_is_served() {
         let (ours, mut theirs) = tokio::io::duplex(16);
-        let mut stream = Patient { patience: TEST, ..Patient::new(ours, Memory::new(100)) };
+        let mut stream = TimedStream { timeouts: TEST, ..TimedStream::new(ours, Memory::new(100)) };
         let slow = async {
             let mut bytes = [0; 16];
             for _ in 0..8 {

@@ -1,4 +1,4 @@
-//! Polls a future again at once when it wakes itself, instead of sending its task through the scheduler.
+//! Saves trips through the scheduler: a future that wakes itself while it is polled is polled again at once.
 //!
 //! In: a future that may call its waker while it is being polled. Out: the same future with fewer trips.
 //! hyper wakes its own connection whenever a request's body is taken, although nothing is left to do. For the scheduler
@@ -47,7 +47,7 @@ impl Wake for Relay {
 }
 
 /// The future's output; see the module.
-pub(crate) async fn rewaking<F: Future>(mut future: Pin<&mut F>) -> F::Output {
+pub(crate) async fn with_fewer_wakeups<F: Future>(mut future: Pin<&mut F>) -> F::Output {
     let relay = Arc::new(Relay { state: AtomicU8::new(IDLE), task: Mutex::new(Waker::noop().clone()) });
     let waker = Waker::from(Arc::clone(&relay));
     poll_fn(move |context| {
@@ -92,7 +92,7 @@ mod tests {
             }
             if polls >= polls_needed { Poll::Ready(()) } else { Poll::Pending }
         }));
-        let mut outer = pin!(rewaking(inner));
+        let mut outer = pin!(with_fewer_wakeups(inner));
         let mut task_polls = 0;
         let mut woken = 0;
         loop {
@@ -124,7 +124,7 @@ mod tests {
             *kept.lock().expect("no panic before") = Some(context.waker().clone());
             Poll::<()>::Pending
         }));
-        let mut outer = pin!(rewaking(inner));
+        let mut outer = pin!(with_fewer_wakeups(inner));
         assert!(outer.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
         assert_eq!(counter.0.load(Ordering::Relaxed), 0);
         kept.lock().expect("no panic before").take().expect("it was polled").wake();

@@ -1,7 +1,7 @@
-//! Which scripts do not go ahead of their writes for a while: those whose writes were refused.
+//! Which scripts wait for each of their writes for a while: those that had a write refused.
 //!
-//! A script that was ahead of a write that is refused has to run again, so one that counts on errors (it creates what may
-//! be there, say) would always run twice.
+//! A script that has gone on before its write was refused must run again. One that expects errors, for example by creating
+//! a document that may exist, would run twice every time.
 
 use hashbrown::HashMap;
 use parking_lot::Mutex;
@@ -12,13 +12,13 @@ const EXECUTIONS: u32 = 1_000;
 /// How many scripts are remembered; with more, all are forgotten.
 const SCRIPTS_MAX: usize = 10_000;
 
-/// The scripts, by their id, and how long they still wait.
+/// How many executions each script still waits for its writes, by script id.
 #[derive(Default)]
-pub(crate) struct Caution {
+pub(crate) struct Safety {
     left: Mutex<HashMap<Arc<str>, u32>>,
 }
 
-impl Caution {
+impl Safety {
     /// Whether the next execution of a script may go ahead.
     pub(crate) fn allows(&self, id: &str) -> bool {
         let mut left = self.left.lock();
@@ -46,12 +46,12 @@ mod tests {
 
     #[test]
     fn a_script_is_careful_for_a_while() {
-        let caution = Caution::default();
-        assert!(caution.allows("a"));
-        caution.note("a".into());
-        assert!((0..EXECUTIONS).all(|_| !caution.allows("a")));
-        assert!(caution.allows("a") && caution.allows("b"));
-        (0..=SCRIPTS_MAX).for_each(|number| caution.note(number.to_string().into()));
-        assert_eq!(caution.left.lock().len(), 1);
+        let safety = Safety::default();
+        assert!(safety.allows("a"));
+        safety.note("a".into());
+        assert!((0..EXECUTIONS).all(|_| !safety.allows("a")));
+        assert!(safety.allows("a") && safety.allows("b"));
+        (0..=SCRIPTS_MAX).for_each(|number| safety.note(number.to_string().into()));
+        assert_eq!(safety.left.lock().len(), 1);
     }
 }

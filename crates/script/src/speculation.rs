@@ -1,8 +1,7 @@
-//! Which document a script is likely to read first, by what it read in earlier runs.
+//! Guesses which document a script reads first, from its earlier runs, so that it can be sent along with the order to run.
 //!
-//! Many procedures are given the id of a document and begin by reading it. Where that was so, the document goes to the
-//! script's process together with the order to run, and the script does not wait for it. A wrong guess costs a read that
-//! nobody wanted; a script for which guesses are wrong is not guessed at any more.
+//! Many procedures have the id of a document as a parameter and begin by reading it; sent along, it saves a round trip to the
+//! server's process. A wrong guess costs one needless read. After some wrong guesses a script is not guessed for any more.
 
 use crate::process::Opening;
 use hashbrown::HashMap;
@@ -16,9 +15,9 @@ const MISSES_MAX: u32 = 3;
 /// Parameters that are looked at.
 const PARAMETERS_MAX: usize = 8;
 
-/// What is known of scripts, by their id.
+/// The guesses, by script id.
 #[derive(Default)]
-pub(crate) struct Foresight {
+pub(crate) struct Speculation {
     guesses: Mutex<HashMap<Arc<str>, Guess>>,
 }
 
@@ -28,7 +27,7 @@ struct Guess {
     misses: u32,
 }
 
-impl Foresight {
+impl Speculation {
     /// The id of the document that a script will read first.
     pub(crate) fn guess(&self, script_id: &str, parameters: &[u8]) -> Option<String> {
         let parameter = self.guesses.lock().get(script_id)?.parameter?;
@@ -37,7 +36,7 @@ impl Foresight {
 
     /// Notes how a run began.
     pub(crate) fn note(&self, script_id: &Arc<str>, opening: &Opening, parameters: &[u8]) {
-        if let Opening::Foreseen = opening {
+        if let Opening::Guessed = opening {
             return;
         }
         let mut guesses = self.guesses.lock();
@@ -131,21 +130,21 @@ mod tests {
 
     #[test]
     fn guesses_follow_what_was_read() {
-        let (foresight, id): (_, Arc<str>) = (Foresight::default(), "script".into());
+        let (speculation, id): (_, Arc<str>) = (Speculation::default(), "script".into());
         let parameters = br#"[1,"x"]"#;
-        assert_eq!(foresight.guess(&id, parameters), None);
-        foresight.note(&id, &Opening::Read("x".to_owned()), parameters);
-        assert_eq!(foresight.guess(&id, br#"[{}, "y"]"#).as_deref(), Some("y"));
-        assert_eq!(foresight.guess(&id, br#"["y"]"#), None);
-        foresight.note(&id, &Opening::Foreseen, parameters);
+        assert_eq!(speculation.guess(&id, parameters), None);
+        speculation.note(&id, &Opening::Read("x".to_owned()), parameters);
+        assert_eq!(speculation.guess(&id, br#"[{}, "y"]"#).as_deref(), Some("y"));
+        assert_eq!(speculation.guess(&id, br#"["y"]"#), None);
+        speculation.note(&id, &Opening::Guessed, parameters);
         for _ in 0..MISSES_MAX {
-            assert!(foresight.guess(&id, parameters).is_some());
-            foresight.note(&id, &Opening::Other, parameters);
+            assert!(speculation.guess(&id, parameters).is_some());
+            speculation.note(&id, &Opening::Other, parameters);
         }
-        assert_eq!(foresight.guess(&id, parameters), None);
+        assert_eq!(speculation.guess(&id, parameters), None);
         // What is read is no parameter: that is remembered, too.
-        foresight.note(&"other".into(), &Opening::Read("z".to_owned()), parameters);
-        foresight.note(&"other".into(), &Opening::Read("x".to_owned()), parameters);
-        assert_eq!(foresight.guess("other", parameters), None);
+        speculation.note(&"other".into(), &Opening::Read("z".to_owned()), parameters);
+        speculation.note(&"other".into(), &Opening::Read("x".to_owned()), parameters);
+        assert_eq!(speculation.guess("other", parameters), None);
     }
 }

@@ -1,8 +1,7 @@
-//! Requests whose body alone makes them long: a large document to check and index, a large text to parse.
+//! Moves work on large bodies off the runtime's threads: checking and indexing a large document, parsing a large text.
 //!
-//! In: work, and the size of the body it is about. Out: its result. Small ones are done as they are; for a large one the
-//! runtime is told that this thread is taken, so that it serves the other requests with another one, and only a few are under way
-//! at once.
+//! In: work, and the size of the body it is about. Out: its result. Work on small bodies is done in place. Before work on a large one the runtime
+//! is asked to serve other requests on another thread, and only a few are done at the same time.
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Semaphore;
@@ -12,13 +11,13 @@ const LARGE: usize = 128 << 10;
 /// Large ones at once: more than that only share the processor.
 const PLACES: usize = 16;
 
-pub(crate) struct Heavy {
+pub(crate) struct Offload {
     places: Semaphore,
 }
 
-impl Heavy {
-    pub(crate) fn new() -> Heavy {
-        Heavy { places: Semaphore::new(PLACES) }
+impl Offload {
+    pub(crate) fn new() -> Offload {
+        Offload { places: Semaphore::new(PLACES) }
     }
 
     /// Does something that takes as long as a body is large.
