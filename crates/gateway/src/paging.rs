@@ -184,6 +184,7 @@ fn decode(bytes: &[u8]) -> Option<FeedPosition> {
 
 pub(crate) fn invalid() -> ErrorAnswer {
     ErrorAnswer::bad_request(
-        "Invalid Continuation Token. Send back the token of the previous page unchanged, or none.",
+        "Invalid Continuation Token. Send back the token of the previous page unchanged, or none: one of an older \
+         version of the server may not be taken.",
     )
 }

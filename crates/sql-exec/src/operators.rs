@@ -26,10 +26,11 @@ pub(crate) mod top_k;
 
 use crate::error::ExecuteError;
 use crate::execution::Execution;
-use crate::long_key::{Directions, LastRow};
+use crate::long_key::{Directions, LastRow, LongKey, Neighbours, is_long};
 use crate::resume::{PartialDocument, ResumePlace};
 use crate::rows::{AccessWork, PricedWork};
 use astrarium_store::FeedPosition;
+use astrarium_value::Value;
 use finished::Finished;
 use group::RowPlace;
 use limit::PageLimiter;
@@ -53,6 +54,34 @@ pub(crate) enum RowMark {
     Ordered(LastRow),
     /// In a ranking, where rows are counted: its document, its index there.
     Counted(RowPlace),
+}
+
+/// The last row that a page has taken, and what a position after it needs besides.
+#[derive(Default)]
+pub(crate) struct LastTaken {
+    last: Option<RowMark>,
+    /// The keys of the row before it that has others, where they are long.
+    before: Option<Vec<Value>>,
+    /// The position that the page began at, if its keys are long.
+    prior: Option<Box<LongKey>>,
+}
+
+impl LastTaken {
+    /// Of a page that has taken none yet.
+    pub(crate) fn of_page(prior: Option<Box<LongKey>>) -> LastTaken {
+        LastTaken { prior, ..LastTaken::default() }
+    }
+
+    /// Notes that the page took a row.
+    pub(crate) fn take(&mut self, mark: RowMark) {
+        if let (Some(RowMark::Ordered((last, _))), RowMark::Ordered((keys, _))) = (&mut self.last, &mark)
+            && is_long(keys)
+            && last != keys
+        {
+            self.before = Some(std::mem::take(last));
+        }
+        self.last = Some(mark);
+    }
 }
 
 /// Rows that follow each other.
@@ -99,11 +128,11 @@ impl RowSource<'_> {
 
     /// Where a page goes on that ends between two rows; none if nothing was given, so that it would not get further.
     pub(crate) fn position(
-        last: Option<RowMark>,
+        taken: &mut LastTaken,
         next: &RowMark,
         directions: &Directions<'_>,
     ) -> Option<ResumePlace> {
-        match (last, next) {
+        match (taken.last.take(), next) {
             (_, RowMark::Document(position, partial)) => {
                 Some(ResumePlace::Stream(position.clone(), partial.clone()))
             }
@@ -112,7 +141,8 @@ impl RowSource<'_> {
                 Some(if directions.descending.is_empty() {
                     ResumePlace::Row(last.1.0, last.1.1)
                 } else {
-                    directions.between(last, next)
+                    let (before, prior) = (taken.before.as_deref(), taken.prior.as_deref());
+                    directions.between(last, &Neighbours { before, next, prior })
                 })
             }
             (_, RowMark::Ordered(_)) => None,

@@ -6,14 +6,14 @@ use crate::error::ExecuteError;
 use crate::execution::Execution;
 use crate::index_only::{Asking, IndexOnlyAnswer};
 use crate::kept::KeptRows;
-use crate::long_key::LastRow;
+use crate::long_key::{AfterRow, LongKey};
 use crate::operators::finished::{Collector, Finished, find_keys, groups_of_index, resume_after};
 use crate::operators::limit::{Offered, PageLimiter};
 use crate::operators::merge::MergeOfRanges;
 use crate::operators::ordered_scan::{Scanned, is_lacking};
 use crate::operators::sort::RowOrder;
 use crate::operators::stream::StreamRows;
-use crate::operators::{OutputRow, RowBatch, RowMark, RowSource};
+use crate::operators::{LastTaken, OutputRow, RowBatch, RowMark, RowSource};
 use crate::order_start::OrderStart;
 use crate::report::{OperatorReport, Stage, expected, reports};
 use crate::resume::{Resume, ResumePlace};
@@ -68,7 +68,7 @@ pub async fn run(
     let range_id = streamed_range(plan, input, place.as_ref())?;
     let ranges = PageRanges::of(input, range_id)?;
     let begins = begins(input, range_id, place.as_ref());
-    let PageStart { after, place, order } = start(&mut execution, input, (from, place)).await?;
+    let PageStart { after, place, order, prior } = start(&mut execution, input, (from, place)).await?;
     let began = Instant::now();
     let demand = demand(&limits, input, &taken, (&place, after.as_ref()));
     let mut access = choose(plan, ranges.as_ref(), demand).await?;
@@ -88,7 +88,7 @@ pub async fn run(
         None => open(&mut execution, &mut access, parts).await?,
     };
     let (in_index_order, incremental) = rows.order();
-    let mut last: Option<RowMark> = None;
+    let mut last = LastTaken::of_page(prior);
     let (mut place, mut kept) = (None, None);
     let is_paid_by_row = is_paid_by_row(&job);
     while let Some(batch) = rows.next(&mut execution, &taken).await? {
@@ -212,7 +212,7 @@ pub fn run_kept(plan: &QueryPlan, kept: &KeptRows, resume: &Resume, limits: Limi
     let rows = kept.after(resume)?;
     let mut taken = PageLimiter::new((plan.offset, plan.limit), &limits, Some(resume));
     let given_max = kept.given_max(rows);
-    let (mut last, mut place) = (None, None);
+    let (mut last, mut place) = (LastTaken::of_page(long_key(Some(&resume.place))), None);
     for (index, row) in rows.iter().enumerate() {
         let mark = if kept.is_ranked() {
             RowMark::Counted(row.place)
@@ -222,11 +222,11 @@ pub fn run_kept(plan: &QueryPlan, kept: &KeptRows, resume: &Resume, limits: Limi
         let offered = if index < given_max { taken.offer(&mut row.json.clone()) } else { Offered::Full };
         match offered {
             Offered::Taken => {
-                last = Some(mark);
+                last.take(mark);
                 taken.priced.add(row.priced);
             }
             Offered::Full => {
-                place = RowSource::position(last, &mark, &kept.order().directions());
+                place = RowSource::position(&mut last, &mark, &kept.order().directions());
                 break;
             }
             Offered::Done => break,
@@ -251,7 +251,7 @@ fn take(
     taken: &mut PageLimiter,
     execution: &mut Execution<'_>,
     batch: RowBatch,
-    last: &mut Option<RowMark>,
+    last: &mut LastTaken,
     order: &RowOrder,
 ) -> Option<PageEnd> {
     let mut is_untouched = true;
@@ -260,14 +260,15 @@ fn take(
         match taken.offer(&mut row.json) {
             Offered::Taken => {
                 taken.priced.add(row.priced);
-                (*last, is_untouched) = (Some(row.mark), false);
+                last.take(row.mark);
+                is_untouched = false;
             }
             Offered::Full => {
                 // A document that was read ahead and is left to the next page is that one's to count.
                 if !(is_untouched && matches!(row.mark, RowMark::Document(_, None))) {
                     execution.count(batch.counts);
                 }
-                let place = RowSource::position(last.take(), &row.mark, &order.directions());
+                let place = RowSource::position(last, &row.mark, &order.directions());
                 return Some((place, std::iter::once(row).chain(rows).collect()));
             }
             Offered::Done => return Some((None, Vec::new())),
@@ -286,10 +287,12 @@ fn take(
 /// Where a page begins.
 struct PageStart {
     /// The row that it comes after in an order.
-    after: Option<LastRow>,
+    after: Option<AfterRow>,
     /// The position, where it is no row of an order.
     place: Option<ResumePlace>,
     order: RowOrder,
+    /// The position that was given, if its keys are long.
+    prior: Option<Box<LongKey>>,
 }
 
 async fn start(
@@ -303,8 +306,9 @@ async fn start(
     let from = from.map(|from| from.row(plan, &order.directions())).transpose()?;
     let is_ordered = plan.grouping.is_none() && (plan.distinct || matches!(plan.order, Order::Keys(_)));
     if !is_ordered {
-        return Ok(PageStart { after: None, place, order });
+        return Ok(PageStart { after: None, place, order, prior: None });
     }
+    let prior = long_key(place.as_ref());
     let after = match place {
         Some(ResumePlace::LongKey(long)) => {
             let last = find_keys(execution, input, long.last).await?;
@@ -313,11 +317,21 @@ async fn start(
         }
         place => resume_after(place)?,
     };
-    let is_further = |from: &LastRow| {
-        after.as_ref().is_none_or(|(keys, place)| order.compare((&from.0, from.1), (keys, *place)).is_gt())
+    let after = match (from, after) {
+        (Some(from), None) => Some(AfterRow::from(from)),
+        (Some(from), Some(after))
+            if order.compare((&from.0, from.1), (&after.row.0, after.row.1)).is_gt() =>
+        {
+            Some(AfterRow { row: from, ..after })
+        }
+        (_, after) => after,
     };
-    let after = from.filter(is_further).or(after);
-    Ok(PageStart { after, place: None, order })
+    Ok(PageStart { after, place: None, order, prior })
+}
+
+/// The position that a page begins at, if its keys are long.
+fn long_key(place: Option<&ResumePlace>) -> Option<Box<LongKey>> {
+    if let Some(ResumePlace::LongKey(long)) = place { Some(Box::new(long.clone())) } else { None }
 }
 
 /// The range that a page of rows in order of insertion is in.
@@ -339,7 +353,7 @@ fn demand(
     limits: &Limits,
     input: &Input,
     taken: &PageLimiter,
-    (place, after): (&Option<ResumePlace>, Option<&LastRow>),
+    (place, after): (&Option<ResumePlace>, Option<&AfterRow>),
 ) -> PageDemand {
     let is_in_key_order = match (input, place) {
         (Input::Container(_, scope, _), Some(ResumePlace::Stream(position, _))) => {
@@ -373,7 +387,7 @@ async fn choose<'p, 'a>(
 /// What the operators of a page are opened with.
 struct PageParts<'t, 'a> {
     input: &'a Input,
-    after: Option<LastRow>,
+    after: Option<AfterRow>,
     place: Option<ResumePlace>,
     order: RowOrder,
     taken: &'t PageLimiter,

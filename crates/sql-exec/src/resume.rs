@@ -73,7 +73,8 @@ impl Resume {
             ResumePlace::Row(..) => 4,
             ResumePlace::Key(..) => 5,
             ResumePlace::Count => 6,
-            ResumePlace::LongKey(_) => 7,
+            // 7 was the same with less of the keys.
+            ResumePlace::LongKey(_) => 8,
         };
         let mut bytes = vec![if self.kept == 0 { kind } else { kind | KEPT }];
         bytes.extend(self.given.to_be_bytes());
@@ -106,11 +107,7 @@ impl Resume {
                 push_row(&mut bytes, *number, *index);
                 push_keys(&mut bytes, keys);
             }
-            ResumePlace::LongKey(LongKey { last, next, beginning }) => {
-                push_row(&mut bytes, last.0, last.1);
-                push_row(&mut bytes, next.0, next.1);
-                push_keys(&mut bytes, beginning);
-            }
+            ResumePlace::LongKey(long) => long.push(&mut bytes),
             ResumePlace::Count => {}
         }
         bytes
@@ -142,11 +139,7 @@ impl Resume {
                     _ => return None,
                 }
             }
-            7 => {
-                let (last, rest) = take_row(rest)?;
-                let (next, keys) = take_row(rest)?;
-                ResumePlace::LongKey(LongKey { last, next, beginning: read_keys(keys)? })
-            }
+            8 => ResumePlace::LongKey(LongKey::read(rest)?),
             6 if rest.is_empty() => ResumePlace::Count,
             _ => return None,
         };
@@ -174,13 +167,13 @@ fn stream_position(kind: u8, rest: &[u8]) -> Option<FeedPosition> {
     })
 }
 
-fn push_row(bytes: &mut Vec<u8>, number: u64, index: u32) {
+pub(crate) fn push_row(bytes: &mut Vec<u8>, number: u64, index: u32) {
     bytes.extend(number.to_be_bytes());
     bytes.extend(index.to_be_bytes());
 }
 
 /// Sort keys as a JSON array in which an array holds each key, so that an undefined one is `[]`.
-fn push_keys(bytes: &mut Vec<u8>, keys: &[Value]) {
+pub(crate) fn push_keys(bytes: &mut Vec<u8>, keys: &[Value]) {
     bytes.push(b'[');
     for (index, key) in keys.iter().enumerate() {
         if index > 0 {
@@ -235,18 +228,18 @@ fn take_partial(bytes: &[u8]) -> Option<(Option<PartialDocument>, &[u8])> {
     Some((Some(PartialDocument { number, row }), rest))
 }
 
-fn take_row(bytes: &[u8]) -> Option<((u64, u32), &[u8])> {
+pub(crate) fn take_row(bytes: &[u8]) -> Option<((u64, u32), &[u8])> {
     let (number, rest) = take_u64(bytes)?;
     let (index, rest) = take_u32(rest)?;
     Some(((number, index), rest))
 }
 
-fn take_u64(bytes: &[u8]) -> Option<(u64, &[u8])> {
+pub(crate) fn take_u64(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (number, rest) = bytes.split_first_chunk::<8>()?;
     Some((u64::from_be_bytes(*number), rest))
 }
 
-fn take_u32(bytes: &[u8]) -> Option<(u32, &[u8])> {
+pub(crate) fn take_u32(bytes: &[u8]) -> Option<(u32, &[u8])> {
     let (number, rest) = bytes.split_first_chunk::<4>()?;
     Some((u32::from_be_bytes(*number), rest))
 }

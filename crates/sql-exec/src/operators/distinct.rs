@@ -5,7 +5,7 @@ use super::project::{project, refuse_not_json};
 use super::sort::{RowOrder, SortedRow};
 use super::top_k::sort_keys;
 use crate::budget::Budget;
-use crate::long_key::LastRow;
+use crate::long_key::AfterRow;
 use crate::pipeline::CurrentRow;
 use crate::rows::PricedWork;
 use astrarium_sql_functions::limits::approximate_bytes;
@@ -20,7 +20,7 @@ use std::cmp::Ordering;
 pub(crate) struct Distinct {
     order: RowOrder,
     /// Only rows after this one count.
-    after: Option<LastRow>,
+    after: Option<AfterRow>,
     rows: Vec<SortedRow>,
     /// The row of each value.
     by_value: HashMap<Value, usize, RandomState>,
@@ -28,7 +28,7 @@ pub(crate) struct Distinct {
 }
 
 impl Distinct {
-    pub(crate) fn new(order: RowOrder, after: Option<LastRow>) -> Distinct {
+    pub(crate) fn new(order: RowOrder, after: Option<AfterRow>) -> Distinct {
         Distinct { order, after, rows: Vec::new(), by_value: HashMap::default(), bytes: 0 }
     }
 

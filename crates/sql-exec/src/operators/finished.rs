@@ -15,7 +15,7 @@ use crate::execution::Execution;
 use crate::frame::Datum;
 use crate::index_only::{IndexOnlyAnswer, Occurrence, document_with, groups};
 use crate::kept::KeptRows;
-use crate::long_key::LastRow;
+use crate::long_key::AfterRow;
 use crate::pipeline::{CurrentRow, Flow};
 use crate::report::Stage;
 use crate::resume::ResumePlace;
@@ -54,7 +54,7 @@ impl Collector {
     pub(crate) fn new(
         plan: &QueryPlan,
         order: RowOrder,
-        after: Option<LastRow>,
+        after: Option<AfterRow>,
         wanted: u64,
         limits: &Limits,
     ) -> Collector {
@@ -274,11 +274,11 @@ impl Finished {
 }
 
 /// Where a page in an order goes on, unless keys have to be found again.
-pub(crate) fn resume_after(place: Option<ResumePlace>) -> Result<Option<LastRow>, ExecuteError> {
+pub(crate) fn resume_after(place: Option<ResumePlace>) -> Result<Option<AfterRow>, ExecuteError> {
     match place {
         None => Ok(None),
-        Some(ResumePlace::Row(number, index)) => Ok(Some((Vec::new(), (number, index)))),
-        Some(ResumePlace::Key(keys, number, index)) => Ok(Some((keys, (number, index)))),
+        Some(ResumePlace::Row(number, index)) => Ok(Some((Vec::new(), (number, index)).into())),
+        Some(ResumePlace::Key(keys, number, index)) => Ok(Some((keys, (number, index)).into())),
         Some(_) => Err(ExecuteError::ForeignPosition),
     }
 }

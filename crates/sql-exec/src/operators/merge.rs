@@ -8,7 +8,7 @@ use super::sort::{RowOrder, SortedRow};
 use crate::access::{PageAccess, RangeIndex};
 use crate::error::ExecuteError;
 use crate::execution::Execution;
-use crate::long_key::LastRow;
+use crate::long_key::{AfterRow, LastRow};
 use crate::resume::ResumePlace;
 use astrarium_sql_plan::physical::{AccessPath, PlannedAccess};
 use std::cmp::Ordering;
@@ -24,7 +24,7 @@ impl<'a> MergeOfRanges<'a> {
     pub(crate) fn open(
         execution: &Execution<'_>,
         scanned: Scanned<'a>,
-        after: Option<&LastRow>,
+        after: Option<&AfterRow>,
         access: &mut PageAccess<'_, 'a>,
     ) -> MergeOfRanges<'a> {
         let scan = |(index, planned): (&mut RangeIndex<'a>, &PlannedAccess<'_>)| {

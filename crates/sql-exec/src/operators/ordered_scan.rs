@@ -14,7 +14,7 @@ use crate::budget::{charge_documents, charge_row};
 use crate::error::ExecuteError;
 use crate::execution::Execution;
 use crate::frame::Datum;
-use crate::long_key::LastRow;
+use crate::long_key::{AfterRow, LastRow};
 use crate::pipeline::Flow;
 use crate::resume::keys_fit;
 use crate::rows::{AccessWork, PricedWork};
@@ -54,7 +54,7 @@ pub(crate) struct OrderedScan<'a> {
     scanned: Scanned<'a>,
     range: &'a Range,
     finder: Finder,
-    after: Option<LastRow>,
+    after: Option<AfterRow>,
     /// What is still to be read, the next one first.
     sections: VecDeque<Section>,
     step: usize,
@@ -89,7 +89,7 @@ impl<'a> OrderedScan<'a> {
         scanned: Scanned<'a>,
         (range, finder): (&'a Range, Finder),
         lacking: Option<Lacking>,
-        after: Option<LastRow>,
+        after: Option<AfterRow>,
     ) -> OrderedScan<'a> {
         let mut scan = OrderedScan {
             scanned,
@@ -125,13 +125,18 @@ impl<'a> OrderedScan<'a> {
         if self.scanned.ordered.backward { Direction::Backward } else { Direction::Forward }
     }
 
+    /// The row, or the place before it, that the page comes after.
+    fn after_row(&self) -> Option<&LastRow> {
+        self.after.as_ref().map(|after| &after.row)
+    }
+
     /// The entries to read, from a position on if it is among them. Where the position's term is shortened, all of its
     /// documents.
     fn entries(&self, from_position: bool) -> KeyRange {
         let ordered = self.scanned.ordered;
         let prefix = ordered.family.prefix(self.finder.shard);
         let mut entries = self.finder.keys(ordered.family, &ordered.within);
-        let Some((keys, (number, index))) = self.after.as_ref().filter(|_| from_position) else {
+        let Some((keys, (number, index))) = self.after_row().filter(|_| from_position) else {
             return entries;
         };
         // A document that was looked at to its end does not come again, so every page gets further.
@@ -157,7 +162,7 @@ impl<'a> OrderedScan<'a> {
 
     /// The documents without the path, from a position on if it is among them.
     fn lacking(&self, way: Lacking) -> Section {
-        let within = self.after.as_ref().filter(|after| is_lacking(Some(after)) == Some(true));
+        let within = self.after_row().filter(|_| is_lacking(self.after.as_ref()) == Some(true));
         let first = match (within, self.direction()) {
             (Some((_, (number, WHOLE_DOCUMENT))), direction) => beyond(*number, direction),
             (Some((_, (number, _))), _) => Some(*number),
@@ -322,13 +327,18 @@ impl<'a> OrderedScan<'a> {
     fn document(&mut self, execution: &mut Execution<'_>, body: Body) -> Result<(), ExecuteError> {
         let number = body.header.number;
         execution.take_document(self.scanned.reader.container.rid(), body, 0)?;
-        let given = self.after.as_ref().filter(|(_, place)| place.0 == number);
-        let (keys, rows) = document_rows(execution, self.is_lacking, given)?;
+        let given = self.after_row().filter(|(_, place)| place.0 == number);
+        let (keys, mut rows) = document_rows(execution, self.is_lacking, given)?;
+        let row_count = rows.len();
+        if let (Some(AfterRow { long: Some(long), .. }), Some(keys)) = (&self.after, &keys) {
+            let order = RowOrder::new(execution.plan.order_keys(), self.scanned.ordered.backward);
+            rows.retain(|(index, _)| long.precedes((keys, (number, *index)), &order));
+        }
         // A document of the other section is paid there, one that was given in part is paid already.
         let is_other = self.is_lacking
             && rows.is_empty()
             && keys.as_ref().is_some_and(|keys| !keys.iter().all(Value::is_undefined));
-        if given.is_none() && !is_other {
+        if given.is_none() && !is_other && rows.len() == row_count {
             self.unpaid.add(execution.budget.end_document().0);
         }
         for (index, json) in rows {
@@ -453,8 +463,8 @@ fn document_rows(
 }
 
 /// Whether a position is among the documents without the path; none if there is no position.
-pub(crate) fn is_lacking(after: Option<&LastRow>) -> Option<bool> {
-    after.map(|(keys, _)| matches!(keys[..], [Value::Undefined]))
+pub(crate) fn is_lacking(after: Option<&AfterRow>) -> Option<bool> {
+    after.map(|after| matches!(after.row.0[..], [Value::Undefined]))
 }
 
 /// The number next to one; none at the end of all numbers.

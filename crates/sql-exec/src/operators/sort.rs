@@ -5,7 +5,7 @@
 
 use super::group::RowPlace;
 use super::{OutputRow, RowMark};
-use crate::long_key::{Directions, LastRow};
+use crate::long_key::{AfterRow, Directions};
 use crate::rows::PricedWork;
 use astrarium_sql_functions::limits::approximate_bytes;
 use astrarium_sql_plan::plan::OrderKey;
@@ -47,6 +47,12 @@ impl RowOrder {
         RowOrder { descending: keys.iter().map(|key| key.descending).collect(), reverse_ties }
     }
 
+    /// An order by keys with these directions.
+    #[cfg(test)]
+    pub(crate) fn of(descending: &[bool]) -> RowOrder {
+        RowOrder { descending: descending.to_vec(), reverse_ties: false }
+    }
+
     /// The directions of keys and of rows with equal ones.
     pub(crate) fn directions(&self) -> Directions<'_> {
         Directions { descending: &self.descending, reverse_ties: self.reverse_ties }
@@ -66,8 +72,11 @@ impl RowOrder {
     }
 
     /// Whether a row comes after another one.
-    pub(crate) fn is_after(&self, row: (&[Value], RowPlace), last: Option<&LastRow>) -> bool {
-        last.is_none_or(|(keys, place)| self.compare(row, (keys, *place)) == Ordering::Greater)
+    pub(crate) fn is_after(&self, row: (&[Value], RowPlace), last: Option<&AfterRow>) -> bool {
+        last.is_none_or(|AfterRow { row: (keys, place), long }| {
+            self.compare(row, (keys, *place)) == Ordering::Greater
+                && long.as_ref().is_none_or(|long| long.precedes(row, self))
+        })
     }
 
     /// Puts rows in order.

@@ -5,7 +5,7 @@ use super::project::output;
 use super::sort::{RowOrder, SortedRow};
 use crate::budget::Budget;
 use crate::hashed_key::compared;
-use crate::long_key::LastRow;
+use crate::long_key::{AfterRow, LastRow};
 use crate::pipeline::CurrentRow;
 use astrarium_sql_plan::evaluate::{EvaluateError, evaluate};
 use astrarium_sql_plan::plan::{OrderKey, QueryPlan};
@@ -16,7 +16,7 @@ use std::cmp::Ordering;
 pub(crate) struct TopK {
     order: RowOrder,
     /// Only rows after this one count.
-    after: Option<LastRow>,
+    after: Option<AfterRow>,
     /// Rows that the page needs.
     count_max: usize,
     /// Rows for the next pages are collected, too, as long as all take no more than so many bytes.
@@ -34,7 +34,7 @@ pub(crate) fn sort_keys(plan: &QueryPlan, row: &CurrentRow<'_>) -> Result<Vec<Va
 }
 
 impl TopK {
-    pub(crate) fn new(order: RowOrder, after: Option<LastRow>, count_max: usize) -> TopK {
+    pub(crate) fn new(order: RowOrder, after: Option<AfterRow>, count_max: usize) -> TopK {
         TopK { order, after, count_max, spare_bytes_max: 0, rows: Vec::new(), worst: None, bytes: 0 }
     }
 
