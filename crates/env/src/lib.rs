@@ -19,7 +19,7 @@ pub use files::read_file;
 pub use memory::{Memory, Reservation};
 pub use random::Random;
 pub use time::{Instant, Timeline, sleep, timeout, with_timeline};
-pub use work::{Meter, Metered, Stopped, Turn, Work, charge, check, refuse};
+pub use work::{Meter, Metered, Stopped, Turn, Work, charge, check, refuse, within};
 pub use yields::yield_if_due;
 
 use std::sync::Arc;

@@ -11,11 +11,13 @@
 //!   some ten thousand steps pass between two looks.
 //! - Time is measured by a clock that nobody can set.
 //! - Where no meter is in force nothing is counted and nothing ends.
+//! - A part of work ([`Work::part`]) can be cancelled by itself. So what ends an attempt, or some threads of it, does not end what is
+//!   tried afterwards.
 
 use crate::Instant;
 use std::cell::{Cell, RefCell};
-use std::future::Future;
-use std::pin::Pin;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll};
@@ -59,6 +61,8 @@ pub struct Work {
     began: Instant,
     time_max: Duration,
     stopped: AtomicU8,
+    /// What it is a part of.
+    whole: Option<Arc<Work>>,
 }
 
 const GOING: u8 = 0;
@@ -68,7 +72,13 @@ const CANCELLED: u8 = 2;
 impl Work {
     /// Work that begins now and may take so long.
     pub fn new(time_max: Duration) -> Work {
-        Work { began: Instant::now(), time_max, stopped: AtomicU8::new(GOING) }
+        Work { began: Instant::now(), time_max, stopped: AtomicU8::new(GOING), whole: None }
+    }
+
+    /// A part of this work, under way for as long as the whole: it ends with the whole, which goes on when the part is cancelled.
+    pub fn part(self: &Arc<Work>) -> Arc<Work> {
+        let (began, time_max, whole) = (self.began, self.time_max, Some(Arc::clone(self)));
+        Arc::new(Work { began, time_max, stopped: AtomicU8::new(GOING), whole })
     }
 
     /// How long it has taken so far.
@@ -89,7 +99,7 @@ impl Work {
     /// Whether it has to end.
     pub fn stopped(&self) -> Option<Stopped> {
         match self.stopped.load(Ordering::Relaxed) {
-            GOING => None,
+            GOING => self.whole.as_ref().and_then(|whole| whole.stopped()),
             LATE => Some(Stopped::Late),
             _ => Some(Stopped::Cancelled),
         }
@@ -237,6 +247,47 @@ impl Drop for MeterScope<'_> {
     }
 }
 
+/// A future during whose polls the meter in force is one of a part of its work: steps are counted as before, and whoever cancels the
+/// part ends the future and not what comes after it.
+pub async fn within<F: Future>(part: Arc<Work>, future: F) -> F::Output {
+    let mut future = pin!(future);
+    poll_fn(|context| {
+        let _scope = PartScope::enter(Arc::clone(&part));
+        future.as_mut().poll(context)
+    })
+    .await
+}
+
+/// A part of the work of the meter in force; the whole comes back when this is dropped.
+struct PartScope {
+    whole: Option<Arc<Work>>,
+    stopped: Option<Stopped>,
+}
+
+impl PartScope {
+    fn enter(part: Arc<Work>) -> PartScope {
+        LOCAL.with(|local| {
+            let mut meter = local.meter.borrow_mut();
+            let whole = meter.as_mut().map(|meter| std::mem::replace(&mut meter.work, part));
+            PartScope { whole, stopped: local.stopped.get() }
+        })
+    }
+}
+
+impl Drop for PartScope {
+    fn drop(&mut self) {
+        LOCAL.with(|local| {
+            if let (Some(meter), Some(whole)) = (&mut *local.meter.borrow_mut(), self.whole.take()) {
+                meter.work = whole;
+            }
+            // Whether the whole has to end, too, the next look tells.
+            if matches!(local.stopped.get(), Some(Stopped::Cancelled | Stopped::Late)) {
+                local.stopped.set(self.stopped);
+            }
+        });
+    }
+}
+
 /// See [`Meter::run`].
 pub struct Metered<F> {
     future: Pin<Box<F>>,
@@ -281,6 +332,38 @@ mod tests {
             let meter = Meter::new(Arc::clone(&work), None);
             assert_eq!(meter.scope(|| charge(STEPS_PER_LOOK)), Err(Stopped::Cancelled));
         }
+    }
+
+    #[test]
+    fn a_part_ends_by_itself_and_with_the_whole() {
+        let whole = work(Duration::from_mins(1));
+        let [one, other] = [whole.part(), whole.part()];
+        let looked = |part: &Arc<Work>| {
+            let mut future = Box::pin(within(Arc::clone(part), async { charge(STEPS_PER_LOOK) }));
+            match future.as_mut().poll(&mut Context::from_waker(std::task::Waker::noop())) {
+                Poll::Ready(outcome) => outcome,
+                Poll::Pending => panic!("it waits for nothing"),
+            }
+        };
+        Meter::with_steps(Arc::clone(&whole), 10 * STEPS_PER_LOOK).scope(|| {
+            one.cancel();
+            assert_eq!(looked(&one), Err(Stopped::Cancelled));
+            assert_eq!((check(), charge(STEPS_PER_LOOK)), (Ok(()), Ok(())), "the whole goes on");
+            assert_eq!(looked(&other), Ok(()), "and so do other parts");
+            for _ in 0..7 {
+                assert_eq!(looked(&other), Ok(()), "steps are counted as before");
+            }
+            assert_eq!(looked(&other), Err(Stopped::StepsSpent));
+            assert_eq!(charge(1), Err(Stopped::StepsSpent));
+        });
+        assert_eq!((whole.stopped(), other.stopped()), (None, None));
+        whole.cancel();
+        assert_eq!(other.stopped(), Some(Stopped::Cancelled));
+        Meter::new(Arc::clone(&whole), None).scope(|| {
+            assert_eq!(looked(&other), Err(Stopped::Cancelled));
+            assert_eq!(charge(STEPS_PER_LOOK), Err(Stopped::Cancelled));
+        });
+        assert_eq!(looked(&one), Ok(()), "nothing is in force any more");
     }
 
     #[test]

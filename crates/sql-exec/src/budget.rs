@@ -113,9 +113,9 @@ impl Gauge {
         elapsed.as_micros() as u64 >= self.limits.page_micros
     }
 
-    /// Has all threads of the query end.
-    pub(crate) fn cancel(&self) {
-        self.work.cancel();
+    /// A part of the work, which ends by itself.
+    pub(crate) fn part_of_work(&self) -> Arc<Work> {
+        self.work.part()
     }
 }
 

@@ -17,7 +17,7 @@ use crate::frame::{Datum, Frame};
 use crate::pipeline::Machine;
 use crate::rows::{AccessWork, Cursor, Input};
 use crate::runtime::{HelperTask, Runtime};
-use astrarium_env::Instant;
+use astrarium_env::{Instant, Work, within};
 use astrarium_keys::Rid;
 use astrarium_keys::body::Body;
 use astrarium_sql_functions::Context;
@@ -148,13 +148,14 @@ impl Job {
             empty: Mutex::new(merged.sink.empty()),
             merged: Mutex::new(merged),
             failure: Mutex::new(None),
+            work: self.gauge.part_of_work(),
         });
         let tasks = (0..helper_count).map(|_| -> HelperTask {
             let shared = Arc::clone(&shared);
-            Box::pin(async move { shared.take_parts().await })
+            Box::pin(async move { within(Arc::clone(&shared.work), shared.take_parts()).await })
         });
         let team = helpers.start(tasks.collect());
-        shared.take_parts().await;
+        within(Arc::clone(&shared.work), shared.take_parts()).await;
         team.join();
         let shared = Arc::into_inner(shared).expect("the helpers are done");
         if let Some(failure) = shared.failure.into_inner() {
@@ -173,6 +174,9 @@ struct ScanShared<S> {
     merged: Mutex<Merged<S>>,
     /// Why the query fails, as soon as anybody knows.
     failure: Mutex<Option<ExecuteError>>,
+    /// The part of the query's work that its threads do here. It alone is cancelled when one of them fails: the page may be tried again,
+    /// with more steps or without the index.
+    work: Arc<Work>,
 }
 
 impl<S: DocumentSink> ScanShared<S> {
@@ -184,7 +188,7 @@ impl<S: DocumentSink> ScanShared<S> {
             if let Err(error) = self.take_part(place, cursor).await {
                 self.failure.lock().get_or_insert(error);
                 // The other threads need not go on. They will say that they were cancelled, which nobody asks any more.
-                self.job.gauge.cancel();
+                self.work.cancel();
                 return;
             }
         }

@@ -81,6 +81,25 @@ fn rows_do_not_depend_on_the_bounds_of_a_page() {
     }
 }
 
+/// A page that needs more than the steps of a short one is begun again on a thread for queries. Wherever the first attempt ended, also
+/// among the parts that threads read side by side, the second one has all the time there is.
+#[test]
+fn a_page_that_begins_again_has_its_time() {
+    let (stage, set) = furnished(&many());
+    for text in QUERIES {
+        let spread = Limits { row_count_max: 10_000, alone_documents_max: 0, ..Limits::default() };
+        let answers = [
+            spread,
+            Limits { alone_documents_max: 300, ..spread },
+            Limits { row_count_max: 10_000, ..Limits::default() },
+        ]
+        .map(|limits| {
+            ask(&stage, &set, text, limits).unwrap_or_else(|error| panic!("{text}: {error}")).len()
+        });
+        assert_eq!(answers, [answers[2]; 3], "{text}");
+    }
+}
+
 #[track_caller]
 fn check_refused(answer: &QueryAnswer) {
     match answer {

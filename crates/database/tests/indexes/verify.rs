@@ -1,6 +1,7 @@
 //! Every kind of disagreement is planted, and found.
 
 use crate::world::{World, document, only};
+use astrarium_database::{FeedScope, IndexUse, Limits, Query, QueryScope};
 use astrarium_keys::index_entry::generation_prefix;
 use astrarium_keys::index_state::watermark_key;
 use astrarium_keys::{number, unique};
@@ -188,4 +189,32 @@ async fn an_index_that_names_lost_documents_is_left_and_built_anew() {
         assert_eq!(world.query(query).await, right, "{query}");
         world.is_sound(query).await;
     }
+}
+
+/// A wrong index that the threads of a scan meet ends their scan, and not the one without it that follows.
+#[tokio::test]
+async fn a_scan_over_a_wrong_index_is_begun_again_without_it() {
+    let world = World::new(json!({})).await;
+    for number in 0..300 {
+        world.put(&json!({"id": number.to_string(), "pk": "p", "n": number})).await;
+    }
+    let query =
+        "SELECT LENGTH(c.id) AS length, COUNT(1) AS count FROM c WHERE c.n >= 0 GROUP BY LENGTH(c.id)";
+    let right = ask_spread(&world, query).await;
+    let lost = json!({"id": "lost", "pk": "p", "n": 1});
+    world.put(&lost).await;
+    let with = world.entries().await;
+    world.delete(&lost).await.unwrap();
+    let left = world.entries().await;
+    world.plant(|batch| with.difference(&left).for_each(|entry| batch.set.added.push(entry))).await;
+    assert_eq!(ask_spread(&world, query).await, right);
+    assert_eq!(world.account.maintenance().monitoring().health().index_losses.len(), 1);
+}
+
+/// The rows of a query whose documents are found by index, and read by all threads from the first one on.
+async fn ask_spread(world: &World, text: &str) -> Vec<Vec<u8>> {
+    let limits = Limits { alone_documents_max: 0, index_use: IndexUse::Always, ..Limits::default() };
+    let (query, scope) = (Query::parse(text, Vec::new()).unwrap(), QueryScope::Given(FeedScope::All));
+    let container = world.container().await;
+    world.account.documents(&container).query(&query, &scope, None, limits).await.unwrap().rows
 }
