@@ -84,7 +84,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
             }
             let counts = count(&server, &mut caller, &setup, &operation)
                 .with_context(|| format!("{}, {size} documents", operation.name))?;
-            let row = Row { operation: operation.name.to_owned(), documents: size, counts };
+            let (name, tolerance) = (operation.name.to_owned(), operation.tolerance);
+            let row = Row { operation: name, documents: size, counts, tolerance };
             println!("{}", row.beside(known.find(&row)));
             counted.rows.push(row);
         }

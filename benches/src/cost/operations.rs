@@ -6,6 +6,7 @@
 //! - A request is a function of its number: two runs send the same.
 //! - No two writes of one operation concern the same document, unless the operation is about that.
 
+use super::counts::{TOLERANCE, WRITE_TOLERANCE};
 use crate::caller::{self, Caller};
 use crate::items::{self, Item, Signer};
 use crate::process::Server;
@@ -60,6 +61,8 @@ pub(crate) struct Operation {
     /// Requests of one turn.
     pub(crate) count: u64,
     pub(crate) turns: u64,
+    /// How far its instructions may be from those of the file.
+    pub(crate) tolerance: f64,
     pub(crate) request: Requests,
     pub(crate) status: u16,
     /// How many rows the answer has.
@@ -213,12 +216,11 @@ pub(crate) fn all(size: u64) -> Vec<Operation> {
     operations.extend(lookups());
     operations.extend(partition_lookups());
     operations.extend(scans(size));
-    operations.extend(
-        writes()
-            .into_iter()
-            .chain(group_writes())
-            .map(|operation| Operation { turns: WRITE_TURNS, ..operation }),
-    );
+    operations.extend(writes().into_iter().chain(group_writes()).map(|operation| Operation {
+        turns: WRITE_TURNS,
+        tolerance: WRITE_TOLERANCE,
+        ..operation
+    }));
     operations
 }
 
@@ -227,7 +229,16 @@ type Requests = fn(&Setup, &Signer, u64) -> anyhow::Result<Vec<u8>>;
 
 impl Operation {
     fn new(name: &'static str, count: u64, status: u16, request: Requests) -> Operation {
-        Operation { name, count, turns: TURNS, request, status, row_count: None, body_contains: None }
+        Operation {
+            name,
+            count,
+            turns: TURNS,
+            tolerance: TOLERANCE,
+            request,
+            status,
+            row_count: None,
+            body_contains: None,
+        }
     }
 
     fn rows(mut self, count: u64) -> Operation {
