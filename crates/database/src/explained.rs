@@ -3,9 +3,10 @@
 //! In: a query, where it looks, whether to run it. Out: lines, or an [`Explanation`].
 //! Invariant: what is told is what is done: the operators are those of the plan that a page is made by.
 
+use crate::charge::FAILURE_CHARGE;
 use crate::queries::{Query, inner_limits};
 use crate::{AccountCore, Container, DocumentsHandle, Error, Limits, QueryPage, QueryScope};
-use astrarium_env::Instant;
+use astrarium_env::{self as env, Instant};
 use astrarium_sql_exec::{Input, OperatorReport};
 use astrarium_sql_plan::QueryPlan;
 use astrarium_store::FeedScope;
@@ -17,7 +18,7 @@ use std::time::Duration;
 const PAGES_MAX: u64 = 20;
 /// Rows of each of them.
 const PAGE_ROWS: usize = 1_000;
-/// No further page is begun after this time.
+/// A run ends after this time, wherever it is.
 const RUN_TIME: Duration = Duration::from_secs(10);
 
 /// How a query runs.
@@ -68,7 +69,7 @@ pub struct ExplainedRun {
     pub pages: u64,
     /// Request units.
     pub charge: f64,
-    /// Whether that was all: otherwise the run ended for its length.
+    /// Whether that was all: otherwise the run ended for its length. Without a page, in the first one.
     pub is_complete: bool,
 }
 
@@ -132,35 +133,51 @@ impl DocumentsHandle<'_> {
     ) -> Result<Explanation, Error> {
         let limits = Limits { row_count_max: PAGE_ROWS, explain: true, ..limits };
         let (reports, run) = if runs {
-            let (reports, run) = self.run_explained(query, scope, limits).await?;
+            let (reports, run) = Box::pin(self.run_explained(query, scope, limits)).await?;
             (reports, Some(run))
         } else {
-            (self.expected(query, scope, limits).await?, None)
+            (Vec::new(), None)
         };
+        let was_run = run.is_some_and(|run| run.pages > 0);
+        let reports = if was_run { reports } else { self.expected(query, scope, limits).await? };
         let operators: Vec<ExplainedOperator> =
-            reports.iter().map(|report| explained(report, run.is_some())).collect();
+            reports.iter().map(|report| explained(report, was_run)).collect();
         let text = operators.iter().map(ExplainedOperator::line).collect();
         Ok(Explanation { operators, text, run })
     }
 
-    /// Runs some pages; gives what each operator did in all of them.
+    /// Runs some pages, for ten seconds or as long as a query may take; gives what each operator did in all of them. A page that is not
+    /// done by then counts for nothing.
     async fn run_explained(
         self,
         query: &Query,
         scope: &QueryScope,
         limits: Limits,
     ) -> Result<(Vec<OperatorReport>, ExplainedRun), Error> {
-        let began = Instant::now();
+        let (began, time_max) =
+            (Instant::now(), RUN_TIME.min(Duration::from_micros(limits.query_micros_max)));
         let (mut reports, mut run, mut resume) = (Vec::new(), ExplainedRun::default(), None);
         loop {
-            let page = self.query(query, scope, resume, limits).await?;
+            let rest = time_max.saturating_sub(began.elapsed());
+            let micros = u64::try_from(rest.as_micros()).unwrap_or(u64::MAX);
+            let page_micros = limits.page_micros.min(micros);
+            let limits = Limits { query_micros_max: micros, page_micros, ..limits };
+            // The page ends by itself, unless it waits: for its turn, or for storage.
+            let page = match env::timeout(rest, self.query(query, scope, resume.take(), limits)).await {
+                Some(Err(Error::Timeout(_))) if began.elapsed() >= time_max => None,
+                page => page.transpose()?,
+            };
+            let Some(page) = page else {
+                (run.is_complete, run.charge) = (false, run.charge.max(FAILURE_CHARGE));
+                return Ok((reports, run));
+            };
             run.pages += 1;
             run.rows += page.rows.len() as u64;
             run.charge += page.charge;
             add(&mut reports, page.operators);
             resume = page.resume;
             run.is_complete = resume.is_none();
-            if run.is_complete || run.pages >= PAGES_MAX || began.elapsed() > RUN_TIME {
+            if run.is_complete || run.pages >= PAGES_MAX || began.elapsed() >= time_max {
                 return Ok((reports, run));
             }
         }

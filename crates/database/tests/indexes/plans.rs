@@ -3,6 +3,7 @@
 use crate::world::World;
 use astrarium_database::{FeedScope, Limits, QueryScope, Resume};
 use serde_json::json;
+use std::time::{Duration, Instant};
 
 /// Texts with a parameter, whose plans are not kept with the text.
 const QUERIES: [&str; 5] = [
@@ -43,4 +44,37 @@ async fn a_request_plans_once() {
         }
         assert!(pages > 1 || text.contains("COUNT(1) FROM"), "{text}");
     }
+}
+
+/// A run of a query that is to be explained ends when its time is over, in the middle of a page too, and what was found until then
+/// is shown.
+#[tokio::test]
+async fn a_run_that_is_explained_ends_in_time() {
+    let world = World::new(json!({"indexingPolicy": {"indexingMode": "none", "automatic": false}})).await;
+    let many: Vec<u32> = (0..2_000).collect();
+    world.put(&json!({"id": "a", "pk": "p", "l": &many[..1_100], "m": [1], "sum": 3})).await;
+    world.put(&json!({"id": "b", "pk": "p", "l": [1], "m": many, "sum": -1})).await;
+    let (container, scope) = (world.container().await, QueryScope::Given(FeedScope::All));
+    let documents = world.account.documents(&container);
+    let limits = Limits { query_micros_max: 500_000, ..Limits::default() };
+    for (text, pages) in [
+        ("SELECT VALUE COUNT(1) FROM c JOIN b IN c.m JOIN d IN c.m JOIN e IN c.m", 0),
+        (
+            "SELECT VALUE a FROM c JOIN a IN c.l JOIN b IN c.m JOIN d IN c.m JOIN e IN c.m WHERE b + d + e = c.sum",
+            1,
+        ),
+    ] {
+        let query = world.account.parse_query(text, Vec::new()).unwrap();
+        let began = Instant::now();
+        let explained = documents.explanation(&query, &scope, limits, true).await.unwrap();
+        assert!(began.elapsed() < Duration::from_secs(20), "{text}: {:?}", began.elapsed());
+        let run = explained.run.unwrap();
+        assert_eq!((run.pages, run.rows, run.is_complete), (pages, pages * 1_000, false), "{text}");
+        assert!(run.charge > 0.0, "{text}");
+        assert!(explained.operators.len() > 1, "{text}");
+        assert!(explained.operators.iter().all(|operator| operator.work.is_some() == (pages > 0)), "{text}");
+    }
+    let query = world.account.parse_query("SELECT VALUE COUNT(1) FROM c JOIN b IN c.m", Vec::new()).unwrap();
+    let run = documents.explanation(&query, &scope, limits, true).await.unwrap().run.unwrap();
+    assert_eq!((run.pages, run.rows, run.is_complete), (1, 1, true));
 }
