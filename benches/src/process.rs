@@ -32,6 +32,16 @@ impl Usage {
     }
 }
 
+/// CPU time of all programs and of the kernel since the machine started.
+pub(crate) fn machine_usage() -> anyhow::Result<Usage> {
+    let text = std::fs::read_to_string("/proc/stat").context("read the machine's CPU time")?;
+    let fields = text.lines().next().unwrap_or_default().split_whitespace().skip(1);
+    let ticks: Result<Vec<f64>, _> = fields.map(str::parse::<f64>).collect();
+    // The fourth is idle time, the fifth waiting for disks, the last two are part of the first two.
+    let busy = ticks?.into_iter().take(8).enumerate().filter(|(place, _)| !matches!(place, 3 | 4));
+    Ok(Usage(busy.map(|(_, ticks)| ticks).sum::<f64>() / TICKS_PER_SECOND))
+}
+
 /// CPU time of this process.
 pub(crate) fn own_usage() -> anyhow::Result<Usage> {
     usage_of("self")
