@@ -1,19 +1,20 @@
 //! CSV: names in the first line, cells of one kind a column.
 //!
-//! In: text, comma or tab between cells, quotes as RFC 4180 has them. Out: JSON objects. Kinds are found by reading the file (all of it where that is
-//! possible, else its first rows), told, and can be given: a column is `number` if every cell is one as JSON writes it, `boolean` if every cell
-//! is true or false, else `string`; `json` only if told. A number keeps its text. An empty cell gives no property.
+//! In: text, comma or tab between cells, quotes as RFC 4180 has them. Out: JSON objects. Kinds are found in the cells, told, and can be given: a column is
+//! `number` if every cell is one as JSON writes it, `boolean` if every cell is true or false, else `string`; `json` only if told. Rows are made by the
+//! kinds of the first ones; the kinds of all rows are known at the end ([`InputRows::kinds`]), and where they differ the text has to be read once more
+//! with these. A number keeps its text. An empty cell gives no property.
 //! A row with more or fewer cells than there are names is a bad row.
 
 use crate::pieces::PlacedRows;
-use crate::{BadRow, COLUMNS_MAX, InputRow, InputRows, ROW_BYTES_MAX, RowsError};
+use crate::{BadRow, COLUMNS_MAX, ColumnKinds, InputRow, InputRows, ROW_BYTES_MAX, RowsError};
 use astrarium_value::json::{Text, write_string};
 use csv_core::ReadRecordResult;
 use std::collections::VecDeque;
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
-/// Rows that tell the kinds where the file cannot be read twice.
+/// Rows that tell the kinds that rows are made by, if nobody does.
 const SAMPLE_ROWS: usize = 1_000;
 
 /// What the cells of a column are.
@@ -226,6 +227,13 @@ impl ColumnGuess {
     }
 }
 
+/// Looks at the cells of a row; a bad row has no say.
+fn see_all(guesses: &mut [ColumnGuess], cells: &[Vec<u8>]) {
+    if cells.len() == guesses.len() {
+        guesses.iter_mut().zip(cells).for_each(|(guess, cell)| guess.see(cell));
+    }
+}
+
 fn settled(names: Vec<String>, guesses: &[ColumnGuess], options: &CsvOptions) -> CsvShape {
     let columns = names.into_iter().enumerate().map(|(index, name)| {
         let told = options.kinds.iter().find(|(told, _)| *told == name).map(|(_, kind)| *kind);
@@ -246,10 +254,8 @@ pub fn shape(
     let names = records.names(options)?;
     let mut guesses = vec![ColumnGuess::Open; names.len()];
     while let Some(record) = records.next_record()? {
-        if let CsvRecord::Cells(cells) = record
-            && cells.len() == names.len()
-        {
-            guesses.iter_mut().zip(&cells).for_each(|(guess, cell)| guess.see(cell));
+        if let CsvRecord::Cells(cells) = record {
+            see_all(&mut guesses, &cells);
         }
     }
     Ok(settled(names, &guesses, options))
@@ -259,10 +265,12 @@ pub fn shape(
 pub struct CsvRows {
     records: Records,
     shape: CsvShape,
-    empty_is_null: bool,
+    options: CsvOptions,
     number: u64,
     /// Records that were read for their kinds.
     ahead: VecDeque<CsvRecord>,
+    /// The kinds by all rows that were read, if nobody gave them.
+    guesses: Option<Vec<ColumnGuess>>,
 }
 
 impl CsvRows {
@@ -276,27 +284,27 @@ impl CsvRows {
     ) -> Result<CsvRows, RowsError> {
         let mut records = Records::new(reader, path, separator);
         let names = records.names(options)?;
-        let mut ahead = VecDeque::new();
-        let shape = if let Some(shape) = shape {
-            shape
-        } else {
-            let mut guesses = vec![ColumnGuess::Open; names.len()];
-            while ahead.len() < SAMPLE_ROWS
-                && let Some(record) = records.next_record()?
-            {
-                if let CsvRecord::Cells(cells) = &record {
-                    guesses.iter_mut().zip(cells).for_each(|(guess, cell)| guess.see(cell));
-                }
-                ahead.push_back(record);
+        let (mut ahead, options) = (VecDeque::new(), options.clone());
+        if let Some(shape) = shape {
+            return Ok(CsvRows { records, shape, options, number: 0, ahead, guesses: None });
+        }
+        let mut guesses = vec![ColumnGuess::Open; names.len()];
+        while ahead.len() < SAMPLE_ROWS
+            && let Some(record) = records.next_record()?
+        {
+            if let CsvRecord::Cells(cells) = &record {
+                see_all(&mut guesses, cells);
             }
-            settled(names, &guesses, options)
-        };
-        Ok(CsvRows { records, shape, empty_is_null: options.empty_is_null, number: 0, ahead })
+            ahead.push_back(record);
+        }
+        let shape = settled(names, &guesses, &options);
+        Ok(CsvRows { records, shape, options, number: 0, ahead, guesses: Some(guesses) })
     }
 
     /// Rows of a text that begins after the first line, the rows before it counted.
     pub(crate) fn continued(records: Records, shape: CsvShape, empty_is_null: bool, number: u64) -> CsvRows {
-        CsvRows { records, shape, empty_is_null, number, ahead: VecDeque::new() }
+        let options = CsvOptions { empty_is_null, ..CsvOptions::default() };
+        CsvRows { records, shape, options, number, ahead: VecDeque::new(), guesses: None }
     }
 
     /// Names and kinds.
@@ -325,7 +333,7 @@ impl CsvRows {
         }
         let mut object = Vec::from(*b"{");
         for ((name, kind), cell) in self.shape.columns.iter().zip(cells) {
-            if cell.is_empty() && !self.empty_is_null {
+            if cell.is_empty() && !self.options.empty_is_null {
                 continue;
             }
             if object.len() > 1 {
@@ -377,11 +385,15 @@ fn is_number(cell: &[u8]) -> bool {
 
 impl InputRows for CsvRows {
     fn next_row(&mut self) -> Result<Option<InputRow>, RowsError> {
-        let record = match self.ahead.pop_front() {
-            Some(record) => Some(record),
-            None => self.records.next_record()?,
+        let record = if let Some(seen) = self.ahead.pop_front() {
+            seen
+        } else {
+            let Some(record) = self.records.next_record()? else { return Ok(None) };
+            if let (Some(guesses), CsvRecord::Cells(cells)) = (&mut self.guesses, &record) {
+                see_all(guesses, cells);
+            }
+            record
         };
-        let Some(record) = record else { return Ok(None) };
         self.number += 1;
         let text = match record {
             CsvRecord::Cells(cells) => self.object(&cells),
@@ -391,6 +403,12 @@ impl InputRows for CsvRows {
             )),
         };
         Ok(Some(InputRow { number: self.number, text }))
+    }
+
+    fn kinds(&self) -> Option<ColumnKinds> {
+        let guesses = self.guesses.as_ref()?;
+        let names = self.shape.columns.iter().map(|(name, _)| name.clone()).collect();
+        Some(ColumnKinds { used: self.shape.clone(), found: settled(names, guesses, &self.options) })
     }
 }
 

@@ -19,6 +19,7 @@ pub mod template;
 pub use json_lines::LineRows;
 pub use json_values::{JsonPlace, ValueRows};
 
+use csv::CsvShape;
 use std::io::BufRead;
 use std::path::Path;
 
@@ -90,6 +91,20 @@ impl BadRow {
 pub trait InputRows: Send {
     /// The next row, none at the end; an error if nothing more can be read.
     fn next_row(&mut self) -> Result<Option<InputRow>, RowsError>;
+
+    /// The kinds of the columns, where these were looked for in the rows.
+    fn kinds(&self) -> Option<ColumnKinds> {
+        None
+    }
+}
+
+/// What columns were taken for, and what they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnKinds {
+    /// What rows are made by: the kinds of the first ones.
+    pub used: CsvShape,
+    /// By all rows that were read.
+    pub found: CsvShape,
 }
 
 /// Why reading ends before the end of the text.

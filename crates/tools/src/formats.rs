@@ -93,26 +93,20 @@ pub(crate) fn rows(
     Ok(match format {
         FileFormat::JsonLines => Box::new(LineRows::new(input.reader, path)),
         FileFormat::Json => Box::new(ValueRows::new(input.reader, path)),
-        FileFormat::Csv => Box::new(separated(input, path, b',', csv, shape)?),
-        FileFormat::Tsv => Box::new(separated(input, path, b'\t', csv, shape)?),
+        FileFormat::Csv => Box::new(CsvRows::new(input.reader, path, b',', csv, shape)?),
+        FileFormat::Tsv => Box::new(CsvRows::new(input.reader, path, b'\t', csv, shape)?),
         FileFormat::Parquet => Box::new(parquet_rows(input, path, csv)?),
     })
 }
 
-/// Rows of cells. Kinds that nobody gave are found in the first rows, and told.
-fn separated(
-    input: OpenInput,
-    path: &Path,
-    separator: u8,
-    options: &CsvOptions,
-    shape: Option<CsvShape>,
-) -> Result<CsvRows, ToolError> {
-    let is_given = shape.is_some();
-    let rows = CsvRows::new(input.reader, path, separator, options, shape)?;
-    if !is_given {
-        tell(&format!("columns: {} (change one with --type NAME=KIND)", rows.shape().described()));
-    }
-    Ok(rows)
+/// Whether the kinds of columns are known only when all rows were read.
+pub(crate) fn has_kinds_in_rows(format: FileFormat) -> bool {
+    matches!(format, FileFormat::Csv | FileFormat::Tsv)
+}
+
+/// Says what columns are taken for.
+pub(crate) fn tell_columns(shape: &CsvShape) {
+    tell(&format!("columns: {} (change one with --type NAME=KIND)", shape.described()));
 }
 
 fn parquet_rows(input: OpenInput, path: &Path, options: &CsvOptions) -> Result<ParquetRows, ToolError> {

@@ -1,9 +1,12 @@
 //! `astrarium import`: rows of a file become documents of a container.
 //!
 //! A thread reads rows and makes documents of them, tasks write them by key range (`bulk_writer`); between both is a short queue. A file is read
-//! once before anything is written, so that one with bad rows changes nothing; with `--failed` bad rows go there instead, and all others are
-//! written. What is no plain file (standard input, a pipe) cannot be read twice, so there the first bad row ends the import.
+//! to its end before anything is written, so that one with bad rows changes nothing, and so that the kinds of CSV columns are those of all rows.
+//! Its documents are kept meanwhile (`checked_documents`); only of a file that has more than memory for them is the rest read and made again. With
+//! `--failed` bad rows go there instead, all others are written, and what has no columns is written while it is read.
+//! What is no plain file (standard input, a pipe) cannot be read twice, so there the first bad row ends the import.
 
+mod checked_documents;
 mod report;
 mod row_queue;
 mod settings;
@@ -16,13 +19,14 @@ use crate::definitions;
 use crate::error::ToolError;
 use crate::formats::{self, FileFormat};
 use crate::input::{self, HEAD_BYTES, OpenInput};
-use crate::progress::{ProgressLine, tell};
+use crate::progress::ProgressLine;
 use crate::resume::{self, EarlierRun, ImportProgress};
 use astrarium_client::{ContainerClient, CosmosClient};
-use astrarium_rows::BadRow;
 use astrarium_rows::csv::{CsvOptions, CsvShape};
 use astrarium_rows::documents::DocumentMaker;
 use astrarium_rows::template::TextTemplate;
+use astrarium_rows::{BadRow, ColumnKinds, InputRows};
+use checked_documents::CheckedDocuments;
 use report::ImportCounts;
 use row_queue::{RowReceiver, RowSender, TakenRows, row_queue};
 use serde_json::{Value, json};
@@ -84,20 +88,27 @@ pub async fn import(settings: &ImportSettings) -> Result<ToolReport, ToolError> 
     };
     let done = earlier.as_ref().map_or(0, |run| run.done);
     let mut source = ImportSource { settings: settings.clone(), format, csv, shape: None, maker, done };
-    if is_plain && let Some(shape) = formats::shape(format, path, &source.csv)? {
-        if !settings.quiet {
-            tell(&format!("columns: {} (change one with --type NAME=KIND)", shape.described()));
-        }
+    let is_checked = settings.failed.is_none() || formats::has_kinds_in_rows(format);
+    let is_checked = settings.dry_run || (is_plain && is_checked && earlier.is_none());
+    let has_known_kinds = !is_checked || !formats::has_kinds_in_rows(format);
+    if is_plain
+        && has_known_kinds
+        && let Some(shape) = formats::shape(format, path, &source.csv)?
+    {
+        source.tell_columns(&shape);
         source.shape = Some(shape);
     }
     if settings.dry_run {
         // The stream that is open already: a pipe has its bytes once.
         let checked = blocking(move || check(&source, opened)).await?;
-        return Ok(checked.dry_report(&settings.container.to_string(), container.name()));
+        return Ok(checked.counts.dry_report(&settings.container.to_string(), container.name()));
     }
-    if is_plain && settings.failed.is_none() && earlier.is_none() {
-        let (source, again) = (source.clone(), input::open(path)?);
-        blocking(move || check(&source, again)).await?;
+    let mut kept = CheckedDocuments::default();
+    if is_checked {
+        let (source_to_check, again) = (source.clone(), input::open(path)?);
+        let checked = blocking(move || check(&source_to_check, again)).await?;
+        source.shape = source.shape.or(checked.shape);
+        kept = checked.kept;
     }
     let container = definitions::make_container(
         &client,
@@ -111,7 +122,15 @@ pub async fn import(settings: &ImportSettings) -> Result<ToolReport, ToolError> 
     source.maker.key_definition = container.key_definition().clone();
     let progress =
         ImportProgress::begin(settings.resume.as_deref(), &identity, &import_id, earlier.as_ref())?;
-    write(source, opened, &client, &container, progress, earlier.as_ref()).await
+    write(source, (opened, kept), &client, &container, progress, earlier.as_ref()).await
+}
+
+impl ImportSource {
+    fn tell_columns(&self, shape: &CsvShape) {
+        if !self.settings.quiet {
+            formats::tell_columns(shape);
+        }
+    }
 }
 
 /// The container that is there, or the one that is to be made.
@@ -195,36 +214,111 @@ async fn blocking<T: Send + 'static>(
         .map_err(|error| ToolError::input(format!("the reader ended unexpectedly: {error}")))?
 }
 
-/// Reads all rows, and refuses the file if some are bad; a dry run only tells of them.
-fn check(source: &ImportSource, opened: OpenInput) -> Result<ImportCounts, ToolError> {
-    let path = &source.settings.file;
-    let mut rows = formats::rows(source.format, opened, path, &source.csv, source.shape.clone())?;
-    let mut counts = ImportCounts::default();
-    while let Some(row) = rows.next_row()? {
-        counts.rows += 1;
-        match row.text.and_then(|text| prepared(&source.maker, row.number, text)) {
-            Ok(document) => counts.bytes += document.body.len() as u64,
-            Err(bad) => counts.fail(row.number, &bad.reason, BAD_ROWS_SHOWN),
-        }
+/// What reading all rows came to.
+struct CheckedRows {
+    counts: ImportCounts,
+    /// The kinds of columns, where they are those of all rows.
+    shape: Option<CsvShape>,
+    /// The rows, as far as there is room for them.
+    kept: CheckedDocuments,
+}
+
+/// Reads all rows, and refuses the file if some are bad and have no other place to go; a dry run only tells of them, and keeps none.
+fn check(source: &ImportSource, opened: OpenInput) -> Result<CheckedRows, ToolError> {
+    let (settings, is_plain) = (&source.settings, opened.size.is_some());
+    let mut whole = read_whole(source, opened, source.shape.clone())?;
+    if let Some(kinds) = whole.kinds.take_if(|kinds| is_plain && kinds.used != kinds.found) {
+        // A cell after the first rows is of another kind than theirs, by which all documents were made.
+        drop(whole);
+        whole = read_whole(source, input::open(&settings.file)?, Some(kinds.found))?;
     }
-    if counts.failed > 0 && !source.settings.dry_run {
+    let ReadWhole { counts, shape, kept, .. } = whole;
+    if let Some(shape) = shape.as_ref().filter(|_| is_plain && source.shape.is_none()) {
+        source.tell_columns(shape);
+    }
+    if counts.failed > 0 && !settings.dry_run && settings.failed.is_none() {
         return Err(ToolError::input(format!(
             "{} has {} bad rows of {}, so nothing was imported.\n{}\nMend them, or give --failed FILE: then they go there, and all others are imported",
-            path.display(),
+            settings.file.display(),
             counts.failed,
             counts.rows,
             counts.reasons.values().cloned().collect::<Vec<_>>().join("\n")
         )));
     }
-    Ok(counts)
+    Ok(CheckedRows { counts, shape, kept })
 }
 
-/// Reads rows on a thread of its own and sends them; ends when nobody takes them any more.
-fn read(source: &ImportSource, opened: OpenInput, queue: &RowSender) -> Result<(), ToolError> {
-    let path = &source.settings.file;
-    let mut rows = formats::rows(source.format, opened, path, &source.csv, source.shape.clone())?;
+/// What one reading of all rows came to.
+struct ReadWhole {
+    counts: ImportCounts,
+    /// The kinds of columns that rows were made by.
+    shape: Option<CsvShape>,
+    /// What columns were taken for and what they are, where nobody gave their kinds.
+    kinds: Option<ColumnKinds>,
+    kept: CheckedDocuments,
+}
+
+fn read_whole(
+    source: &ImportSource,
+    opened: OpenInput,
+    shape: Option<CsvShape>,
+) -> Result<ReadWhole, ToolError> {
+    let (path, is_plain) = (&source.settings.file, opened.size.is_some());
+    let mut rows = formats::rows(source.format, opened, path, &source.csv, shape.clone())?;
+    if !is_plain {
+        tell_first_kinds(&*rows);
+    }
+    let (mut counts, mut kept) = (ImportCounts::default(), CheckedDocuments::default());
     while let Some(row) = rows.next_row()? {
-        if row.number <= source.done {
+        counts.rows += 1;
+        let row = (row.number, row.text.and_then(|text| prepared(&source.maker, row.number, text)));
+        match &row.1 {
+            Ok(document) => counts.bytes += document.body.len() as u64,
+            Err(bad) => counts.fail(row.0, &bad.reason, BAD_ROWS_SHOWN),
+        }
+        if !source.settings.dry_run {
+            kept.push(&row);
+        }
+    }
+    let kinds = rows.kinds();
+    let shape = shape.or_else(|| Some(kinds.as_ref()?.used.clone()));
+    Ok(ReadWhole { counts, shape, kinds, kept })
+}
+
+/// Says what columns are taken for by their first rows, where no others can be waited for.
+fn tell_first_kinds(rows: &dyn InputRows) {
+    if let Some(kinds) = rows.kinds() {
+        formats::tell_columns(&kinds.used);
+    }
+}
+
+/// Sends the rows that were kept, and then reads others on a thread of its own; ends when nobody takes them any more.
+fn read(
+    source: &ImportSource,
+    (opened, kept): (OpenInput, CheckedDocuments),
+    queue: &RowSender,
+) -> Result<(), ToolError> {
+    let (path, progress, size) = (&source.settings.file, Arc::clone(&opened.read), opened.size);
+    let (kept_bytes, is_whole) = (kept.bytes().max(1) as u64, !kept.is_full && kept.until > 0);
+    let done = source.done.max(kept.until);
+    for (row, bytes) in kept.into_rows() {
+        let share = bytes as f64 / kept_bytes as f64 * size.unwrap_or_default() as f64;
+        if is_whole {
+            progress.store(share as u64, Ordering::Relaxed);
+        }
+        if row.0 > source.done && !queue.send(row) {
+            return Ok(());
+        }
+    }
+    if is_whole {
+        return Ok(());
+    }
+    let mut rows = formats::rows(source.format, opened, path, &source.csv, source.shape.clone())?;
+    if size.is_none() {
+        tell_first_kinds(&*rows);
+    }
+    while let Some(row) = rows.next_row()? {
+        if row.number <= done {
             continue;
         }
         let document = row.text.and_then(|text| prepared(&source.maker, row.number, text));
@@ -237,7 +331,7 @@ fn read(source: &ImportSource, opened: OpenInput, queue: &RowSender) -> Result<(
 
 async fn write(
     source: ImportSource,
-    opened: OpenInput,
+    (opened, kept): (OpenInput, CheckedDocuments),
     client: &CosmosClient,
     container: &ContainerClient,
     progress: ImportProgress,
@@ -249,7 +343,7 @@ async fn write(
     let writer =
         BulkWriter::new(container, settings.mode, settings.workers, settings.rate, suspect_until).await?;
     let (sender, queue) = row_queue();
-    let reader = tokio::task::spawn_blocking(move || read(&source, opened, &sender));
+    let reader = tokio::task::spawn_blocking(move || read(&source, (opened, kept), &sender));
     let mut running = RunningImport {
         writer,
         progress,
@@ -357,5 +451,63 @@ impl RunningImport {
         self.noted = astrarium_env::Instant::now();
         self.failures.flush()?;
         self.progress.note_done()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::AccountSettings;
+    use astrarium_partition::{PartitionKeyDefinition, PartitionKind};
+    use astrarium_value::PropertyPath;
+
+    /// The rows beyond the memory for them are read again, each once and in order; none that an earlier run has dealt with.
+    #[test]
+    fn what_was_not_kept_is_read_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.csv");
+        let lines: Vec<String> = (0..500).map(|number| format!("{number},a")).collect();
+        std::fs::write(&path, format!("id,pk\n{}\n", lines.join("\n"))).expect("a file");
+        let container = "d/c".parse().expect("a path");
+        let settings =
+            ImportSettings::new(AccountSettings::new("http://localhost", "a2V5"), container, path.clone());
+        let maker = DocumentMaker {
+            id: None,
+            keys: Vec::new(),
+            import_id: String::new(),
+            key_definition: PartitionKeyDefinition {
+                paths: vec![PropertyPath::parse("/pk").expect("a path")],
+                kind: PartitionKind::Hash,
+                version: None,
+                system_key: false,
+            },
+        };
+        let csv = CsvOptions::default();
+        let mut source = ImportSource { settings, format: FileFormat::Csv, csv, shape: None, maker, done: 0 };
+        let checked = check(&source, input::open(&path).expect("a file")).expect("good rows");
+        source.shape = checked.shape;
+        let rows: Vec<ReadRow> = checked.kept.into_rows().map(|(row, _)| row).collect();
+        for (kept_count, done) in [(0, 0), (1, 0), (200, 0), (499, 0), (500, 0), (0, 300), (500, 300)] {
+            let mut kept = CheckedDocuments::default();
+            for row in rows.iter().take(kept_count) {
+                kept.push(row);
+            }
+            kept.is_full = kept_count < rows.len();
+            source.done = done;
+            let (sender, queue) = row_queue();
+            let (source, opened) = (source.clone(), input::open(&path).expect("a file"));
+            let reader = std::thread::spawn(move || read(&source, (opened, kept), &sender));
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+            let numbers: Vec<u64> = runtime.block_on(async {
+                let mut numbers = Vec::new();
+                while let Some(taken) = queue.take().await {
+                    numbers.extend(taken.rows.iter().map(|(number, _)| *number));
+                }
+                numbers
+            });
+            reader.join().expect("it ends").expect("it reads");
+            assert_eq!(numbers, (done + 1..=500).collect::<Vec<_>>(), "{kept_count} kept, {done} done");
+        }
     }
 }

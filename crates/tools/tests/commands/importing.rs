@@ -1,8 +1,9 @@
 //! Files of every kind, good, broken and hostile.
 
+use crate::meddler::meddler;
 use crate::world::World;
-use astrarium_testkit::{EngineKind, Options, Request};
-use astrarium_tools::{ExistingMode, FileFormat};
+use astrarium_testkit::{EngineKind, Key, Options, Request};
+use astrarium_tools::{AccountSettings, ExistingMode, FileFormat};
 use std::io::Write as _;
 
 #[test]
@@ -276,4 +277,72 @@ fn white_space_is_passed_over() {
     let broken = format!("[{}{space}x", row(5));
     let place = format!("byte {}", broken.len() - 1);
     world.refused(&world.import_of(world.file("c.json", broken)), &["a comma is missing", &place]);
+}
+
+/// A file is read and made into documents once: what was found good is what is written, whatever becomes of the file meanwhile.
+#[test]
+fn what_was_checked_is_what_is_written() {
+    const COUNT: usize = 20_000;
+    for name in ["rows.jsonl", "rows.csv", "failing.csv"] {
+        let world = World::furnished();
+        let filler = "x".repeat(150);
+        let is_json = name == "rows.jsonl";
+        let row = |number: usize| {
+            let key = number % 7;
+            if is_json {
+                return format!("{{\"id\":\"{number}\",\"pk\":\"{key}\",\"n\":{number},\"x\":\"{filler}\"}}");
+            }
+            format!("{number},p{key},{number},{filler}")
+        };
+        let names = (!is_json).then(|| "id,pk,n,x".to_owned());
+        let lines: Vec<String> = names.into_iter().chain((0..COUNT).map(row)).collect();
+        let text = lines.join("\n");
+        let file = world.file(name, text);
+        let mut settings = world.import_of(file.clone());
+        if name == "failing.csv" {
+            settings.failed = Some(world.path("failed.jsonl"));
+        }
+        let port = world.server.address().port();
+        let endpoint = meddler(port, move |request, answer| {
+            if request.starts_with("POST") && request.contains("/docs HTTP") {
+                std::fs::write(&file, "").unwrap();
+            }
+            answer
+        });
+        settings.account = AccountSettings {
+            clock: settings.account.clock.clone(),
+            ..AccountSettings::new(&endpoint, &Key::Primary.text())
+        };
+        let report = world.import(&settings);
+        assert!(report.text.starts_with(&format!("{COUNT} documents written")), "{name}: {}", report.text);
+        assert_eq!(world.documents().len(), COUNT, "{name}");
+    }
+}
+
+/// Kinds of columns are those of all rows, also where the first thousand look otherwise; numbers that are texts then keep their zeros.
+#[test]
+fn columns_are_what_all_of_their_cells_are() {
+    let world = World::furnished();
+    let row = |number: usize| {
+        let late = if number < 1_500 { String::new() } else { number.to_string() };
+        let odd = if number == 2_999 { "none".to_owned() } else { format!("{number}.50") };
+        format!("{number},a,{late},{odd},{}", number.is_multiple_of(2))
+    };
+    let names = "id,pk,late,odd,even".to_owned();
+    let lines: Vec<String> = std::iter::once(names).chain((0..3_000).map(row)).collect();
+    let text = lines.join("\n");
+    let settings = world.import_of(world.file("a.csv", &text));
+    assert!(world.import(&settings).is_complete);
+    let documents = world.documents();
+    assert_eq!(documents.len(), 3_000);
+    for expected in [
+        "{\"id\":\"0\",\"pk\":\"a\",\"odd\":\"0.50\",\"even\":true}",
+        "{\"id\":\"1500\",\"pk\":\"a\",\"late\":1500,\"odd\":\"1500.50\",\"even\":true}",
+        "{\"id\":\"2999\",\"pk\":\"a\",\"late\":2999,\"odd\":\"none\",\"even\":false}",
+    ] {
+        assert!(documents.iter().any(|document| document == expected), "{expected} of {:?}", &documents[..3]);
+    }
+    // A row that is bad in any case, after one that changes the kinds.
+    let settings = world.import_of(world.file("b.csv", format!("{text}\nx,y\n")));
+    world.refused(&settings, &["1 bad rows of 3001", "row 3001: the row has 2 cells"]);
 }
