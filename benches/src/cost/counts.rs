@@ -7,14 +7,11 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// How much more or fewer instructions an operation may take before the file has to follow.
-pub(crate) const TOLERANCE: f64 = 0.02;
-/// The same for writes: how many wait for one sync, and what is merged meanwhile, depends on how the threads take turns.
-pub(crate) const WRITE_TOLERANCE: f64 = 0.06;
-/// The same for the other counts. They depend on it too: a thread that waits for a sync is woken once or twice, and timers read the clock.
-const OTHER_TOLERANCES: [f64; 4] = [0.25, 0.05, 0.25, 0.25];
-/// Small counts may differ by so much, whatever their ratio: one allocation of a background task in a few requests is no news.
-const SMALL: [f64; 5] = [400.0, 8_192.0, 3.0, 6.0, 4.0];
+/// How much more or fewer instructions an operation may take before the file has to follow. Runs of one program on a quiet machine differ by
+/// up to 3 %, of writes by up to 11 %: how many wait for one sync, and what is merged meanwhile, depends on how the threads take turns.
+/// The other counts depend on it even more, and are shown only.
+pub(crate) const TOLERANCE: f64 = 0.04;
+pub(crate) const WRITE_TOLERANCE: f64 = 0.15;
 const NAMES: [&str; 5] = ["instructions", "moved bytes", "allocations", "clock reads", "system calls"];
 /// Above the lines that are printed.
 pub(crate) const HEADING: &str = "operation                                documents   instructions      before  ratio  moved bytes  allocations  clock  system calls";
@@ -205,20 +202,17 @@ fn findings(known: &Table, counted: &Table, is_whole: bool) -> Vec<String> {
             findings.push(format!("NEW {}, {} documents: not in the file", row.operation, row.documents));
             continue;
         };
-        for (place, name) in NAMES.iter().enumerate() {
-            let (old, new) = (before.counts.values()[place], row.counts.values()[place]);
-            let tolerance = if place == 0 { row.tolerance } else { OTHER_TOLERANCES[place - 1] };
-            if (new - old).abs() <= (old * tolerance).max(SMALL[place]) {
-                continue;
-            }
-            let word = if new > old { "DEARER" } else { "CHEAPER" };
-            findings.push(format!(
-                "{word} {}, {} documents: {name} {old:.1} -> {new:.1} ({:+.1} %)",
-                row.operation,
-                row.documents,
-                (new / old - 1.0) * 100.0
-            ));
+        let (old, new) = (before.counts.instructions, row.counts.instructions);
+        if (new - old).abs() <= old * row.tolerance {
+            continue;
         }
+        let word = if new > old { "DEARER" } else { "CHEAPER" };
+        findings.push(format!(
+            "{word} {}, {} documents: {old:.0} -> {new:.0} instructions ({:+.1} %)",
+            row.operation,
+            row.documents,
+            (new / old - 1.0) * 100.0
+        ));
     }
     if is_whole {
         let gone = known.rows.iter().filter(|row| counted.find(row).is_none());
@@ -255,7 +249,7 @@ mod tests {
         let known =
             table(&[("same", 100_000.0), ("dearer", 100_000.0), ("cheaper", 100_000.0), ("gone", 1.0)]);
         let counted =
-            table(&[("same", 101_900.0), ("dearer", 102_100.0), ("cheaper", 97_900.0), ("new", 1.0)]);
+            table(&[("same", 103_900.0), ("dearer", 104_100.0), ("cheaper", 95_900.0), ("new", 1.0)]);
         let words: Vec<String> = findings(&known, &counted, true)
             .iter()
             .map(|finding| finding.split(',').next().unwrap_or_default().to_owned())
