@@ -79,7 +79,7 @@ impl CatalogHandle<'_> {
         Ok(records::list(&*view, RecordKind::Database, Rid::ROOT, after, count_max).await?)
     }
 
-    /// Removes a database and everything in it. The content of a large one is left for steps beside requests ([`AccountCore::remove_content`]):
+    /// Removes a database and everything in it. The content of a large one is left for steps beside requests (`AccountCore::remove_content`):
     /// it is found through the database only, so it is gone for every request with the commit that removes the database.
     pub async fn delete_database(self, link: Link<'_>, conditions: &Conditions) -> Result<(), Error> {
         let core = self.core;
