@@ -3,7 +3,7 @@
 //! The release build of the server runs under callgrind, and one client asks it the same questions of the same documents in the same
 //! order. Counted are instructions, bytes moved by repeated string instructions, allocations, readings of the clock, and system calls
 //! of the server; nothing of the client. Scripts run in the server itself: callgrind cannot follow them into processes of their own, so
-//! what the way there and back costs is not counted. Counts depend neither on the speed of the machine nor on what runs
+//! what the way there and back costs is not counted. Counts depend far less than times on the machine and on what runs
 //! beside, so they are kept in a file (`benches/cost.tsv`), and a change that makes an operation dearer is seen at once.
 //! Invariants
 //! - Each operation is counted several times over different requests, and the least counts: what runs in the background meanwhile (merges,
@@ -34,7 +34,7 @@ use std::time::Instant;
 
 /// How many documents the containers hold.
 const SIZES: [u64; 2] = [1_000, 50_000];
-/// So many cores may be in use by other programs while counts are judged.
+/// Cores that other programs may use while counts are judged.
 const OTHERS_MAX: f64 = 0.15;
 /// Requests before an operation is counted: its plan, its caches and its memory are there then.
 const WARM_UP_COUNT: u64 = 20;

@@ -247,7 +247,7 @@ impl Drop for MeterScope<'_> {
     }
 }
 
-/// A future during whose polls the meter in force is one of a part of its work: steps are counted as before, and whoever cancels the
+/// A future during whose polls the meter in force is one of a part of its work: steps are counted as before, and cancelling the
 /// part ends the future and not what comes after it.
 pub async fn within<F: Future>(part: Arc<Work>, future: F) -> F::Output {
     let mut future = pin!(future);
@@ -280,7 +280,7 @@ impl Drop for PartScope {
             if let (Some(meter), Some(whole)) = (&mut *local.meter.borrow_mut(), self.whole.take()) {
                 meter.work = whole;
             }
-            // Whether the whole has to end, too, the next look tells.
+            // The next look finds out whether the whole has to end too.
             if matches!(local.stopped.get(), Some(Stopped::Cancelled | Stopped::Late)) {
                 local.stopped.set(self.stopped);
             }
